@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The two commands of the README, and a few for those who work on SmartIO. meson does the building.
-.PHONY: all demo check soak tidy format-check coverage mutants install clean
+.PHONY: all demo check soak tidy format-check coverage mutants install deb clean
 
 # What the demo runs; the tests need more of the system than that.
 programs = tools/smartio smartiod/smartiod emu/smartio-emu drivers/nvme-user/smartio-nvme \
@@ -55,6 +55,11 @@ install:
 	@sh tools/build/configure.sh build/plain
 	@ninja -C build/plain
 	@meson install --no-rebuild -C build/plain
+
+# Debian packages of the tree as it is, in build/deb.
+deb:
+	@sh tools/build/deps.sh deb
+	@sh tools/build/deb.sh
 
 clean:
 	rm -rf build

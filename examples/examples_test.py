@@ -95,6 +95,27 @@ class Examples(unittest.TestCase):
             manager.terminate()
             manager.communicate(timeout=60)
 
+    def test_memory_driver(self):
+        """The same from near and from far, polled and by interrupt; and after one that was killed at work."""
+        total = sum((n * 0x9e3779b97f4a7c15 + i) % 2**64 for n in range(30) for i in range(1024)) % 2**64
+        for host, memory, how in (("one", "mem1", "poll"), ("two", "mem1", "poll"), ("two", "mem3", "interrupt")):
+            victim = self.c.start(host, os.path.join(BUILD, "examples", "example-memory_driver"),
+                                  memory, str(10**9), how)
+            self.assertEqual(victim.stdout.readline(), "ready\n")
+            victim.kill()
+            victim.communicate(timeout=60)
+            said, = self.run_all((host, "memory_driver", memory, "30", how))
+            self.assertEqual(said, f"ready\n30 copies, sum {total}\n")
+
+    def test_memory_driver_hears_of_a_loss(self):
+        """The device is pulled out while it works."""
+        driver = self.c.start("two", os.path.join(BUILD, "examples", "example-memory_driver"), "mem3", str(10**9), "poll")
+        self.assertEqual(driver.stdout.readline(), "ready\n")
+        self.c.smartio("fault", "device", "mem3", "out")
+        _, err = driver.communicate(timeout=60)
+        self.assertEqual((driver.returncode, err), (3, "the device was lost\n"))
+        self.c.smartio("fault", "device", "mem3", "in")
+
     def test_training(self):
         """Local accelerators, those of one lender, and of two: the same loss to the last bit, and it falls."""
         nvme = os.path.join(BUILD, "drivers", "nvme-user", "smartio-nvme")

@@ -15,6 +15,7 @@
 
 #include "example.h"
 #include "smartio/accel.h"
+#include "smartio/ext.h"
 #include "smartio/io.h"
 #include "smartio/nvmeraw.h"
 
@@ -237,6 +238,7 @@ int main(int argc, char **argv)
 	struct smartio_nvme *drive;
 	struct trainer t[2] = {0};
 	uint32_t seed = 1;
+	uint64_t total = 0, least = UINT64_MAX;
 	unsigned long epochs;
 	sci_desc_t sd = begin();
 
@@ -246,6 +248,10 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	epochs = strtoul(argv[4], NULL, 0);
+	if (epochs == 0) {
+		fprintf(stderr, "EPOCHS is '%s'; a number from 1 on is right\n", argv[4]);
+		return 2;
+	}
 	must_nvme(smartio_nvme_open_wait(argv[1], PATIENCE_MS, &drive), argv[1]);
 	for (unsigned i = 0; i < 2; i++) {
 		t[i].name = argv[2 + i];
@@ -258,11 +264,17 @@ int main(int argc, char **argv)
 	make_weights(t[0].m, &seed);
 	SCIFlush(NULL, 0);
 	for (unsigned long i = 1; i <= epochs; i++) {
+		const uint64_t from = smartio_now_ns();
 		const float first = step(&t[0]), second = step(&t[1]);
+		const uint64_t took = smartio_now_ns() - from;
 
+		total += took;
+		least = took < least ? took : least;
 		printf("epoch %lu: loss %.4f (%a, %a)\n", i, (first + second) / (2 * SAMPLES),
 		       first, second);
 	}
+	fprintf(stderr, "an epoch took %.3f ms, the shortest %.3f ms\n",
+		(double)total / (double)epochs / 1e6, (double)least / 1e6);
 	leave(&t[0]);
 	leave(&t[1]);
 	smartio_nvme_close(drive);

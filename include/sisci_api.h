@@ -306,11 +306,12 @@ const char *SCIGetAdapterFamilyString(unsigned int family);
  *   port 0 _LINK_OPERATIONAL, _LINK_WIDTH (lanes), _LINK_SPEED (PCIe generation), _LINK_ENABLED,
  *   _LINK_CABLE_INSERTED (0 when it is out), _LINK_UPTIME and _LINK_DOWNTIME (whole seconds that it
  *   has been in, or out; 0 while it is not: at least so long, as this host's smartiod counts from
- *   when it heard so, or found it so at its start) and _LINK_PARTNER_PORT_NO (of the switch, from 0
- *   on in the order of the topology file; 0: of an adapter); where there is a DMA engine (else
+ *   when it heard so, or found it so at its start) and _LINK_PARTNER_PORT_NO (of the switch, as the
+ *   file numbers them, or in its order; 0: of an adapter); where there is a DMA engine (else
  *   SCI_ERR_DMA_NOT_AVAILABLE) _DMA_MTU (bytes of one transfer at most) and of API 1.x
  *   _SUGGESTED_MIN_DMA_SIZE (smaller, and a transfer costs its caller more time than the copy); of
- *   API 1.x _NUMBER, _INSTANCE_NUMBER, _HW_LINK_STATUS_IS_OK, _CONNECTED_TO_SWITCH, _ATT_PAGE_SIZE,
+ *   API 1.x _NUMBER, _INSTANCE_NUMBER, _HW_LINK_STATUS_IS_OK, _CONNECTED_TO_SWITCH, at one
+ *   _LOCAL_SWITCH_PORT_NUMBER (as the partner's port), _ATT_PAGE_SIZE,
  *   _ATT_NUMBER_OF_ENTRIES, _ATT_AVAILABLE_ENTRIES (entries of the window's look-up table),
  *   _DMA_SIZE_ALIGNMENT and _DMA_OFFSET_ALIGNMENT (1), _SUGGESTED_MIN_BLOCK_SIZE. The others are
  *   not known here: SCI_ERR_NOT_SUPPORTED.
@@ -339,15 +340,15 @@ void SCIQuery(unsigned int command, void *data, unsigned int flags, sci_error_t 
  * Allocate memory of this host under an id that is unique on it. The memory is zeroed and at least
  * @size bytes long, rounded up to pages; offsets are checked against the rounded size.
  * @segment: set to the caller's new handle; end it with SCIRemoveSegment().
- * @callback, @callbackArg: with SCI_FLAG_USE_CALLBACK, told of connections.
+ * @callback, @callbackArg: with SCI_FLAG_USE_CALLBACK, notified of connections.
  * @flags: USE_CALLBACK; AUTO_ID: take the first free id from @segmentId on, then
  *   from 0 on; PRIVATE: never available to others; EMPTY: without memory, see
  *   SCIRegisterSegmentMemory(); DMA_GLOBAL: accepted. BROADCAST: a member of multicast group
  *   @segmentId, 0 to 7, one on each host; not with AUTO_ID, PRIVATE, EMPTY. The first member's size
  *   is the group's. Whether the members have one memory or each its own is told by the topology
  *   (docs/emulation.md).
- * Connections to the group do not keep SCIRemoveSegment() from removing a member, and are not told
- * of. ALLOW_UNICAST, with BROADCAST: the member can also be connected to alone, as the segment
+ * Connections to the group do not keep SCIRemoveSegment() from removing a member, and are not
+ * reported. ALLOW_UNICAST, with BROADCAST: the member can also be connected to alone, as segment
  * @segmentId of its node, which no other segment can be then; such connections are as any other's.
  * Errors: SCI_ERR_SEGMENTID_USED; SCI_ERR_OUT_OF_RANGE: the group was made with less;
  * SCI_ERR_SIZE_ALIGNMENT: size 0; SCI_ERR_NOSPC: more than the host has.
@@ -390,13 +391,13 @@ void SCISetSegmentUnavailable(sci_local_segment_t segment, unsigned int localAda
 /**
  * End the segment, whatever its state. When it returns, its callback does not run and will not
  * (unless it is called from that callback), and its id is free.
- * Who is connected gets SCI_CB_DISCONNECT and keeps what he has, of this host or of others: maps
- * lead where they led, and more can be mapped. The memory, and what is granted of it, is freed when
- * the last one has unmapped and disconnected, or ended; also if this program has ended before. Who
- * is connected to a member of a multicast group alone loses it, as by force.
- * @flags: FORCE_REMOVE: who is connected loses it: he gets SCI_CB_DISCONNECT, what he has mapped
- * reads as ones. Maps in this process stay until unmapped, maps for devices end first; where that
- * fails, nothing else happens.
+ * A program that is connected gets SCI_CB_DISCONNECT and keeps what it has, of this host or of
+ * others: maps lead where they led, and more can be mapped. The memory, and what is granted of it,
+ * is freed when the last one has unmapped and disconnected, or ended; also if this program has
+ * ended before. Who is connected to a member of a multicast group alone loses it, as by force.
+ * @flags: FORCE_REMOVE: whoever is connected loses it, and gets SCI_CB_DISCONNECT; what it has
+ * mapped reads as ones. Maps in this process stay until unmapped, maps for devices end first;
+ * where that fails, nothing else happens.
  * Errors: SCI_ERR_BUSY: mapped in this process, or for a device by a program of this host (forced:
  * and held by the owner of its queues), or a DMA transfer of this process is under way;
  * SCI_ERR_NODE_NOT_RESPONDING: forced, and a device's lender does not answer.
@@ -457,8 +458,8 @@ void SCIAttachLocalSegment(sci_desc_t sd, sci_local_segment_t *segment, unsigned
 			   unsigned int flags, sci_error_t *error);
 
 /**
- * Wait for what happens to a segment that has no callback: the same that a callback would be told,
- * in order. The last 32 events are kept for who did not wait. @flags: 0.
+ * Wait for what happens to a segment that has no callback: the same that a callback would be
+ * called for, in order. The last 32 events are kept for who did not wait. @flags: 0.
  * @sourcenodeId, @localAdapterNo: set to who it was, and through which adapter; may be NULL.
  * Return: the reason; 0 on error. Errors: SCI_ERR_TIMEOUT; SCI_ERR_CANCELLED: the segment was
  * removed; SCI_ERR_ILLEGAL_OPERATION: it has a callback; SCI_ERR_OVERFLOW: events were dropped,
@@ -505,7 +506,7 @@ void SCIDisconnectSegment(sci_remote_segment_t segment, unsigned int flags, sci_
 /**
  * As SCIWaitForLocalSegmentEvent(), for a connected segment. @status: set to what a callback is
  * given; may be NULL.
- * Errors: also SCI_ERR_NOT_CONNECTED: it is lost, and that was told: nothing more will come.
+ * Errors: also SCI_ERR_NOT_CONNECTED: it is lost, and that was reported: nothing more will come.
  */
 sci_segment_cb_reason_t SCIWaitForRemoteSegmentEvent(sci_remote_segment_t segment,
 						     sci_error_t *status, unsigned int timeout,
@@ -582,7 +583,7 @@ void SCIRemoveSequence(sci_sequence_t sequence, unsigned int flags, sci_error_t 
  * Begin to watch, or begin again after SCI_SEQ_RETRIABLE. No system call. @flags: 0.
  * Return: SCI_SEQ_OK; SCI_SEQ_PENDING: the path failed, what is lost is not told yet: call again;
  * SCI_SEQ_NOT_RETRIABLE: the link is down (SCI_CB_OPERATIONAL tells when it is back), or the map is
- * lost or unmapped: connect anew. @error is SCI_ERR_OK with each of them.
+ * lost or unmapped: connect again. @error is SCI_ERR_OK with each of them.
  */
 sci_sequence_status_t SCIStartSequence(sci_sequence_t sequence, unsigned int flags,
 				       sci_error_t *error);
@@ -983,7 +984,9 @@ unsigned int SCIGetFabricDeviceId(sci_smartio_device_t device);
  * @device: set to the caller's new handle; end it with SCIReturnDevice(). @flags:
  * SCI_FLAG_EXCLUSIVE; SCI_FLAG_PCIE_REQUESTER_GLOBAL: accepted.
  * Errors: SCI_ERR_NO_SUCH_FDID; SCI_ERR_NOT_AVAILABLE: somebody holds it exclusively, or exclusive
- * was asked for and somebody holds it; SCI_ERR_NO_LINK_ACCESS, SCI_ERR_NODE_NOT_RESPONDING.
+ * was asked for and somebody holds it, or queues of another device lie in its memory
+ * (smartio_device_hold()), of a program that has ended; SCI_ERR_ACCESS: the cluster's file does not
+ * allow it (docs/policy.md), now or later; SCI_ERR_NO_LINK_ACCESS, SCI_ERR_NODE_NOT_RESPONDING.
  */
 void SCIBorrowDevice(sci_desc_t sd, sci_smartio_device_t *device, unsigned int fdid,
 		     unsigned int flags, sci_error_t *error);
@@ -1012,7 +1015,7 @@ void SCIConnectDeviceSegment(sci_smartio_device_t device, sci_remote_segment_t *
 /**
  * Make memory for a device, zeroed, placed with the lender or here as @accessHints ask for
  * (SCI_MEMACCESS_*). Connect to it afterwards. It ends with its last connection, or when its maker
- * returns the device.
+ * returns the device; the last may be another's, who came before you: then make it again.
  * @memtype: SCI_MEMTYPE_PRIVATE: ids of this borrow; SCI_MEMTYPE_SHARED: ids of the device, for
  * every borrower. @flags: DEVICE_SIDE_ONLY, LOCAL_ONLY, DEVICE_PREFER_BANDWIDTH,
  * HOST_PREFER_BANDWIDTH.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Adapters: bridges that came, by index, and what they tell of themselves. */
+/* Adapters: bridges that were registered, by index, and their events. */
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
 
@@ -40,11 +40,11 @@ void sio_obj_of_adapter(struct sio_obj *o, struct smartio_adapter *a, u32 node)
 	list_add_tail(&o->of_adapter, &a->objects);
 }
 
-void sio_adapters_tell(void)
+void sio_adapters_report(void)
 {
 	for (u32 i = 0; i < SIO_MAX_ADAPTERS; i++)
 		if (adapters[i] && adapters[i]->ops)
-			sio_link_tell(adapters[i]);
+			sio_link_report(adapters[i]);
 }
 
 void sio_adapters_free(void)
@@ -129,7 +129,7 @@ static bool next_fault(struct smartio_adapter *a, struct sio_fault *ret)
 	return some;
 }
 
-static void tell_faults(struct smartio_adapter *a)
+static void report_faults(struct smartio_adapter *a)
 {
 	struct sio_fault f;
 
@@ -144,7 +144,7 @@ static void tell_faults(struct smartio_adapter *a)
 	}
 }
 
-/* One that finds the queue full is like those in it, and they are told. */
+/* One that finds the queue full is like those in it, and they are notified. */
 void smartio_bridge_fault(struct smartio_adapter *a, bool in, bool write, u32 node, u64 address,
 			  u32 length, const char *reason)
 {
@@ -176,7 +176,7 @@ static void look(struct work_struct *work)
 	if (a->ops) {
 		if (xchg(&a->changed, false)) /* faults alone are no reason to ask all peers */
 			sio_links_look(a);
-		tell_faults(a);
+		report_faults(a);
 	}
 	mutex_unlock(&sio.lock);
 }
@@ -236,6 +236,7 @@ static struct smartio_adapter *come(const struct smartio_bridge_ops *ops, void *
 	a->boot = info->boot;
 	a->window_base = info->window_base;
 	a->n_faults = 0;
+	sio_apertures_init(a, info->dma_bits);
 	a->ops = ops;
 	sio_links_look(a);
 	return a;

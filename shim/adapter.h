@@ -10,7 +10,7 @@
 #include "smartio.h"
 
 #define SIO_MAX_ADAPTERS 16
-#define SIO_FAULTS 32 /* that wait to be told */
+#define SIO_FAULTS 32 /* that wait to be reported */
 
 struct sio_fault {
 	bool in, write;
@@ -30,7 +30,8 @@ struct smartio_adapter {
 	bool changed; /* some peer, since all were asked last */
 	struct list_head objects;
 	struct list_head lines;
-	struct rw_semaphore views; /* faults read; who takes pages out of mappings writes */
+	u64 aperture_first, aperture_end; /* I/O addresses that are ours; 0: none */
+	struct rw_semaphore views;	  /* faults read; who takes pages out of mappings writes */
 	struct work_struct work;
 	spinlock_t fault_lock;
 	struct sio_fault fault[SIO_FAULTS];
@@ -66,6 +67,7 @@ struct sio_map {
 	struct sio_view v;
 	u32 peer_adapter;
 	u64 start;
+	u64 bus_addr; /* the peer's */
 	struct smartio_bridge_map where;
 	bool held; /* @where is ours */
 	bool dead; /* of another start of the peer, or the bridge has gone */
@@ -91,7 +93,7 @@ u32 sio_adapters_count(void);
 u64 sio_adapters_boot(void);
 void sio_adapters_free(void);
 /* Tell the daemon of all adapters' own links. */
-void sio_adapters_tell(void);
+void sio_adapters_report(void);
 sio_handler sio_op_adapter;
 
 /* link.c */
@@ -104,9 +106,11 @@ void sio_links_lose(struct smartio_adapter *a);
 /* The way to a peer. 0; -EHOSTUNREACH and a refusal. */
 int sio_link_find(struct sio_request *rq, struct smartio_adapter *a, u32 node, u32 adapter,
 		  struct smartio_bridge_peer *ret);
-/* What the daemon was not told of links, or forgot, is told again. From any context. */
-void sio_links_tell_again(bool all);
-void sio_link_tell(const struct smartio_adapter *a);
+/*
+ * What of links was not reported to the daemon, or it forgot, is reported again. From any context.
+ */
+void sio_links_report_again(bool all);
+void sio_link_report(const struct smartio_adapter *a);
 sio_handler sio_op_status;
 
 /* grant.c */
@@ -117,7 +121,7 @@ void sio_grant_cut(struct sio_grant *g);
 void sio_grants_cut(const struct sio_obj *target);
 
 /* map.c */
-sio_handler sio_op_map;
+sio_handler sio_op_map, sio_op_unmap;
 void sio_map_down(struct sio_map *m);
 /* The peer is there again, in the start @start. */
 void sio_map_up(struct sio_map *m, u64 start);
@@ -135,6 +139,14 @@ void sio_requester_cut(struct sio_requester *r);
  */
 int sio_requester_need(struct sio_request *rq, struct smartio_adapter *a, struct sio_dev *d,
 		       u32 access, struct sio_obj **ret);
+
+/* aperture.c */
+/* Which addresses are ours: when a bridge comes, before anything is mapped for its function. */
+void sio_apertures_init(struct smartio_adapter *a, u32 dma_bits);
+struct iommu_domain *sio_aperture_domain(const struct sio_mem *m);
+/* If @m is one. */
+void sio_aperture_free(struct sio_mem *m);
+sio_handler sio_op_aperture;
 
 /* irq.c */
 /* The line by which @irq is sent through @a; or an error. */

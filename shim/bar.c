@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Views of BAR pages. They are out of place while their device is being reset. */
+/* Views of BAR pages. They are not mapped while their device is being reset. */
 #include "smartio.h"
 
 /* ---- taking pages away ---- */
@@ -98,6 +98,7 @@ const struct sio_kind sio_kind_bar = {
 	.name = "BAR view",
 	.size = sizeof(struct sio_bar),
 	.end = revoke,
+	.leave = sio_dmamaps_leave, /* no device reaches it for its previous owner any more */
 	.free = sio_view_free,
 	.mmap = bar_mmap,
 	.fops = &sio_mmap_fops,

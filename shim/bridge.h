@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Bridges: what joins this host to others. A module of its own serves each kind of hardware by
- * struct smartio_bridge_ops and registers what it finds; smartio.ko makes adapters of them. All of
- * it is about addresses: smartio.ko knows what is at them, and whose it is.
- *
- * Peers are named by (node, adapter of theirs), as in the port. Every operation may sleep;
- * smartio.ko calls them with its lock held, so they must not call back, and they end within
- * milliseconds.
+ * Bridges: the hardware that joins this host to others. A module of its own serves each kind of
+ * hardware by struct smartio_bridge_ops and registers what it finds; smartio.ko makes adapters of
+ * them. Bridges deal with addresses alone; smartio.ko knows what is at them, and who owns it. Peers
+ * are named by (node, adapter of theirs), as in the port. Every operation may sleep; smartio.ko
+ * calls them with its lock held, so they must not call back, and they end within milliseconds.
  */
 #ifndef SHIM_BRIDGE_H
 #define SHIM_BRIDGE_H
@@ -26,7 +24,8 @@ struct smartio_bridge_info {
 	u64 boot;  /* counts this host's starts, as its peers see it; less than 1 << 24 */
 	/*
 	 * Whose requester id this host's bus sees peers' accesses from. Its DMA mask is the
-	 * provider's to set; the rest of its DMA parameters smartio.ko sets.
+	 * provider's to set, and where there is an IOMMU smartio.ko halves what that reaches; the
+	 * rest of its DMA parameters smartio.ko sets.
 	 */
 	struct pci_dev *pdev;
 	bool link_up; /* the adapter's own link, whoever is behind it */
@@ -66,8 +65,8 @@ struct smartio_bridge_ops {
 	int (*peer)(void *bridge, u32 i, struct smartio_bridge_peer *ret);
 	/*
 	 * Let the peer reach @length bytes at @bus (an address as @pdev uses it). revoke: no access
-	 * of the peer is under way when it returns. Return: 0; -ENOSPC; -EOPNOTSUPP: whatever the
-	 * peer asks for is let through, and revoke is not called.
+	 * of the peer is under way when it returns. Return: 0; -ENOSPC; -ERANGE: no window can lead
+	 * there; -EOPNOTSUPP: whatever the peer asks for is let through, and revoke is not called.
 	 */
 	int (*grant)(void *bridge, u32 node, u32 adapter, dma_addr_t bus, u64 length, u32 access,
 		     u64 *ret_handle);
@@ -92,7 +91,25 @@ struct smartio_bridge_ops {
 	 */
 	int (*map)(void *bridge, u32 node, u32 adapter, u64 bus, u64 length, u64 start,
 		   struct smartio_bridge_map *ret);
-	/* It leads nowhere from now on, but nobody is given what it took of the window. */
+	/*
+	 * Where the bridge has no vectors to spare, a doorbell for all of them: @rung is called,
+	 * with interrupts off, some time after a peer has stored *ret_data at *ret_address (on the
+	 * bus, and granted as a message is) and rung, until bell_put returns. Return: a number;
+	 * -ENOSPC.
+	 */
+	int (*bell_get)(void *bridge, void (*rung)(void *arg), void *arg, u64 *ret_address,
+			u32 *ret_data);
+	void (*bell_put)(void *bridge, int bell);
+	/*
+	 * Ring at a peer: a message has arrived there. Unlike the others it is called without the
+	 * lock, as long as there is a map. Not NULL: a message that a device sends interrupts
+	 * nobody.
+	 */
+	void (*ring)(void *bridge, u32 node, u32 adapter);
+	/*
+	 * It leads nowhere from now on, but nobody is given what it took of the window. NULL: the
+	 * hardware cannot; smartio.ko takes it from processors, and from devices behind an IOMMU.
+	 */
 	void (*cut)(void *bridge, u64 handle);
 	/* It was cut or not. */
 	void (*unmap)(void *bridge, u64 handle);
@@ -109,6 +126,20 @@ struct smartio_bridge_ops {
 struct smartio_adapter *smartio_bridge_register(const struct smartio_bridge_ops *ops, void *bridge);
 /* It goes: maps read ones from now on, and what was granted is revoked. Waits for both. */
 void smartio_bridge_unregister(struct smartio_adapter *a);
+/*
+ * Memory for a bridge that leads peers to one contiguous range alone, where no IOMMU makes one: the
+ * first of smartio.ko's pools (pool=) that is not longer than @most, else what the kernel gives.
+ * From now on ALLOC takes from it first. It stays with smartio.ko, so that programs may have it
+ * longer than the bridge is there; the next bridge is given the same. One at a time.
+ */
+struct smartio_bridge_memory {
+	u64 most, own; /* wanted: its length; how much of its beginning is the bridge's, zeroed */
+	phys_addr_t base;
+	u64 size;
+};
+/* Return: 0; -EBUSY: another bridge has it; -ENOMEM; -EINVAL: what there is is longer than @most */
+int smartio_bridge_memory_get(struct smartio_bridge_memory *m);
+void smartio_bridge_memory_put(void);
 /* A peer's state changed: ask for it. From any context. */
 void smartio_bridge_changed(struct smartio_adapter *a);
 /*

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Functions bound to us by driver_override: their coming and going, opening, resets. */
+/* Functions that are bound to smartio.ko by driver_override: probe and removal, opening, resets. */
 #include <linux/delay.h>
 #include <linux/dma-mapping.h>
 
-#include "smartio.h"
+#include "adapter.h"
 
 #define RESET_TRIES 250
 #define RESET_TRY_MS 20
@@ -96,7 +96,7 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 
 /*
  * Unbound, unplugged, or the module goes. First nobody reaches the function any more, then it stops
- * sending, and only then is what it could write to let go.
+ * sending, and only then is what it could write to released.
  */
 static void remove(struct pci_dev *pdev)
 {
@@ -177,7 +177,8 @@ int sio_op_device_open(struct sio_request *rq, const void *msg, void *answer)
 		return sio_fail(rq, -EINVAL, "devices are the daemon's: h.owner %#llx, 0 is right",
 				m->h.owner);
 	rq->dev->open = true;
-	pci_set_master(rq->dev->pdev);
+	if (!rq->dev->silenced)
+		pci_set_master(rq->dev->pdev);
 	return answer_device(rq->dev, answer);
 }
 
@@ -193,6 +194,50 @@ int sio_op_device_close(struct sio_request *rq, const void *msg, void *answer)
 	rq->dev->open = false;
 	sio_vectors_free(rq->dev);
 	pci_clear_master(rq->dev->pdev);
+	return 0;
+}
+
+/* ---- CONFIG ---- */
+
+/*
+ * Of configuration space smartiod reads and writes all but the bus master bit. A device that was
+ * told to be silent has been when this ends: the answer of a read pushes what it had sent before
+ * out of it, and through the windows to peers, from where the read of a word comes back behind it.
+ */
+static void stop(struct sio_dev *d)
+{
+	struct sio_obj *o;
+	u16 command;
+
+	pci_clear_master(d->pdev);
+	pci_read_config_word(d->pdev, PCI_COMMAND, &command);
+	list_for_each_entry(o, &d->objects, of_dev)
+		if (o->kind == SIO_KIND_DMAMAP && o->target && o->target->kind == SIO_KIND_MAP)
+			sio_map_push(o->target);
+}
+
+int sio_op_config(struct sio_request *rq, const void *msg, void *answer)
+{
+	const struct sio_req_config *m = msg;
+	struct sio_evt_config *evt = answer;
+	u16 command;
+
+	if (!(m->h.flags & SIO_CONFIG_WRITE) || m->offset != PCI_COMMAND || m->width != 2 ||
+	    m->mask != PCI_COMMAND_MASTER)
+		return sio_fail(rq, -EOPNOTSUPP,
+				"%u bytes at %#x, mask %#x: the kernel module writes the bus "
+				"master bit alone",
+				m->width, m->offset, m->mask);
+	if (m->value & PCI_COMMAND_MASTER && rq->dev->silenced)
+		return sio_fail(rq, -EBUSY,
+				"memory that %s had was taken back by its driver: a reset is next",
+				pci_name(rq->dev->pdev));
+	if (m->value & PCI_COMMAND_MASTER)
+		pci_set_master(rq->dev->pdev);
+	else
+		stop(rq->dev);
+	pci_read_config_word(rq->dev->pdev, PCI_COMMAND, &command);
+	evt->value = command;
 	return 0;
 }
 
@@ -238,7 +283,7 @@ int sio_op_reset(struct sio_request *rq, const void *msg, void *answer)
 	if (m->kind != SIO_RESET_FUNCTION && m->kind != SIO_RESET_DONE)
 		return sio_fail(rq, -EINVAL, "kind %u, %d (function) or %d is right", m->kind,
 				SIO_RESET_FUNCTION, SIO_RESET_DONE);
-	/* Who ends from now on may have had queues that the reset did not find. */
+	/* Whoever ends from now on may have had queues that the reset did not find. */
 	epoch = sio.epoch++;
 	generation = d->generation;
 	sio_bars_hold(d);
@@ -250,6 +295,9 @@ int sio_op_reset(struct sio_request *rq, const void *msg, void *answer)
 		return sio_fail(rq, -ENODEV, "device %#llx went while it was reset", d->id);
 	if (error)
 		return error;
+	if (d->silenced) /* what it was told before is forgotten */
+		pci_set_master(d->pdev);
+	d->silenced = false;
 	evt->generation = ++d->generation;
 	evt->freed = sio_dmamaps_settle(d, epoch);
 	return 0;

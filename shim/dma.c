@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a device may reach, through the kernel's DMA API, IOMMU or not. A mapping is one range for
+ * DMA mappings, through the kernel's DMA API, with or without an IOMMU. A mapping is one range for
  * the device, or it is refused: the kernel's bounce buffers, which would have to be copied by hand,
- * are found by comparing addresses.
+ * are detected by comparing addresses.
  */
-#include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
 #include <linux/iommu.h>
+#include <linux/version.h>
 
 #include "adapter.h"
 
@@ -53,8 +53,7 @@ static bool one_range(struct sg_table *sgt, u64 skip, u64 length, u64 *ret)
 static void unmap(struct sio_dma *m)
 {
 	if (m->attached) {
-		dma_buf_unmap_attachment_unlocked(m->attach, m->attached, m->dir);
-		dma_buf_detach(m->attach->dmabuf, m->attach);
+		sio_dmabuf_unmap(m);
 	} else if (m->sgt.sgl) {
 		dma_unmap_sgtable(m->dev, &m->sgt, m->dir, ATTRS);
 		sg_free_table(&m->sgt);
@@ -64,6 +63,54 @@ static void unmap(struct sio_dma *m)
 		dma_unmap_page_attrs(m->dev, m->address, m->length, m->dir, ATTRS);
 	}
 	m->mapped = false;
+}
+
+/*
+ * It leads nowhere any more. Its address nobody else is given, for the device may still send there;
+ * without an IOMMU nothing stops that.
+ */
+static void cut(struct sio_dma *m)
+{
+	if (!m->mapped || m->cut)
+		return;
+	if (sio_iommu_of(m->dev) != SIO_IOMMU_OFF)
+		iommu_unmap(iommu_get_domain_for_dev(m->dev), m->address, m->length);
+	m->cut = true;
+}
+
+static int put_page_at(struct sio_dma *m, u64 at, struct page *page)
+{
+	struct iommu_domain *domain = iommu_get_domain_for_dev(m->dev);
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+	return iommu_map(domain, m->address + at, page_to_phys(page), PAGE_SIZE, IOMMU_READ);
+#else
+	return iommu_map(domain, m->address + at, page_to_phys(page), PAGE_SIZE, IOMMU_READ,
+			 GFP_KERNEL);
+#endif
+}
+
+/*
+ * The kernel takes an address back only of what is mapped, so for a moment an empty page is there.
+ * Without memory for it the address is lost.
+ */
+static void unmap_cut(struct sio_dma *m)
+{
+	struct iommu_domain *domain = iommu_get_domain_for_dev(m->dev);
+	struct page *page = alloc_page(GFP_KERNEL | __GFP_ZERO);
+	u64 done = 0;
+
+	while (page && done < m->length && !put_page_at(m, done, page))
+		done += PAGE_SIZE;
+	if (done == m->length) {
+		unmap(m);
+		iommu_flush_iotlb_all(domain);
+	} else if (done) {
+		iommu_unmap(domain, m->address, done);
+	}
+	m->mapped = false;
+	if (page)
+		__free_page(page);
 }
 
 /* The kernel's DMA API does not say why. */
@@ -124,17 +171,10 @@ static int map_pages(struct sio_request *rq, struct sio_dma *m, const struct sio
 static int map_dmabuf(struct sio_request *rq, struct sio_dma *m, const struct sio_mem *mem,
 		      u64 offset)
 {
-	m->attach = dma_buf_attach(mem->dmabuf, m->dev);
-	if (IS_ERR(m->attach))
-		return PTR_ERR(m->attach);
-	m->attached = dma_buf_map_attachment_unlocked(m->attach, m->dir);
-	if (IS_ERR(m->attached)) {
-		int error = PTR_ERR(m->attached);
+	int error = sio_dmabuf_map(rq, m, mem);
 
-		m->attached = NULL;
-		dma_buf_detach(mem->dmabuf, m->attach);
+	if (error)
 		return error;
-	}
 	m->mapped = true;
 	return one_range(m->attached, PFN_PHYS(mem->first) + offset, m->length, &m->address)
 		       ? 0
@@ -155,12 +195,27 @@ static int check_place(struct sio_request *rq, const struct sio_dma *m)
 				  m->length, m->phys);
 }
 
+/* Nothing is there yet, and what will be is no affair of ours. */
+static int map_aperture(struct sio_request *rq, struct sio_dma *m, struct device *dev,
+			const struct sio_mem *mem, u64 offset, u64 length)
+{
+	if (iommu_get_domain_for_dev(dev) != sio_aperture_domain(mem))
+		return sio_fail(rq, -EINVAL, "aperture %#llx is behind another function than %s",
+				mem->o.id, dev_name(dev));
+	m->dev = dev;
+	m->length = length;
+	m->address = mem->o.address + offset;
+	return 0;
+}
+
 int sio_dma_map(struct sio_request *rq, struct sio_dma *m, struct device *dev,
 		const struct sio_obj *target, u64 offset, u64 length, u32 access)
 {
 	const struct sio_mem *mem = target->kind == SIO_KIND_MEM ? (const void *)target : NULL;
 	int error;
 
+	if (mem && mem->aperture)
+		return map_aperture(rq, m, dev, mem, offset, length);
 	m->dev = dev;
 	m->length = length;
 	/* Reading is 1 for the DMA API, too, and writing 2. */
@@ -180,6 +235,10 @@ void sio_dma_unmap(struct sio_dma *m)
 {
 	if (!m->mapped)
 		return;
+	if (m->cut && sio_iommu_of(m->dev) != SIO_IOMMU_OFF) {
+		unmap_cut(m);
+		return;
+	}
 	unmap(m);
 	if (sio_iommu_of(m->dev) == SIO_IOMMU_LAZY)
 		iommu_flush_iotlb_all(iommu_get_domain_for_dev(m->dev));
@@ -219,6 +278,10 @@ static struct sio_obj *find_target(struct sio_request *rq, const struct sio_req_
 	if (t->kind == SIO_KIND_BAR && ((struct sio_bar *)t)->v.revoked)
 		return ERR_PTR(
 			sio_fail(rq, -EOPNOTSUPP, "the device of %s %#llx has gone", name, t->id));
+	if (t->kind == SIO_KIND_MEM && ((struct sio_mem *)t)->aperture)
+		return ERR_PTR(sio_fail(rq, -EOPNOTSUPP,
+					"%s %#llx is an aperture, for peers' devices alone", name,
+					t->id));
 	if (t->kind == SIO_KIND_MAP && ((struct sio_map *)t)->dead)
 		return ERR_PTR(
 			sio_fail(rq, -ENETDOWN, "%s %#llx leads nowhere any more", name, t->id));
@@ -278,12 +341,52 @@ int sio_op_dmamap(struct sio_request *rq, const void *msg, void *answer)
 
 /* ---- ending ---- */
 
+/* It leads nowhere, and what it led to may go: the device, which may be at work, sends no more. */
+static void leave_target(struct sio_dmamap *m)
+{
+	struct sio_obj *o = &m->o;
+
+	cut(&m->dma);
+	if (m->dma.mapped && o->target->kind == SIO_KIND_MAP)
+		sio_map_push(o->target);
+	sio_obj_unref(o->target);
+	o->target = NULL;
+	if (o->through)
+		sio_obj_unref(o->through);
+	o->through = NULL;
+}
+
+static int keep_address(struct sio_request *rq, u64 id)
+{
+	struct sio_obj *o = sio_obj_find(rq, SIO_KIND_DMAMAP, id, false);
+	int error = IS_ERR(o) ? PTR_ERR(o) : sio_check_owner(rq, o);
+
+	if (error || !o->target)
+		return error;
+	if (o->target->kind == SIO_KIND_MEM)
+		return sio_fail(rq, -EOPNOTSUPP,
+				"DMA mapping %#llx is of memory: addresses are kept of BARs and of "
+				"maps",
+				id);
+	leave_target((struct sio_dmamap *)o);
+	return 0;
+}
+
+int sio_op_dmaunmap(struct sio_request *rq, const void *msg, void *answer)
+{
+	const struct sio_req_dmaunmap *m = msg;
+
+	if (m->h.flags & SIO_DMAUNMAP_KEEP_ADDRESS)
+		return keep_address(rq, m->id);
+	return sio_op_end(rq, msg, answer);
+}
+
 /* What it had sent through a window has arrived, or never will. */
 static void dmamap_end(struct sio_obj *o)
 {
 	struct sio_dmamap *m = (struct sio_dmamap *)o;
 
-	if (m->dma.mapped && o->target->kind == SIO_KIND_MAP)
+	if (m->dma.mapped && o->target && o->target->kind == SIO_KIND_MAP)
 		sio_map_push(o->target);
 	sio_dma_unmap(&m->dma);
 }
@@ -314,6 +417,17 @@ void sio_dmamaps_cut(const struct sio_obj *target)
 				sio_dma_unmap(&((struct sio_dmamap *)o)->dma);
 }
 
+void sio_dmamaps_leave(struct sio_obj *target)
+{
+	struct sio_dev *d;
+	struct sio_obj *o;
+
+	list_for_each_entry(d, &sio.devices, node)
+		list_for_each_entry(o, &d->objects, of_dev)
+			if (o->kind == SIO_KIND_DMAMAP && o->target == target)
+				leave_target((struct sio_dmamap *)o);
+}
+
 /* Also others' mappings of its BARs: something else may come to lie there. */
 void sio_dmamaps_lose(struct sio_dev *d)
 {
@@ -323,7 +437,7 @@ void sio_dmamaps_lose(struct sio_dev *d)
 		if (o->kind == SIO_KIND_DMAMAP) {
 			sio_dma_unmap(&((struct sio_dmamap *)o)->dma);
 		} else if (o->kind == SIO_KIND_BAR) {
-			sio_dmamaps_cut(o);
+			sio_dmamaps_leave(o);
 			sio_grants_cut(o);
 		}
 	sio_dmamaps_settle(d, U64_MAX);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the daemon hears unasked. The queue has room for so many events and takes no memory; when it
- * is full what comes is dropped, and so is all that follows until the daemon has read that some
- * were lost (SIO_EV_OVERFLOW): then it looks at all that there is, and what comes from then on is
- * told again.
+ * Events for the daemon. The queue has room for a fixed number of events and allocates nothing.
+ * When it is full, events are dropped, and so are all that follow until the daemon has read that
+ * some were lost (SIO_EV_OVERFLOW). Then the daemon lists all objects, and events from then on are
+ * queued again.
  */
 #include <linux/poll.h>
 #include <linux/spinlock.h>
@@ -20,6 +20,7 @@ union event {
 	struct sio_evt_device_state device;
 	struct sio_evt_owner_gone gone;
 	struct sio_evt_overflow overflow;
+	struct sio_evt_shadow_config config;
 };
 
 static union event queue[EVENTS];
@@ -52,7 +53,7 @@ void sio_events_start(void)
 	count = 0;
 	lost = false;
 	spin_unlock_irq(&lock);
-	sio_links_tell_again(true);
+	sio_links_report_again(true);
 }
 
 /* The next one. False: there is none. */
@@ -86,7 +87,7 @@ ssize_t sio_events_read(char __user *to, size_t size)
 		return -EAGAIN;
 	if (!copy_to_user(to, &evt, evt.h.size)) {
 		if (evt.h.op == SIO_EV_OVERFLOW)
-			sio_links_tell_again(false);
+			sio_links_report_again(false);
 		return evt.h.size;
 	}
 	spin_lock_irq(&lock);

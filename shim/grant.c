@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The exporter's half of a window: a range of ours gets an address on the bus behind an adapter.
- * Where an IOMMU translates what comes through it, that is an I/O virtual one of the bridge's
- * function; else the physical one. The bridge may let nothing through but what was granted; where
- * it does not, and there is no IOMMU, peers reach all of this host.
+ * The exporter's half of a window: a range of this host's memory gets an address on the bus behind
+ * an adapter. Where an IOMMU translates the accesses through it, that is an I/O virtual address of
+ * the bridge's function; otherwise it is the physical one. The bridge may let nothing through but
+ * what was granted; where it does not, and there is no IOMMU, peers reach all of this host's
+ * memory.
  */
 #include <linux/dma-mapping.h>
 #include <linux/iommu.h>
@@ -17,7 +18,7 @@ static int check_interrupt(struct sio_request *rq, const struct sio_req_grant *m
 	if (m->offset || (m->length && m->length != SIO_MSI_BYTES))
 		return sio_fail(rq, -EINVAL, "range %#llx + %#llx of an interrupt, 0 + %d is right",
 				m->offset, m->length, SIO_MSI_BYTES);
-	if (!a->ops->vector_get)
+	if (!a->ops->vector_get && !a->ops->bell_get)
 		return sio_fail(rq, -EOPNOTSUPP, "adapter %u delivers no interrupts of peers",
 				a->index);
 	return 0;
@@ -66,6 +67,11 @@ static int bridge_refused(struct sio_request *rq, const struct smartio_adapter *
 		return sio_fail_exhausted(rq, error, SIO_OUT_OF_GRANTS,
 					  "adapter %u has no row left for what is granted",
 					  a->index);
+	if (error == -ERANGE)
+		return sio_fail(rq, error,
+				"it lies outside of what peers reach through adapter %u: memory of "
+				"ALLOC is right, as long as that adapter's lasts",
+				a->index);
 	return sio_fail(rq, error, "the bridge of adapter %u says %pe", a->index, ERR_PTR(error));
 }
 

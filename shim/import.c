@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Memory that was there before: a program's own pages, which it pins; dma-bufs; all RAM. */
+/* Memory that existed before: a program's own pages, which are pinned; dma-bufs; all RAM. */
 #include <linux/anon_inodes.h>
 #include <linux/dma-buf.h>
 #include <linux/ioport.h>
@@ -106,6 +106,8 @@ static int import_dmabuf(struct sio_request *rq, const struct sio_req_import *q,
 	if (IS_ERR(buf))
 		return sio_fail(rq, -EBADF, "the descriptor is none of a dma-buf");
 	m->dmabuf = buf;
+	if (!(buf->file->f_mode & FMODE_WRITE)) /* who maps us could write */
+		return sio_fail(rq, -EACCES, "the dma-buf's descriptor is for reading alone");
 	m->first = PHYS_PFN(q->offset);
 	m->o.length = q->length ? q->length : buf->size - q->offset;
 	return sio_check_range(rq, "the dma-buf", q->offset, m->o.length, buf->size);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Interrupts: a count with eventfd semantics, and the lines by which peers add to it. */
+/* Interrupts: a count with eventfd semantics, and the addresses by which peers add to it. */
+#include <linux/file.h>
 #include <linux/interrupt.h>
 #include <linux/irq.h>
 #include <linux/module.h>
@@ -7,6 +8,7 @@
 #include <linux/uio.h>
 
 #include "adapter.h"
+#include "use.h"
 
 struct sio_irq {
 	struct sio_obj o;
@@ -21,7 +23,7 @@ int sio_irq_chain(struct sio_irq *q, struct sio_shadow *s, unsigned int vector)
 	if (q->shadow)
 		return -EBUSY;
 	q->vector = vector;
-	smp_store_release(&q->shadow, s);
+	smp_store_release(&q->shadow, s); /* with the vector: pairs with goes_to_shadow() */
 	return 0;
 }
 
@@ -36,7 +38,7 @@ static bool goes_to_shadow(struct sio_irq *q)
 	struct sio_shadow *s;
 
 	rcu_read_lock();
-	s = smp_load_acquire(&q->shadow);
+	s = smp_load_acquire(&q->shadow); /* pairs with sio_irq_chain() */
 	if (s)
 		sio_shadow_interrupt(s, q->vector);
 	rcu_read_unlock();
@@ -122,6 +124,62 @@ int sio_op_irq_new(struct sio_request *rq, const void *msg, void *answer)
 	return 0;
 }
 
+/* ---- other modules ---- */
+
+struct smartio_listener {
+	wait_queue_entry_t wait;
+	struct file *file;
+	void (*heard)(void *arg);
+	void *arg;
+};
+
+/* With the lock of what it waits for. */
+static int on_wake(wait_queue_entry_t *wait, unsigned int mode, int flags, void *key)
+{
+	struct smartio_listener *l = container_of(wait, struct smartio_listener, wait);
+
+	l->heard(l->arg);
+	return 0;
+}
+
+struct smartio_listener *smartio_listen(int fd, void (*heard)(void *arg), void *arg)
+{
+	struct smartio_listener *l = kzalloc(sizeof(*l), GFP_KERNEL_ACCOUNT);
+	int error = -EBADF;
+	struct sio_irq *q;
+
+	if (!l)
+		return ERR_PTR(-ENOMEM);
+	l->file = fget(fd);
+	if (!l->file)
+		goto free;
+	error = -EINVAL;
+	if (l->file->f_op != &irq_fops || !(l->file->f_mode & FMODE_READ))
+		goto put;
+	l->heard = heard;
+	l->arg = arg;
+	q = l->file->private_data;
+	init_waitqueue_func_entry(&l->wait, on_wake);
+	add_wait_queue(&q->wait, &l->wait);
+	return l;
+put:
+	fput(l->file);
+free:
+	kfree(l);
+	return ERR_PTR(error);
+}
+EXPORT_SYMBOL_GPL(smartio_listen);
+
+void smartio_unlisten(struct smartio_listener *l)
+{
+	if (!l)
+		return;
+	remove_wait_queue(&((struct sio_irq *)l->file->private_data)->wait, &l->wait);
+	fput(l->file);
+	kfree(l);
+}
+EXPORT_SYMBOL_GPL(smartio_unlisten);
+
 /* ---- lines of peers ---- */
 
 static irqreturn_t on_message(int number, void *arg)
@@ -140,11 +198,20 @@ static struct sio_line *find_line(const struct smartio_adapter *a, const struct 
 	return NULL;
 }
 
+static void on_bell(void *arg)
+{
+	sio_irq_add(((struct sio_line *)arg)->irq, 1);
+}
+
 /* Peers know the message: the kernel must not choose another processor for it. */
 static int line_start(struct smartio_adapter *a, struct sio_line *l)
 {
 	int error;
 
+	if (a->ops->bell_get) {
+		l->number = a->ops->bell_get(a->bridge, on_bell, l, &l->address, &l->data);
+		return l->number < 0 ? l->number : 0;
+	}
 	l->number = a->ops->vector_get(a->bridge);
 	if (l->number < 0)
 		return l->number;
@@ -181,11 +248,35 @@ struct sio_line *sio_line_get(struct smartio_adapter *a, struct sio_irq *irq)
 	return l;
 }
 
+static long do_nothing(void *arg)
+{
+	return 0;
+}
+
+/*
+ * A message that came before has been handled: work runs with interrupts on, so what was pending on
+ * that processor has been taken. free_irq() waits for handlers that have begun alone.
+ */
+static void line_drain(const struct sio_line *l)
+{
+	struct irq_data *data = irq_get_irq_data(l->number);
+	unsigned int cpu = cpumask_first(irq_data_get_effective_affinity_mask(data));
+
+	if (cpu < nr_cpu_ids)
+		work_on_cpu_safe(cpu, do_nothing, NULL);
+}
+
 void sio_line_put(struct smartio_adapter *a, struct sio_line *l)
 {
 	if (--l->users)
 		return;
 	list_del(&l->of_adapter);
+	if (a->ops->bell_put) {
+		a->ops->bell_put(a->bridge, l->number);
+		kfree(l);
+		return;
+	}
+	line_drain(l);
 	irq_clear_status_flags(l->number, IRQ_NO_BALANCING);
 	free_irq(l->number, l);
 	a->ops->vector_put(a->bridge, l->number);

@@ -20,8 +20,8 @@ static struct sio_status_page *page;
 static u32 changes[ROOM]; /* the bridge's count, as of when it was asked last */
 static u32 told[ROOM];	  /* the path's generation when the daemon was told last */
 static bool anew;	  /* the daemon knows nothing */
-static void tell_again(struct work_struct *work);
-static DECLARE_WORK(again, tell_again);
+static void report_again(struct work_struct *work);
+static DECLARE_WORK(again, report_again);
 
 /* ---- events ---- */
 
@@ -46,7 +46,7 @@ static void tell(u32 i)
 		told[i] = page->path[i].generation;
 }
 
-void sio_link_tell(const struct smartio_adapter *a)
+void sio_link_report(const struct smartio_adapter *a)
 {
 	struct sio_evt_link evt = {.adapter = a->index,
 				   .peer_node = a->node,
@@ -58,12 +58,12 @@ void sio_link_tell(const struct smartio_adapter *a)
 }
 
 /* A path that is up may have been down, which is told then, too. */
-static void tell_again(struct work_struct *work)
+static void report_again(struct work_struct *work)
 {
 	mutex_lock(&sio.lock);
 	if (xchg(&anew, false))
 		memset(told, 0, sizeof(told));
-	sio_adapters_tell();
+	sio_adapters_report();
 	for (u32 i = 0; i < page->count; i++) {
 		if (told[i] == page->path[i].generation)
 			continue;
@@ -74,7 +74,7 @@ static void tell_again(struct work_struct *work)
 	mutex_unlock(&sio.lock);
 }
 
-void sio_links_tell_again(bool all)
+void sio_links_report_again(bool all)
 {
 	if (all)
 		WRITE_ONCE(anew, true);
@@ -100,14 +100,20 @@ static u32 place(const struct smartio_adapter *a, const struct smartio_bridge_pe
 	page->path[i] = (struct sio_status_path){
 		.adapter = a->index, .peer_node = peer->node, .peer_adapter = peer->adapter};
 	changes[i] = peer->changes;
-	smp_store_release(&page->count, i + 1);
+	smp_store_release(&page->count, i + 1); /* pairs with paths() in libsmartio */
 	return i;
 }
 
+/*
+ * The state first: who has the generation of a path that went down sees that it is down, or up
+ * again, and who sees it up again finds another generation. The barriers pair with those in
+ * sio_sequence_begin() and judge_path() of libsmartio.
+ */
 static void set_state(u32 i, u32 state)
 {
-	WRITE_ONCE(page->path[i].generation, page->path[i].generation + 1);
 	WRITE_ONCE(page->path[i].state, state);
+	smp_wmb();
+	WRITE_ONCE(page->path[i].generation, page->path[i].generation + 1);
 	smp_wmb(); /* before what follows is to be seen */
 }
 
@@ -139,7 +145,7 @@ static void path_up(struct smartio_adapter *a, u32 i, u64 start)
 {
 	WRITE_ONCE(page->path[i].peer_boot, start);
 	change_maps(a, &page->path[i], true);
-	smp_wmb();
+	smp_wmb(); /* whose boot it is, then that it is up: pairs with judge_path() */
 	set_state(i, SIO_LINK_UP);
 	tell(i);
 }
@@ -175,7 +181,7 @@ void sio_links_look(struct smartio_adapter *a)
 	a->boot = info.boot;
 	if (info.link_up != a->link) {
 		a->link = info.link_up;
-		sio_link_tell(a);
+		sio_link_report(a);
 	}
 	for (u32 i = 0; a->ops->peer(a->bridge, i, &peer) == 0; i++)
 		look_at(a, &peer);
@@ -187,7 +193,7 @@ void sio_links_lose(struct smartio_adapter *a)
 		if (page->path[i].adapter == a->index && page->path[i].state == SIO_LINK_UP)
 			path_down(a, i);
 	a->link = false;
-	sio_link_tell(a);
+	sio_link_report(a);
 }
 
 int sio_link_find(struct sio_request *rq, struct smartio_adapter *a, u32 node, u32 adapter,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The importer's half of a window: a range of an adapter's window that leads to what a peer
- * granted. Processors reach it by a mapping, from which the pages are taken while the path is down.
- * Whether the peer granted it is for the peer's bridge and IOMMU to see: a token proves nothing to
+ * granted. Processors reach it by a mapping, from which the pages are removed while the path is
+ * down. The peer's bridge and IOMMU check whether the peer granted it: a token proves nothing to
  * this host.
  */
 #include <linux/io.h>
@@ -49,6 +49,17 @@ static int map_mmap(struct sio_obj *o, struct vm_area_struct *vma)
 	return sio_view_mmap(&((struct sio_map *)o)->v, vma, &map_vm_ops);
 }
 
+static void send(const struct sio_map *m)
+{
+	const struct smartio_adapter *a = m->v.o.adapter;
+
+	writel(m->data, m->word);
+	if (!a->ops->ring)
+		return;
+	readl(m->word); /* it, and what was sent before, has arrived */
+	a->ops->ring(a->bridge, m->v.o.node, m->peer_adapter);
+}
+
 /* One message for each write; while the path is down it is lost, as it would be on the way. */
 static ssize_t map_write(struct file *f, const char __user *from, size_t size, loff_t *pos)
 {
@@ -62,7 +73,7 @@ static ssize_t map_write(struct file *f, const char __user *from, size_t size, l
 	if (down_read_killable(views_of(m)))
 		return -EINTR;
 	if (!m->v.revoked)
-		writel(m->data, m->word);
+		send(m);
 	up_read(views_of(m));
 	return sizeof(n);
 }
@@ -127,7 +138,12 @@ void sio_map_up(struct sio_map *m, u64 start)
 	}
 	m->dead = true;
 	sio_map_down(m);
-	a->ops->cut(a->bridge, m->where.handle);
+	if (a->ops->cut) {
+		a->ops->cut(a->bridge, m->where.handle);
+		return;
+	}
+	sio_dmamaps_cut(&m->v.o);
+	sio_vectors_cut(&m->v.o);
 }
 
 void sio_map_lose(struct sio_map *m)
@@ -276,6 +292,7 @@ int sio_op_map(struct sio_request *rq, const void *msg, void *answer)
 		return error;
 	sio_obj_of_adapter(&map->v.o, a, m->peer_node);
 	map->peer_adapter = m->peer_adapter;
+	map->bus_addr = m->bus_addr;
 	map->start = m->generation;
 	error = take(rq, map, m, &skip);
 	if (!error)
@@ -287,4 +304,19 @@ int sio_op_map(struct sio_request *rq, const void *msg, void *answer)
 		       : map->v.ram    ? SIO_CACHE_DEFAULT
 				       : SIO_CACHE_UNCACHED;
 	return error;
+}
+
+/*
+ * What a program has stored before it says UNMAP arrives: stores are posted, and the peer takes its
+ * grant back as soon as it hears that nobody uses it. A program that is killed is owed nothing, and
+ * of registers a read may do something.
+ */
+int sio_op_unmap(struct sio_request *rq, const void *msg, void *answer)
+{
+	const struct sio_req_unmap *m = msg;
+	struct sio_obj *o = sio_obj_find(rq, SIO_KIND_MAP, m->id, false);
+
+	if (!IS_ERR(o) && !sio_check_owner(rq, o) && ((struct sio_map *)o)->where.memory)
+		sio_map_push(o);
+	return sio_op_end(rq, msg, answer);
 }

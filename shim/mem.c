@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory for segments. What the kernel gives is made of single pages, each with its own reference,
- * so that a page that somebody has pinned (RDMA, io_uring) survives its segment. Pools and imported
- * pages are mapped by number; nobody can pin those. Pools are memory in long runs that the kernel
- * cannot give: reserved at boot (pool=SIZE@ADDRESS), or hugetlb pages that the daemon imported.
+ * Memory for segments. Memory of the kernel is made of single pages, each with its own reference,
+ * so that a page that another driver has pinned (RDMA, io_uring) survives its segment. Pools and
+ * imported pages are mapped by number; nobody can pin those. Pools are memory in long runs that the
+ * kernel's allocator cannot give: reserved at boot (pool=SIZE@ADDRESS), or hugetlb pages that the
+ * daemon imported.
  */
 #include <linux/bitmap.h>
 #include <linux/dma-buf.h>
@@ -13,7 +14,7 @@
 #include <linux/moduleparam.h>
 #include <linux/sched/mm.h>
 
-#include "smartio.h"
+#include "adapter.h"
 
 #define HUGE_PAGE (2ULL << 20)
 #define MAX_RUN (4ULL << 20) /* the kernel's longest, in every one that we know */
@@ -125,6 +126,9 @@ struct sio_pool {
 	u64 phys, n, used; /* n, used: pages */
 	unsigned long *taken;
 	struct resource *held; /* reserved at boot */
+	struct page *page;     /* the kernel's, until we go */
+	bool window;	       /* what peers reach: it is taken from first */
+	bool led_to;	       /* a bridge has it now */
 	struct sio_mem *from;  /* imported; it stays while something is used, or as long as we */
 };
 
@@ -142,6 +146,8 @@ static void free_all(struct list_head *list)
 	list_for_each_entry_safe(p, tmp, list, node) {
 		if (p->held)
 			release_mem_region(p->phys, p->n << PAGE_SHIFT);
+		if (p->page)
+			__free_pages(p->page, ilog2(p->n));
 		bitmap_free(p->taken);
 		kfree(p);
 	}
@@ -268,14 +274,25 @@ static void pool_free(struct sio_mem *m)
 	p->used -= PHYS_PFN(m->o.length);
 }
 
-static bool pool_alloc(struct sio_mem *m, u64 size, u64 align, u64 highest)
+static bool set_zero(u64 phys, u64 size)
+{
+	void *zero = memremap(phys, size, MEMREMAP_WB);
+
+	if (!zero)
+		return false;
+	memset(zero, 0, size);
+	memunmap(zero);
+	return true;
+}
+
+/* @window: of what peers reach alone. */
+static bool pool_alloc(struct sio_mem *m, u64 size, u64 align, u64 highest, bool window)
 {
 	struct sio_pool *p;
-	void *zero;
 	u64 at = 0;
 
 	list_for_each_entry(p, &pools, node)
-		if (take(p, PHYS_PFN(size), align, highest, &at)) {
+		if ((!window || p->window) && take(p, PHYS_PFN(size), align, highest, &at)) {
 			m->pool = p;
 			break;
 		}
@@ -284,16 +301,92 @@ static bool pool_alloc(struct sio_mem *m, u64 size, u64 align, u64 highest)
 	m->o.address = m->pool->phys + (at << PAGE_SHIFT);
 	m->o.length = size;
 	m->pieces = 1;
-	zero = memremap(m->o.address, size, MEMREMAP_WB);
-	if (zero) {
-		memset(zero, 0, size);
-		memunmap(zero);
+	if (set_zero(m->o.address, size))
 		return true;
-	}
 	pool_free(m);
 	m->pool = NULL;
 	return false;
 }
+
+/* ---- what peers reach through one window ---- */
+
+/* A power of 2 of the kernel's, aligned to itself. */
+static struct sio_pool *kernel_pool(u64 most)
+{
+	unsigned int order = ilog2(PHYS_PFN(min(most, MAX_RUN)));
+	struct page *page =
+		alloc_pages(GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN | __GFP_RETRY_MAYFAIL, order);
+	struct sio_pool *p = page ? new_pool(&pools, page_to_phys(page), 1ULL << order) : NULL;
+
+	if (p)
+		p->page = page;
+	else if (page)
+		__free_pages(page, order);
+	return p;
+}
+
+static struct sio_pool *window_pool(u64 most)
+{
+	struct sio_pool *p;
+
+	list_for_each_entry(p, &pools, node)
+		if (p->window)
+			return p;
+	list_for_each_entry(p, &pools, node)
+		if (p->held && p->n <= PHYS_PFN(most))
+			return p;
+	return kernel_pool(most);
+}
+
+static int lead_to(struct sio_pool *p, struct smartio_bridge_memory *m)
+{
+	u64 own = PHYS_PFN(m->own);
+
+	if (p->led_to)
+		return -EBUSY;
+	if (p->n > PHYS_PFN(m->most))
+		return -EINVAL;
+	/*
+	 * Its beginning is the bridge's. The rest may be in use already; if not, what is left there
+	 * of another use of the RAM is not for peers to read.
+	 */
+	if (!p->window && find_next_bit(p->taken, own, 0) < own)
+		return -EBUSY;
+	if (!set_zero(p->phys, bitmap_empty(p->taken, p->n) ? p->n << PAGE_SHIFT : m->own))
+		return -ENOMEM;
+	bitmap_set(p->taken, 0, own);
+	p->window = p->led_to = true;
+	m->base = p->phys;
+	m->size = p->n << PAGE_SHIFT;
+	return 0;
+}
+
+int smartio_bridge_memory_get(struct smartio_bridge_memory *m)
+{
+	struct sio_pool *p;
+	int error = -ENOMEM;
+
+	if (m->most <= m->own)
+		return -EINVAL;
+	mutex_lock(&sio.lock);
+	p = window_pool(m->most);
+	if (p)
+		error = lead_to(p, m);
+	mutex_unlock(&sio.lock);
+	return error;
+}
+EXPORT_SYMBOL_GPL(smartio_bridge_memory_get);
+
+void smartio_bridge_memory_put(void)
+{
+	struct sio_pool *p;
+
+	mutex_lock(&sio.lock);
+	list_for_each_entry(p, &pools, node)
+		p->led_to = false;
+	mutex_unlock(&sio.lock);
+}
+EXPORT_SYMBOL_GPL(smartio_bridge_memory_put);
 
 /* ---- memory objects ---- */
 
@@ -303,6 +396,7 @@ static void mem_free(struct sio_obj *o)
 
 	if (m->dmabuf)
 		dma_buf_put(m->dmabuf);
+	sio_aperture_free(m);
 	if (m->pool)
 		pool_free(m);
 	if (m->pins)
@@ -359,13 +453,15 @@ static bool find_room(struct sio_mem *m, const struct sio_req_alloc *q)
 	u64 unit = q->kind == SIO_ALLOC_HUGE ? HUGE_PAGE : PAGE_SIZE;
 	u64 size = round_up(q->size, unit), align = max(q->align, unit);
 
-	if (q->kind == SIO_ALLOC_HUGE && pool_alloc(m, size, align, q->highest))
+	if (q->kind != SIO_ALLOC_HUGE && pool_alloc(m, size, align, q->highest, true))
+		return true;
+	if (q->kind == SIO_ALLOC_HUGE && pool_alloc(m, size, align, q->highest, false))
 		return true;
 	if (q->kind != SIO_ALLOC_POOL && from_kernel(m, size, align, q->highest, true))
 		return true;
 	if (q->kind == 0 && pieces_will_do() && from_kernel(m, size, align, q->highest, false))
 		return true;
-	return q->kind <= SIO_ALLOC_POOL && pool_alloc(m, size, align, q->highest);
+	return q->kind <= SIO_ALLOC_POOL && pool_alloc(m, size, align, q->highest, false);
 }
 
 /* Which bound was met, by the numbers of this moment. */

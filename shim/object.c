@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Things that have ids: made, found, listed, ended. Each that has files has an inode of its own, so
- * that its mappings can be taken away without touching others'. The private file system of these is
- * there while a file is, and keeps the module loaded until the last bit of it is gone.
+ * Objects that have ids: creation, look-up, listing, end. Each object that has files has an inode
+ * of its own, so that its mappings can be removed without affecting others'. The private file
+ * system of these inodes is mounted while a file exists, and keeps the module loaded until the last
+ * one is gone.
  */
 #include <linux/file.h>
 #include <linux/module.h>
@@ -246,8 +247,8 @@ static bool in_use(const struct sio_obj *o)
 }
 
 /*
- * What ended and nothing refers to falls; a DMA mapping waits for the word that its device let go
- * of it, unless it has been cut because the device is gone, and a grant for the peer's.
+ * What ended and nothing refers to falls; a DMA mapping waits for the word that its device released
+ * it, unless it has been cut because the device is gone, and a grant for the peer's.
  */
 void sio_obj_falls(struct sio_obj *o)
 {
@@ -316,7 +317,7 @@ void *sio_obj_find(struct sio_request *rq, u32 kind, u64 id, bool live)
 	return o;
 }
 
-/* Who asks for it may: its owner, or the daemon. */
+/* Whoever asks for it may: its owner, or the daemon. */
 int sio_check_owner(struct sio_request *rq, const struct sio_obj *o)
 {
 	if (!rq->u.h.owner || o->owner == rq->owner)
@@ -387,6 +388,22 @@ int sio_op_give(struct sio_request *rq, const void *msg, void *answer)
 	return 0;
 }
 
+/* What goes through an adapter; a daemon that is started again knows it by that. */
+static void list_path(struct sio_list_entry *e, const struct sio_obj *o)
+{
+	const struct sio_map *map = (const struct sio_map *)o;
+
+	if (o->kind == SIO_KIND_REQUESTER)
+		e->length = o->adapter->index;
+	if (o->kind == SIO_KIND_GRANT)
+		e->device = SIO_LIST_PATH(o->adapter->index,
+					  ((const struct sio_grant *)o)->peer_adapter);
+	if (o->kind != SIO_KIND_MAP)
+		return;
+	e->device = SIO_LIST_PATH(o->adapter->index, map->peer_adapter);
+	e->cookie = map->bus_addr;
+}
+
 int sio_op_list(struct sio_request *rq, const void *msg, void *answer)
 {
 	const struct sio_req_list *m = msg;
@@ -414,6 +431,8 @@ int sio_op_list(struct sio_request *rq, const void *msg, void *answer)
 		e->cookie = o->target ? o->target->id : o->kind == SIO_KIND_BAR ? o->access : 0;
 		if (o->kind == SIO_KIND_OWNER)
 			e->cookie = ((struct sio_owner *)o)->user_cookie;
+		if (o->adapter)
+			list_path(e, o);
 	}
 	return 0;
 }
@@ -431,8 +450,10 @@ int sio_op_reopen(struct sio_request *rq, const void *msg, void *answer)
 	o = sio_obj_find(rq, m->kind, m->id, true);
 	if (IS_ERR(o))
 		return PTR_ERR(o);
-	if (o->kind == SIO_KIND_MEM && ((struct sio_mem *)o)->all_ram)
-		return sio_fail(rq, -EINVAL, "memory %#llx is all RAM: it has no descriptor",
+	if (o->kind == SIO_KIND_MEM &&
+	    (((struct sio_mem *)o)->all_ram || ((struct sio_mem *)o)->aperture))
+		return sio_fail(rq, -EINVAL,
+				"memory %#llx is all RAM, or an aperture: it has no descriptor",
 				o->id);
 	evt->length = o->length;
 	return answer_files(rq, o);

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Owners, which all hangs on.
- *
- * When one ends, memory, views, interrupts, vectors, maps and requester entries that nothing refers
- * to fall at once. DMA mappings stay, with what they refer to, until SETTLED, RESET, or the device
- * itself is gone; grants until UNGRANT.
+ * Owners: every object belongs to one. When an owner ends, memory, views, interrupts, vectors, maps
+ * and requester entries that nothing refers to are freed at once. DMA mappings stay, with what they
+ * refer to, until SETTLED, RESET, or the end of the device itself; grants until UNGRANT.
  */
 #include <linux/module.h>
 
@@ -36,7 +34,7 @@ int sio_op_owner_new(struct sio_request *rq, const void *msg, void *answer)
 }
 
 /* What stays of an owner that has ended. */
-static void tell_rest(const struct sio_owner *w)
+static void report_rest(const struct sio_owner *w)
 {
 	struct sio_evt_owner_gone evt = {.h.owner = w->o.id};
 	const struct sio_obj *o;
@@ -65,7 +63,7 @@ void sio_owner_end(struct sio_owner *w)
 	list_for_each_entry(o, &w->objects, of_owner)
 		sio_obj_quarantine(o);
 	sio_fall();
-	tell_rest(w);
+	report_rest(w);
 	sio_obj_quarantine(&w->o);
 	sio_fall();
 }

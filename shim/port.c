@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/smartio0: requests and their answers. All are checked here for what the table of operations
- * says before a handler sees them. A refusal says why, in words, and what ran out. And the module's
- * beginning and end.
+ * /dev/smartio0: requests and their answers, and the module's init and exit. Every request is
+ * checked here against the table of operations before its handler is called. A refusal gives its
+ * reason as a text, and says which resource ran out.
  */
 #include <linux/file.h>
 #include <linux/miscdevice.h>
@@ -85,7 +85,7 @@ struct operation {
 	u32 reserved;	      /* offset of a further reserved 32-bit field; 0: none */
 	u32 files;	      /* that may come along */
 	u32 makes, ends;      /* SIO_KIND_* */
-	bool holds;	      /* h.owner lives: something is to hang on it */
+	bool holds;	      /* h.owner lives: it is to own something */
 	bool gives_back;      /* it is served although there is no memory */
 	enum device_rule device;
 };
@@ -115,12 +115,14 @@ static const struct operation operations[SIO_OP_COUNT] = {
 	OP(IMPORT, sio_op_import, import, import,
 	   .flags = SIO_IMPORT_POOL | SIO_IMPORT_ALL_RAM, .holds = true, .makes = SIO_KIND_MEM,
 	   .files = 1),
+	OP(APERTURE, sio_op_aperture, aperture, aperture, RESERVED(aperture), .holds = true,
+	   .makes = SIO_KIND_MEM),
 	OP(GRANT, sio_op_grant, grant, grant, RESERVED(grant), .holds = true,
 	   .makes = SIO_KIND_GRANT),
 	OP(UNGRANT, sio_op_ungrant, ungrant, ok, .flags = SIO_UNGRANT_KEEP_ADDRESS,
 	   .ends = SIO_KIND_GRANT, .gives_back = true),
 	OP(MAP, sio_op_map, map, map, .holds = true, .makes = SIO_KIND_MAP),
-	OP(UNMAP, sio_op_end, unmap, ok, .ends = SIO_KIND_MAP, .gives_back = true),
+	OP(UNMAP, sio_op_unmap, unmap, ok, .ends = SIO_KIND_MAP, .gives_back = true),
 	OP(REQUESTER_ADD, sio_op_requester_add, requester_add, requester_add,
 	   RESERVED(requester_add), .holds = true, .makes = SIO_KIND_REQUESTER),
 	OP(REQUESTER_DEL, sio_op_end, requester_del, ok, .ends = SIO_KIND_REQUESTER,
@@ -130,6 +132,8 @@ static const struct operation operations[SIO_OP_COUNT] = {
 	   .holds = true, .device = BOUND),
 	OP(DEVICE_CLOSE, sio_op_device_close, device_close, ok, .device = ANY,
 	   .gives_back = true),
+	OP(CONFIG, sio_op_config, config, config, RESERVED(config), .flags = SIO_CONFIG_WRITE,
+	   .device = OPEN),
 	OP(RESET, sio_op_reset, reset, reset, RESERVED(reset), .device = OPEN),
 	OP(BAR, sio_op_bar, bar, bar, RESERVED(bar), .holds = true, .makes = SIO_KIND_BAR,
 	   .device = OPEN),
@@ -137,17 +141,19 @@ static const struct operation operations[SIO_OP_COUNT] = {
 	   .gives_back = true),
 	OP(DMAMAP, sio_op_dmamap, dmamap, dmamap, .flags = SIO_DMAMAP_STRICT, .holds = true,
 	   .makes = SIO_KIND_DMAMAP, .device = OPEN),
-	OP(DMAUNMAP, sio_op_end, dmaunmap, ok, .ends = SIO_KIND_DMAMAP,
-	   .flags = SIO_DMAUNMAP_SETTLED, .gives_back = true),
+	OP(DMAUNMAP, sio_op_dmaunmap, dmaunmap, ok, .ends = SIO_KIND_DMAMAP,
+	   .flags = SIO_DMAUNMAP_SETTLED | SIO_DMAUNMAP_KEEP_ADDRESS, .gives_back = true),
 	OP(IRQ_NEW, sio_op_irq_new, irq_new, irq_new, .holds = true, .makes = SIO_KIND_IRQ),
 	OP(IRQ_FREE, sio_op_end, irq_free, ok, .ends = SIO_KIND_IRQ,
 	   .gives_back = true),
 	OP(VECTOR, sio_op_vector, vector, ok, RESERVED(vector), .holds = true, .device = OPEN),
 	OP(STATUS, sio_op_status, status, status),
 	OP(REOPEN, sio_op_reopen, reopen, reopen, RESERVED(reopen)),
-	OP(SHADOW, sio_op_shadow, shadow, shadow, RESERVED(shadow), .holds = true,
+	OP(SHADOW, sio_op_shadow, shadow, shadow, .flags = SIO_SHADOW_PEERS, .holds = true,
 	   .makes = SIO_KIND_SHADOW),
 	OP(SHADOW_DEL, sio_op_shadow_del, shadow_del, ok, .flags = SIO_SHADOW_LOST),
+	OP(SHADOW_ANSWER, sio_op_shadow_answer, shadow_answer, ok, .gives_back = true),
+	OP(SHADOW_PEER, sio_op_shadow_peer, shadow_peer, ok, RESERVED(shadow_peer)),
 };
 /* clang-format on */
 
@@ -385,11 +391,13 @@ static int port_open(struct inode *inode, struct file *f)
 	if (xchg(&is_open, true))
 		return -EBUSY;
 	sio_events_start();
+	sio_asks_hear(true);
 	return nonseekable_open(inode, f);
 }
 
 static int port_release(struct inode *inode, struct file *f)
 {
+	sio_asks_hear(false);
 	xchg(&is_open, false);
 	return 0;
 }
@@ -434,6 +442,7 @@ static void end_everything(void)
 	WARN_ON(!xa_empty(&sio.objects));
 	list_for_each_entry_safe(d, tmp, &sio.devices, node)
 		kfree(d);
+	sio_dmabufs_exit();
 	sio_links_free(); /* its work asks the adapters */
 	sio_adapters_free();
 	xa_destroy(&sio.objects);

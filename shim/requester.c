@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Requester tables: a bridge lets out only what comes from a function that stands in its table. A
- * function takes one entry however often it is added; the entry is free again when its last holder
- * is gone. What goes through a window refers to the holder that it found, so that one cannot go
- * before it.
+ * function takes one entry, which is reference-counted; the entry is free again when its last
+ * reference is gone. What goes through a window refers to the entry that it found, so that the
+ * entry cannot end before it.
  */
 #include "adapter.h"
 

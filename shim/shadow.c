@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Device Lending: a borrowed function in this host's PCI tree, made by smartio_lend.ko. Here it is
- * known what its parts are, and whose: its BARs are maps, its vectors interrupts.
- *
- * Drivers bind and unbind without sio.lock, for that may take as long as they like. Meanwhile what
- * the function consists of stays: the shadow counts in its refs.
+ * Device Lending: a borrowed function in this host's PCI tree, made by smartio_lend.ko. This file
+ * knows what its parts are, and who owns them: its BARs are maps, its vectors interrupts. Drivers
+ * bind and unbind without sio.lock, because that may take as long as they like. Meanwhile the
+ * objects that the function consists of stay: the shadow counts in their refs.
  */
 #include <linux/completion.h>
+#include <linux/iommu.h>
 
 #include "adapter.h"
 #include "lend.h"
 
-#define PARTS (SIO_DEVICE_BARS + SIO_SHADOW_VECTORS)
+#define SHADOW_MAX_MS 60000 /* half of what the kernel calls a hung task */
+#define PARTS (SIO_DEVICE_BARS + SIO_SHADOW_VECTORS + 1)
 
 /* o.address: its place, as of ADAPTER. */
 struct sio_shadow {
@@ -19,7 +20,9 @@ struct sio_shadow {
 	struct smartio_shadow *made; /* NULL: not yet, or it has gone */
 	struct sio_obj *part[PARTS]; /* that it counts in the refs of */
 	unsigned int n_parts;
-	bool leaving; /* @leave is about to run, or has run */
+	u64 bar_bytes[SIO_DEVICE_BARS]; /* that something is behind, of each; not the table's */
+	u32 timeout_ms;			/* that its driver waits for configuration space */
+	bool leaving;			/* @leave is about to run, or has run */
 	struct work_struct leave;
 	struct completion gone;
 };
@@ -63,6 +66,13 @@ void sio_shadow_interrupt(struct sio_shadow *s, unsigned int vector)
 	lend->interrupt(s->made, vector);
 }
 
+u32 sio_shadow_name(const struct sio_shadow *s, u64 *ret_id, u64 *ret_owner)
+{
+	*ret_id = s->o.id;
+	*ret_owner = s->o.owner->o.id;
+	return s->timeout_ms;
+}
+
 /* ---- parts ---- */
 
 static void take_part(struct sio_shadow *s, struct sio_obj *o)
@@ -73,8 +83,13 @@ static void take_part(struct sio_shadow *s, struct sio_obj *o)
 
 static void put_parts(struct sio_shadow *s)
 {
-	while (s->n_parts)
-		sio_obj_unref(s->part[--s->n_parts]);
+	while (s->n_parts) {
+		struct sio_obj *o = s->part[--s->n_parts];
+
+		if (o->kind == SIO_KIND_MEM)
+			((struct sio_mem *)o)->filled = false;
+		sio_obj_unref(o);
+	}
 }
 
 static void unchain(struct sio_shadow *s)
@@ -143,8 +158,10 @@ static void lose(struct sio_shadow *s)
 	struct sio_obj *o;
 
 	lend->lost(s->made);
+	sio_asks_lose(s);
 	list_for_each_entry(o, &s->o.owner->objects, of_owner)
-		if (o->kind == SIO_KIND_MEM && ((struct sio_mem *)o)->all_ram)
+		if (o->kind == SIO_KIND_MEM &&
+		    (((struct sio_mem *)o)->all_ram || ((struct sio_mem *)o)->aperture))
 			sio_grants_cut(o);
 }
 
@@ -165,6 +182,17 @@ void sio_shadows_lose(const struct sio_obj *map)
 			}
 	}
 }
+
+void smartio_shadow_cut(struct sio_shadow *s)
+{
+	mutex_lock(&sio.lock);
+	if (s->made) {
+		lose(s);
+		leave(&s->o);
+	}
+	mutex_unlock(&sio.lock);
+}
+EXPORT_SYMBOL_GPL(smartio_shadow_cut);
 
 static void shadow_end(struct sio_obj *o)
 {
@@ -203,7 +231,7 @@ int sio_op_shadow_del(struct sio_request *rq, const void *msg, void *answer)
 	mutex_lock(&sio.lock);
 	sio_obj_unref(&s->o);
 	if (error)
-		return sio_fail(rq, -EINTR, "its driver has not let go of it yet");
+		return sio_fail(rq, -EINTR, "its driver has not released it yet");
 	if (!s->o.refs)
 		sio_obj_end(&s->o);
 	return 0;
@@ -215,14 +243,16 @@ static int check(struct sio_request *rq, const struct sio_req_shadow *m)
 {
 	if (!lend)
 		return not_loaded(rq);
-	if (m->aperture || m->timeout_ms)
-		return sio_fail(rq, -EOPNOTSUPP,
-				"aperture %#llx, timeout_ms %u: 0 is right; apertures and "
-				"configuration space that is asked for are not served",
-				m->aperture, m->timeout_ms);
-	if (m->vectors > SIO_SHADOW_VECTORS || (m->vectors & (m->vectors - 1)))
-		return sio_fail(rq, -EINVAL, "%u vectors, a power of 2, %d at most, is right",
-				m->vectors, SIO_SHADOW_VECTORS);
+	if (m->timeout_ms > SHADOW_MAX_MS)
+		return sio_fail(rq, -EINVAL, "timeout_ms %u, %d at most is right", m->timeout_ms,
+				SHADOW_MAX_MS);
+	if (m->vectors > SIO_SHADOW_VECTORS)
+		return sio_fail(rq, -EINVAL, "%u vectors, %d at most are right", m->vectors,
+				SIO_SHADOW_VECTORS);
+	if (m->vectors ? m->table_bar >= SIO_DEVICE_BARS || !m->bar_map[m->table_bar]
+		       : m->table_bar)
+		return sio_fail(rq, -EINVAL, "the table of %u vectors in BAR %u, which is none",
+				m->vectors, m->table_bar);
 	if (!m->dma_length || m->dma_base + m->dma_length - 1 < m->dma_base ||
 	    !PAGE_ALIGNED(m->dma_base | m->dma_length))
 		return sio_fail(rq, -EINVAL, "window %#llx + %#llx is not of whole pages",
@@ -266,6 +296,7 @@ static int take_bar(struct sio_request *rq, struct sio_shadow *s, const struct s
 		return sio_fail(rq, -EINVAL, "BAR %u cannot be of type %#x", i, m->bar_type[i]);
 	info->parent = map->v.o.adapter->pdev;
 	info->bar[i] = (struct smartio_shadow_bar){map->v.phys, size, m->bar_type[i]};
+	s->bar_bytes[i] = m->vectors && i == m->table_bar ? 0 : map->v.o.length;
 	take_part(s, &map->v.o);
 	return 0;
 }
@@ -280,6 +311,29 @@ static int take_vector(struct sio_request *rq, struct sio_shadow *s, u64 id)
 	return error;
 }
 
+static int take_aperture(struct sio_request *rq, struct sio_shadow *s,
+			 const struct sio_req_shadow *m, struct smartio_shadow_info *info)
+{
+	struct sio_mem *mem = sio_obj_find(rq, SIO_KIND_MEM, m->aperture, true);
+	int error = IS_ERR(mem) ? PTR_ERR(mem) : sio_check_owner(rq, &mem->o);
+
+	if (error)
+		return error;
+	if (!mem->aperture || mem->o.length != m->dma_length ||
+	    iommu_get_domain_for_dev(&info->parent->dev) != sio_aperture_domain(mem))
+		return sio_fail(rq, -EINVAL,
+				"memory %#llx of %#llx bytes is no aperture of %#llx bytes behind "
+				"the adapter",
+				mem->o.id, mem->o.length, m->dma_length);
+	if (mem->filled)
+		return sio_fail(rq, -EBUSY, "aperture %#llx is another shadow's", mem->o.id);
+	mem->filled = true;
+	info->domain = sio_aperture_domain(mem);
+	info->io_base = mem->o.address;
+	take_part(s, &mem->o);
+	return 0;
+}
+
 static int take_parts(struct sio_request *rq, struct sio_shadow *s, const struct sio_req_shadow *m,
 		      struct smartio_shadow_info *info)
 {
@@ -292,7 +346,7 @@ static int take_parts(struct sio_request *rq, struct sio_shadow *s, const struct
 		error = take_vector(rq, s, m->irq[i]);
 	if (!error && !info->parent)
 		return sio_fail(rq, -EINVAL, "a device without BARs, at least one is right");
-	return error;
+	return error || !m->aperture ? error : take_aperture(rq, s, m, info);
 }
 
 /* Into the tree, and its driver binds. Without sio.lock; with it on return. */
@@ -340,11 +394,15 @@ int sio_op_shadow(struct sio_request *rq, const void *msg, void *answer)
 					   .subsys_vendor = m->subsys_vendor,
 					   .subsys_device = m->subsys_device,
 					   .vectors = m->vectors,
+					   .table_bar = m->table_bar,
+					   .port = m->timeout_ms ? s : NULL,
 					   .dma_base = m->dma_base,
-					   .dma_length = m->dma_length};
+					   .dma_length = m->dma_length,
+					   .peers = m->h.flags & SIO_SHADOW_PEERS};
 	struct sio_evt_shadow *evt = answer;
 	int error = check(rq, m);
 
+	s->timeout_ms = m->timeout_ms;
 	INIT_WORK(&s->leave, shadow_gone);
 	init_completion(&s->gone);
 	if (!error)
@@ -368,4 +426,48 @@ int sio_op_shadow(struct sio_request *rq, const void *msg, void *answer)
 	}
 	evt->bdf = s->o.address;
 	return 0;
+}
+
+/* ---- SHADOW_PEER ---- */
+
+static struct sio_shadow *find_made(struct sio_request *rq, u64 id)
+{
+	struct sio_shadow *s = sio_obj_find(rq, SIO_KIND_SHADOW, id, true);
+
+	if (IS_ERR(s) || (s->made && !s->leaving))
+		return s;
+	return ERR_PTR(sio_fail(rq, -ENODEV, "shadow %#llx is being made or ended", id));
+}
+
+static u64 bytes_of_bar(const struct sio_shadow *s, u32 bar)
+{
+	return bar < SIO_DEVICE_BARS ? s->bar_bytes[bar] : 0;
+}
+
+int sio_op_shadow_peer(struct sio_request *rq, const void *msg, void *answer)
+{
+	const struct sio_req_shadow_peer *m = msg;
+	struct sio_shadow *s, *target;
+	u64 most;
+	int error;
+
+	if (!lend)
+		return not_loaded(rq);
+	s = find_made(rq, m->id);
+	target = IS_ERR(s) ? s : find_made(rq, m->target);
+	if (IS_ERR(target))
+		return PTR_ERR(target);
+	error = sio_check_owner(rq, &s->o);
+	if (error)
+		return error;
+	most = bytes_of_bar(target, m->bar);
+	if (s == target || !m->length || m->length > most || !PAGE_ALIGNED(m->address | m->length))
+		return sio_fail(rq, -EINVAL,
+				"%#llx bytes of BAR %u of shadow %#llx for %#llx: whole pages of "
+				"another one's, %#llx at most, are right",
+				m->length, m->bar, m->target, m->id, most);
+	error = lend->peer(s->made, target->made, m->bar, m->address, m->length);
+	return error ? sio_fail(rq, error, "BAR %u of shadow %#llx for %#llx: %pe", m->bar,
+				m->target, m->id, ERR_PTR(error))
+		     : 0;
 }

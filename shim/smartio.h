@@ -48,15 +48,15 @@ static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
 }
 #endif
 
-/* A request and its answer, for the time of one ioctl. */
+/* A request and its answer, for the duration of one ioctl. */
 struct sio_request {
 	struct sio_owner *owner; /* of h.owner; NULL: none such */
-	struct sio_dev *dev;	 /* that it is about */
-	struct sio_obj *obj;	 /* that it makes */
-	bool unseen;		 /* without a descriptor */
-	u32 ends;		 /* kind of what it is to end */
-	struct file *file;	 /* that came along; NULL: none */
-	int fd;			 /* the caller's number of it */
+	struct sio_dev *dev;	 /* the device that it is about */
+	struct sio_obj *obj;	 /* the object that it makes */
+	bool unseen;		 /* the object gets no descriptor */
+	u32 ends;		 /* kind of the object that it is to end */
+	struct file *file;	 /* the descriptor's file that came with it; NULL: none */
+	int fd;			 /* the caller's number of that descriptor */
 	u32 len, n_files;	 /* bytes and descriptors that came */
 	struct file *out[SIO_MAX_OUT];
 	int out_fd[SIO_MAX_OUT];
@@ -85,7 +85,7 @@ struct sio_obj {
 	struct kref kref;
 	u64 id;
 	u32 kind, state, refs, access;
-	u64 address, length; /* as LIST tells them */
+	u64 address, length; /* as LIST shows them */
 	u64 ended_at;	     /* sio.epoch when its owner ended */
 	struct sio_owner *owner;
 	struct sio_dev *dev; /* NULL: of none */
@@ -100,9 +100,10 @@ struct sio_obj {
 
 struct sio_kind {
 	const char *name;
-	size_t size;			    /* of its struct */
-	void (*end)(struct sio_obj *o);	    /* undo what it stands for, made in full or not */
-	void (*leave)(struct sio_obj *o);   /* its owner has ended, and it may not fall yet */
+	size_t size; /* of its struct */
+	/* undoes what the object stands for, whether it was made completely or not */
+	void (*end)(struct sio_obj *o);
+	void (*leave)(struct sio_obj *o);   /* its owner has ended, and it cannot be freed yet */
 	void (*free)(struct sio_obj *o);    /* the last file is closed */
 	const struct file_operations *fops; /* NULL: it has no files */
 	int (*mmap)(struct sio_obj *o, struct vm_area_struct *vma); /* with sio_mmap_fops */
@@ -111,36 +112,40 @@ struct sio_kind {
 struct sio_owner {
 	struct sio_obj o;
 	u64 user_cookie;
-	u64 parent; /* its id; it may be gone before */
+	u64 parent; /* the parent's id; the parent may end before */
 	struct list_head objects;
 };
 
 struct sio_irq;
 struct sio_shadow;
+struct sio_aperture;
 
 /* Pages that stay in place. */
 struct sio_pages {
 	u64 n;
 	bool pinned;
-	struct mm_struct *mm; /* whose limit they count against; NULL: nobody's */
+	struct mm_struct *mm; /* the process whose limit they count against; NULL: none */
 	u64 charged;	      /* against that */
 	struct page *page[];
 };
 
 /* Memory: pages, or a piece of a pool, or another driver's. */
 struct sio_mem {
-	struct sio_obj o; /* address: of its first byte; 0: dma-buf */
+	struct sio_obj o; /* address: of its first byte; 0: dma-buf; I/O address of an aperture */
 	u32 pieces;
 	bool all_ram;
 	struct sio_pages *pages;
-	struct file *pins; /* that owns these; NULL: they are ours */
+	struct file *pins; /* the file that owns the pages; NULL: the module owns them */
 	u64 first;	   /* in pages */
 	struct sio_pool *pool;
 	struct dma_buf *dmabuf;
-	u64 charged; /* bytes, against memory_limit */
+	bool moved;		       /* the dma-buf's driver has taken it back */
+	struct sio_aperture *aperture; /* NULL: there is memory */
+	bool filled;		       /* by the driver of a shadow */
+	u64 charged;		       /* bytes, against memory_limit */
 };
 
-/* Pages that processors reach devices and peers by. */
+/* A view: pages by which processors reach devices and peers. */
 struct sio_view {
 	struct sio_obj o;
 	u64 phys;
@@ -154,7 +159,7 @@ struct sio_bar {
 	struct sio_view v;
 };
 
-/* A range that a function may reach. */
+/* A DMA mapping: a range that a function may reach. */
 struct sio_dma {
 	struct device *dev;
 	u64 phys, address, length; /* address: as the function uses it */
@@ -163,7 +168,9 @@ struct sio_dma {
 	bool resource; /* mapped as such: it has no struct pages */
 	struct sg_table sgt;
 	struct dma_buf_attachment *attach;
-	struct sg_table *attached;
+	struct sg_table *attached; /* of a dma-buf; NULL: it is none, or not mapped */
+	bool moved;		   /* the dma-buf's driver takes it back */
+	bool cut;		   /* it leads nowhere, and its address stays reserved */
 };
 
 struct sio_dmamap {
@@ -178,14 +185,16 @@ struct sio_dev {
 	u32 bdf;
 	struct pci_dev *pdev; /* NULL: not there */
 	bool going;	      /* no new use */
+	bool silenced;	      /* until a reset: memory that it may use was taken back */
 	bool open;
 	struct list_head objects;
-	struct rw_semaphore views; /* faults read; who takes pages out of mappings writes */
-	bool resetting;		   /* written with sio.lock */
+	/* Read by page faults, written by whoever removes pages from mappings. */
+	struct rw_semaphore views;
+	bool resetting; /* written with sio.lock */
 	wait_queue_head_t reset_over;
 	u32 msix_count, msix_bar, msix_offset;
-	struct sio_irq **told; /* by interrupt line; NULL: what comes is swallowed */
-	unsigned int n_told;
+	struct sio_irq **line; /* by interrupt line; NULL: an interrupt is dropped */
+	unsigned int n_lines;
 };
 
 struct sio_state {
@@ -198,56 +207,59 @@ struct sio_state {
 };
 extern struct sio_state sio;
 
-/* Each where its things are made. */
+/* Each kind is defined in the file that makes its objects. */
 extern const struct sio_kind sio_kind_owner, sio_kind_mem, sio_kind_bar, sio_kind_dmamap,
 	sio_kind_irq, sio_kind_vector, sio_kind_grant, sio_kind_map, sio_kind_requester,
 	sio_kind_shadow;
 
-/* port.c: why a request is refused. Return: @error. */
+/* port.c: notes why a request is refused. Return: @error. */
 __printf(3, 4) int sio_fail(struct sio_request *rq, int error, const char *fmt, ...);
-/* The same, of what ran out (SIO_OUT_OF_*). */
+/* The same, with the resource that ran out (SIO_OUT_OF_*). */
 __printf(4, 5) int sio_fail_exhausted(struct sio_request *rq, int error, u32 reason,
 				      const char *fmt, ...);
 
 /* events.c */
 /*
- * What the daemon is to hear unasked: @evt, of @size bytes, with its fields. In any context.
- * Return: false: it is dropped.
+ * Queues an event for the daemon: @evt, of @size bytes, with its fields filled in. Callable in any
+ * context. Return: false: the event is dropped.
  */
 bool sio_event(u32 op, void *evt, u32 size);
-/* Nobody has heard of anything yet. */
+/* A new daemon has opened the port: the queue begins empty. */
 void sio_events_start(void);
 ssize_t sio_events_read(char __user *to, size_t size);
 __poll_t sio_events_poll(struct file *f, poll_table *wait);
 
-/* Whole pages, at least one, of what has @size bytes and is called @of; else -EINVAL. */
+/*
+ * Checks that a range is whole pages, at least one, of an object that has @size bytes and is called
+ * @of; else -EINVAL.
+ */
 int sio_check_range(struct sio_request *rq, const char *of, u64 offset, u64 length, u64 size);
 
 /* object.c; with sio.lock */
-/* In the table, and of rq->owner; or an error. */
+/* A new object in the table, which belongs to rq->owner; or an error. */
 void *sio_obj_new(struct sio_request *rq, u32 kind);
-/* The last step of a making: descriptors for the answer; or, for some error, undo it. */
+/* The last step of a creation: descriptors for the answer; or, with an error, undoes it. */
 int sio_obj_made(struct sio_request *rq, int error);
-/* It is of @d and refers to @target (either may be NULL). */
+/* Makes @o an object of @d that refers to @target (either may be NULL). */
 void sio_obj_tie(struct sio_obj *o, struct sio_dev *d, struct sio_obj *target);
-/* It needs the requester entry @entry (may be NULL). */
+/* Makes @o refer to the requester entry @entry (may be NULL). */
 void sio_obj_through(struct sio_obj *o, struct sio_obj *entry);
-/* The opposite of refs++. */
+/* Drops a reference. */
 void sio_obj_unref(struct sio_obj *o);
-/* What a device or a peer could reach is cut: it falls, if its owner has ended. */
+/* What a device or a peer could reach is cut: the object is freed if its owner has ended. */
 void sio_obj_falls(struct sio_obj *o);
-/* Its owner has ended. */
+/* The object's owner has ended: it is quarantined. */
 void sio_obj_quarantine(struct sio_obj *o);
-/* Undo what it stands for and take it out of the table. */
+/* Undoes what the object stands for and takes it out of the table. */
 void sio_obj_end(struct sio_obj *o);
 const char *sio_kind_name(u32 kind);
-/* Or -ENOENT; -EPERM: it is to be live, and its owner has ended. */
+/* Finds an object; -ENOENT; -EPERM: a live one is required, and its owner has ended. */
 void *sio_obj_find(struct sio_request *rq, u32 kind, u64 id, bool live);
-/* It is the asking owner's, or the daemon asks; else -EPERM. */
+/* Checks that the object belongs to the requesting owner, or that the daemon asks; else -EPERM. */
 int sio_check_owner(struct sio_request *rq, const struct sio_obj *o);
-/* End what nothing holds any more. */
+/* Frees the objects that nothing refers to any more. */
 void sio_fall(void);
-/* @o and its like hang on the daemon from now on. */
+/* @o belongs to the daemon from now on. */
 void sio_obj_give(struct sio_obj *o);
 sio_handler sio_op_end, sio_op_give, sio_op_list, sio_op_reopen;
 int sio_file_release(struct inode *inode, struct file *f);
@@ -268,82 +280,113 @@ void sio_pages_free(struct sio_pages *p);
 void sio_mem_set_pages(struct sio_mem *m, struct sio_pages *pages, u64 first, u64 n);
 int sio_pool_init(void);
 void sio_pool_exit(void); /* also if that failed */
-/* @m becomes room for ALLOC. */
+/* Adds @m to the memory that ALLOC takes from. */
 int sio_pool_add(struct sio_mem *m);
 /* -EBUSY: something of @m is in use. */
 int sio_pool_remove(struct sio_request *rq, struct sio_mem *m);
 
 /* import.c */
 sio_handler sio_op_import;
-/* SIO_IOC_PIN, for who hangs on @w. */
+/* SIO_IOC_PIN, for objects that @w owns. */
 long sio_pin(struct sio_owner *w, const void __user *arg);
 
 /* device.c */
 extern struct pci_driver sio_pci_driver;
 struct sio_dev *sio_dev_find(u64 id);
-sio_handler sio_op_device_list, sio_op_device_open, sio_op_device_close, sio_op_reset;
+sio_handler sio_op_device_list, sio_op_device_open, sio_op_device_close, sio_op_reset,
+	sio_op_config;
 
 /* view.c: a view of whole pages, or of a word; @lock is what its page faults hold. */
 /* @v->o.length bytes at @phys. */
 int sio_view_make(struct sio_view *v, u64 phys, bool combined);
 int sio_view_mmap(struct sio_view *v, struct vm_area_struct *vma,
 		  const struct vm_operations_struct *ops);
-/* Of a page fault: the page comes in, in place of one that is @there. */
+/* Handles a page fault: maps the page, in place of one that is @there. */
 vm_fault_t sio_view_insert(struct sio_view *v, struct vm_fault *vmf, bool there);
-/* Its pages go; faults bring them back. */
+/* Unmaps the pages of the view; page faults map them again. */
 void sio_view_zap(struct sio_view *v);
-/* From now on it reads as ones; until it is revived. */
+/* The view reads as ones from now on, until it is revived. */
 void sio_view_revoke(struct sio_view *v, struct rw_semaphore *lock);
 void sio_view_revive(struct sio_view *v, struct rw_semaphore *lock);
 void sio_view_end(struct sio_view *v, struct rw_semaphore *lock);
 void sio_view_free(struct sio_obj *o);
 
+/* use.c: other modules have no access to @o any more. */
+void sio_uses_lose(const struct sio_obj *o);
+
 /* bar.c */
 sio_handler sio_op_bar;
 /* From now on all of the device's views read as ones. */
 void sio_bars_revoke(struct sio_dev *d);
-/* Nothing is mapped from now on, and faults wait, for a reset begins. */
+/* A reset begins: nothing is mapped from now on, and page faults wait. */
 void sio_bars_hold(struct sio_dev *d);
-/* It is over. */
+/* The reset is over. */
 void sio_bars_resume(struct sio_dev *d);
 
 /* dma.c */
 u32 sio_iommu_of(struct device *dev);
 /*
- * @length bytes at @offset of @target become reachable for @dev, as one range. Else a refusal;
- * sio_dma_unmap() is to be called in any case.
+ * Maps @length bytes at @offset of @target for @dev, as one range, or refuses. sio_dma_unmap() must
+ * be called in either case.
  */
 int sio_dma_map(struct sio_request *rq, struct sio_dma *m, struct device *dev,
 		const struct sio_obj *target, u64 offset, u64 length, u32 access);
 void sio_dma_unmap(struct sio_dma *m);
-sio_handler sio_op_dmamap;
-/* End those whose owners had ended by @epoch. */
+/* dmabuf.c: the same for all of a dma-buf. */
+int sio_dmabuf_map(struct sio_request *rq, struct sio_dma *m, const struct sio_mem *mem);
+void sio_dmabuf_unmap(struct sio_dma *m);
+void sio_dmabufs_exit(void);
+sio_handler sio_op_dmamap, sio_op_dmaunmap;
+/* Ends the mappings whose owners had ended by @epoch. */
 u64 sio_dmamaps_settle(struct sio_dev *d, u64 epoch);
-/* No device reaches @target any more. */
+/* Cuts all mappings of @target: no device reaches it any more. */
 void sio_dmamaps_cut(const struct sio_obj *target);
-/* The device is gone for good. */
+/*
+ * The same for a BAR view, which may be freed; addresses stay reserved until their devices have
+ * released them.
+ */
+void sio_dmamaps_leave(struct sio_obj *target);
+/* The device is gone for good: ends its mappings. */
 void sio_dmamaps_lose(struct sio_dev *d);
 
 /* irq.c */
 sio_handler sio_op_irq_new;
 void sio_irq_add(struct sio_irq *q, u64 n);
-/* From now on it is vector @vector of @s, and no longer counted. -EBUSY: it is one already. */
+/*
+ * The interrupt becomes vector @vector of @s, and is not counted any more. -EBUSY: it is a vector
+ * already.
+ */
 int sio_irq_chain(struct sio_irq *q, struct sio_shadow *s, unsigned int vector);
-/* If it is one of @s. The last one has been told when synchronize_rcu() has returned, too. */
+/*
+ * Ends that, if the interrupt is a vector of @s. The last interrupt has been delivered when
+ * synchronize_rcu() has returned, too.
+ */
 void sio_irq_unchain(struct sio_irq *q, const struct sio_shadow *s);
 
 /* vector.c */
 sio_handler sio_op_vector;
 void sio_vectors_free(struct sio_dev *d);
-/* None leads to @map any more. */
+/* Cuts the vectors that lead to @map. */
 void sio_vectors_cut(const struct sio_obj *map);
 
 /* shadow.c */
-sio_handler sio_op_shadow, sio_op_shadow_del;
-/* A driver of this host has it. */
+sio_handler sio_op_shadow, sio_op_shadow_del, sio_op_shadow_peer;
+/*
+ * The ids of the shadow and of its owner. Return: the ms that its driver waits. The shadow must not
+ * end meanwhile.
+ */
+u32 sio_shadow_name(const struct sio_shadow *s, u64 *ret_id, u64 *ret_owner);
+/* Does a driver of this host use the shadow? */
 bool sio_shadow_in_use(const struct sio_obj *o);
 void sio_shadow_interrupt(struct sio_shadow *s, unsigned int vector);
-/* The way to @map has gone: so do those that it is a BAR of. */
+/* The path of @map is gone: loses the shadows of which it is a BAR. */
 void sio_shadows_lose(const struct sio_obj *map);
+
+/* ask.c */
+sio_handler sio_op_shadow_answer;
+/* A daemon has opened the port, or has closed it. */
+void sio_asks_hear(bool yes);
+/* Ends the waits for an answer about @s: there will be none. From any context that may sleep. */
+void sio_asks_lose(const struct sio_shadow *s);
 
 #endif

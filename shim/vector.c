@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Interrupt vectors of devices. They add to an interrupt of this host, or send a peer's message
- * through a window. Once one is wanted, all lines that the function has and the kernel can spare
- * are ours: what is sent by one that is nobody's is swallowed, not kept for the next.
+ * through a window. Once one is requested, smartio.ko takes all interrupt lines that the function
+ * has and the kernel can spare: what arrives by a line that belongs to no vector is dropped, not
+ * kept for the next.
  */
 #include <linux/interrupt.h>
 #include <linux/irq.h>
@@ -67,7 +68,7 @@ static void take_from_peer(struct sio_vector *v)
 /* With @mask what comes is kept, and told when it is unmasked. */
 static void send_here(struct sio_vector *v, struct sio_obj *irq, bool mask)
 {
-	v->o.dev->told[v->o.length] = (struct sio_irq *)irq;
+	v->o.dev->line[v->o.length] = (struct sio_irq *)irq;
 	if (!mask)
 		enable_irq(line_of(v));
 	v->mask = mask;
@@ -186,29 +187,29 @@ void sio_vectors_free(struct sio_dev *d)
 	list_for_each_entry(o, &d->objects, of_dev)
 		if (o->kind == SIO_KIND_VECTOR && o->target && o->target->kind == SIO_KIND_MAP)
 			take((struct sio_vector *)o);
-	for (unsigned int i = 0; i < d->n_told; i++)
-		free_irq(pci_irq_vector(d->pdev, i), &d->told[i]);
+	for (unsigned int i = 0; i < d->n_lines; i++)
+		free_irq(pci_irq_vector(d->pdev, i), &d->line[i]);
 	list_for_each_entry(o, &d->objects, of_dev)
 		if (o->kind == SIO_KIND_VECTOR)
 			((struct sio_vector *)o)->cut = true;
 	pci_free_irq_vectors(d->pdev);
-	kfree(d->told);
-	d->told = NULL;
-	d->n_told = 0;
+	kfree(d->line);
+	d->line = NULL;
+	d->n_lines = 0;
 }
 
 static void make_lines(struct sio_dev *d)
 {
 	int n = pci_alloc_irq_vectors(d->pdev, 1, d->msix_count, PCI_IRQ_MSIX);
 
-	d->told = n > 0 ? kcalloc(n, sizeof(*d->told), GFP_KERNEL) : NULL;
-	for (int i = 0; d->told && i < n; i++) {
+	d->line = n > 0 ? kcalloc(n, sizeof(*d->line), GFP_KERNEL) : NULL;
+	for (int i = 0; d->line && i < n; i++) {
 		if (request_irq(pci_irq_vector(d->pdev, i), on_interrupt, 0, "smartio",
-				&d->told[i]))
+				&d->line[i]))
 			break;
-		d->n_told++;
+		d->n_lines++;
 	}
-	if (!d->n_told)
+	if (!d->n_lines)
 		sio_vectors_free(d);
 }
 
@@ -254,6 +255,10 @@ static struct sio_obj *find_target(struct sio_request *rq, const struct sio_req_
 		return t;
 	if (((struct sio_map *)t)->dead)
 		return ERR_PTR(sio_fail(rq, -ENETDOWN, "map %#llx leads nowhere any more", t->id));
+	if (t->adapter->ops->ring)
+		return ERR_PTR(sio_fail(rq, -EOPNOTSUPP,
+					"behind adapter %u processors interrupt, devices cannot",
+					t->adapter->index));
 	error = sio_requester_need(rq, t->adapter, rq->dev, SIO_ACCESS_WRITE, ret_entry);
 	return error ? ERR_PTR(error) : t;
 }
@@ -276,13 +281,13 @@ int sio_op_vector(struct sio_request *rq, const void *msg, void *answer)
 			sio_obj_end(&v->o);
 		return 0;
 	}
-	if (!rq->dev->told)
+	if (!rq->dev->line)
 		make_lines(rq->dev);
-	if (m->vector >= rq->dev->n_told)
+	if (m->vector >= rq->dev->n_lines)
 		return sio_fail_exhausted(
 			rq, -ENOSPC, SIO_OUT_OF_VECTORS,
 			"the kernel has interrupts for %u vectors of %s, this is %u",
-			rq->dev->n_told, pci_name(rq->dev->pdev), m->vector);
+			rq->dev->n_lines, pci_name(rq->dev->pdev), m->vector);
 	if (fresh) {
 		v = sio_obj_new(rq, SIO_KIND_VECTOR);
 		if (IS_ERR(v))

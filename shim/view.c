@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Pages that processors reach devices and peers by. They come into a mapping by faults, so that
- * they can be taken out of it again: for the time of a reset or while a link is down, and for good
- * when the view is closed, or what it leads to is gone. Then the view reads as ones, as the bus
- * does, and a store goes to a page that the view has instead.
+ * Pages by which processors reach devices and peers. They are mapped by page faults, so that they
+ * can be removed again: for the time of a reset or while a link is down, and for good when the view
+ * is closed, or when what it leads to is gone. Then the view reads as ones, as the bus does, and a
+ * store goes to a page that the view has instead.
  */
 #include <linux/io.h>
 #include <linux/ioport.h>
@@ -99,6 +99,7 @@ int sio_view_make(struct sio_view *v, u64 phys, bool combined)
 
 void sio_view_zap(struct sio_view *v)
 {
+	sio_uses_lose(&v->o);
 	if (v->o.inode)
 		unmap_mapping_range(v->o.inode->i_mapping, 0, 0, 1);
 }

@@ -12,11 +12,12 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "smartiod/live/clusterfile.h"
 #include "smartiod/live/live.h"
 #include "smartiod/live/local.h"
 #include "smartiod/live/log.h"
 #include "smartiod/port_shim/port_shim.h"
-#include "topofile/topofile.h"
+#include "smartiod/port_vfio/port_vfio.h"
 
 #ifndef SMARTIO_VERSION
 #define SMARTIO_VERSION "0"
@@ -27,13 +28,14 @@
 #define SHIM_KEYS "/etc/smartio/keys"
 #define SHIM_CLUSTER "/etc/smartio/cluster.yaml"
 
-enum { OPT_READY_FD = 256, OPT_LOG_LEVEL, OPT_SHIM, OPT_GROUP, OPT_KEYS };
+enum { OPT_READY_FD = 256, OPT_LOG_LEVEL, OPT_SHIM, OPT_VFIO, OPT_GROUP, OPT_KEYS };
 
 static const struct option long_options[] = {
 	{"topology", required_argument, NULL, 't'},
 	{"state", required_argument, NULL, 's'},
 	{"node", required_argument, NULL, 'n'},
 	{"shim", optional_argument, NULL, OPT_SHIM},
+	{"vfio", optional_argument, NULL, OPT_VFIO},
 	{"keys", required_argument, NULL, OPT_KEYS},
 	{"group", required_argument, NULL, OPT_GROUP},
 	{"ready-fd", required_argument, NULL, OPT_READY_FD},
@@ -49,8 +51,11 @@ static void usage(FILE *f)
 	fputs("usage: smartiod --topology FILE --state DIR --node NODE [OPTION...]\n"
 	      "       smartiod --shim[=DEVICE] [--state DIR] [--group GROUP] [OPTION...]\n"
 	      "       smartiod --shim[=DEVICE] [--topology FILE] --node NODE [OPTION...]\n"
+	      "       smartiod --vfio[=BACKEND] [--state DIR] [--group GROUP] [OPTION...]\n"
+	      "       smartiod [OPTION...]\n"
 	      "Runs one host's daemon in the foreground: of an emulated cluster, or of this machine\n"
-	      "with the kernel module smartio.\n"
+	      "with the kernel module smartio or the kernel's own VFIO; without --state, --node and\n"
+	      "--topology of this machine with the module if it is loaded, else with VFIO.\n"
 	      "  -t, --topology FILE   the cluster's topology file; with --shim and --node:\n"
 	      "                        " SHIM_CLUSTER " if not given\n"
 	      "  -s, --state DIR       the cluster's state directory (sockets and pid files)\n"
@@ -58,9 +63,12 @@ static void usage(FILE *f)
 	      "      --shim[=DEVICE]   this machine; the module's node, " SHIM_DEVICE
 	      " if not given;\n"
 	      "                        the state directory is then " SHIM_STATE " if not given\n"
+	      "      --vfio[=BACKEND]  this machine, without the module: its kernel has vfio-pci, and an\n"
+	      "                        IOMMU is on; no other hosts. BACKEND is how devices are had of\n"
+	      "                        the kernel, iommufd or group; iommufd where it has it, if not given\n"
 	      "      --keys DIR        key and certificates, where hosts have addresses; STATE/keys,\n"
 	      "                        or " SHIM_KEYS " with --shim, if not given\n"
-	      "      --group GROUP     with --shim: who may connect, besides root; " SHIM_GROUP
+	      "      --group GROUP     with --shim, --vfio: who may connect, besides root; " SHIM_GROUP
 	      " if not given\n"
 	      "      --ready-fd N      write \"ready\" to descriptor N when up, then close it\n"
 	      "      --log-level N     0 (emergencies) to 7 (debugging); 6 if not given\n"
@@ -89,12 +97,52 @@ static int usage_error(const char *option, const char *value, const char *right)
 	return 2;
 }
 
+static void choose_shim(struct live_options *o, const char *device)
+{
+	o->port = &live_port_shim;
+	o->device = device;
+}
+
+static void choose_vfio(struct live_options *o, const char *backend)
+{
+	o->port = &live_port_vfio;
+	o->backend = backend;
+	o->device = "/dev/vfio/vfio";
+}
+
+/* Nobody said which machine: this one, by what it has. */
+static void choose_port(struct live_options *o)
+{
+	if (access("/sys/module/smartio", F_OK) == 0)
+		choose_shim(o, SHIM_DEVICE);
+	else
+		choose_vfio(o, NULL);
+	live_log_from(__FILE__, LOG_INFO, "this machine, by %s",
+		      o->port == &live_port_shim ? "smartio.ko" : "VFIO: smartio.ko is not loaded");
+}
+
+/* A machine of a cluster is the host of its own name. NULL: it is in none. */
+static const char *own_host(void)
+{
+	static char name[HOST_NAME_MAX + 1];
+
+	if (access(SHIM_CLUSTER, F_OK) < 0 || gethostname(name, sizeof(name)) < 0)
+		return NULL;
+	return name;
+}
+
 /* Options of a real machine. Return: as parse_options(). */
 static int check_shim(struct live_options *o)
 {
+	if (o->port == &live_port_vfio && (o->topology || o->node))
+		return usage_error(
+			o->topology ? "--topology" : "--node", o->topology ? o->topology : o->node,
+			"by VFIO a machine reaches no other: that takes --shim and a bridge");
 	if (o->topology && !o->node)
 		return usage_error("--topology", o->topology,
 				   "which of its hosts this is, is said by --node");
+	if (!o->node && o->port == &live_port_shim)
+		o->node = own_host();
 	if (!o->topology && o->node)
 		o->topology = SHIM_CLUSTER;
 	if (!o->state)
@@ -124,6 +172,26 @@ static int parse_environment(void)
 	return -1;
 }
 
+/* Whether they make sense together. Return: as parse_options(). */
+static int check_options(struct live_options *o)
+{
+	if (!o->device && !o->topology && !o->state && !o->node)
+		choose_port(o);
+	if (o->device)
+		return check_shim(o);
+	if (o->group)
+		return usage_error("--group", o->group, "goes with --shim or --vfio");
+	if (!o->topology || !o->state || !o->node) {
+		fprintf(stderr, "smartiod: --%s is missing\n",
+			!o->topology ? "topology"
+			: !o->state  ? "state"
+				     : "node");
+		usage(stderr);
+		return 2;
+	}
+	return -1;
+}
+
 /* Return: -1 go on; else the exit status. */
 static int parse_options(int argc, char **argv, struct live_options *o)
 {
@@ -142,8 +210,13 @@ static int parse_options(int argc, char **argv, struct live_options *o)
 			o->node = optarg;
 			break;
 		case OPT_SHIM:
-			o->port = &live_port_shim;
-			o->device = optarg ? optarg : SHIM_DEVICE;
+			choose_shim(o, optarg ? optarg : SHIM_DEVICE);
+			break;
+		case OPT_VFIO:
+			choose_vfio(o, optarg);
+			if (optarg && strcmp(optarg, "iommufd") != 0 &&
+			    strcmp(optarg, "group") != 0)
+				return usage_error("--vfio", optarg, "iommufd or group is right");
 			break;
 		case OPT_KEYS:
 			o->keys = optarg;
@@ -178,26 +251,7 @@ static int parse_options(int argc, char **argv, struct live_options *o)
 	}
 	if (optind < argc)
 		return usage_error("argument", argv[optind], "not expected");
-	if (o->device)
-		return check_shim(o);
-	if (o->group)
-		return usage_error("--group", o->group, "goes with --shim");
-	if (!o->topology || !o->state || !o->node) {
-		fprintf(stderr, "smartiod: --%s is missing\n",
-			!o->topology ? "topology"
-			: !o->state  ? "state"
-				     : "node");
-		usage(stderr);
-		return 2;
-	}
-	return -1;
-}
-
-/* What the cluster's file does not say of this machine, and the kernel does. */
-static void learn_host(struct sio_topology *t, const struct sio_topo_host *host)
-{
-	if (host->real)
-		t->host[host - t->host].ram_size = local_ram();
+	return check_options(o);
 }
 
 static const struct sio_topo_host *find_host(const struct sio_topology *t, const char *node)
@@ -215,6 +269,8 @@ static void check_adapters(const struct sio_topo_host *host)
 	char path[64];
 
 	for (unsigned i = 0; host->real && i < host->n_adapters; i++) {
+		if (!host->adapter[i].pci[0]) /* of kind machine, by choice */
+			continue;
 		snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s", host->adapter[i].pci);
 		if (access(path, F_OK) < 0)
 			live_log_from(__FILE__, LOG_WARNING,
@@ -251,7 +307,7 @@ int main(int argc, char **argv)
 		return r;
 	raise_limit();
 	signal(SIGPIPE, SIG_IGN);
-	r = o.topology ? sio_topofile_read(o.topology, &t, &err) : local_topology(&t, &err);
+	r = o.topology ? live_file_read(o.topology, &o.file, &t, &err) : local_topology(&t, &err);
 	if (r < 0) {
 		fprintf(stderr, "smartiod: %s\n", err.text);
 		return 1;
@@ -272,13 +328,15 @@ int main(int argc, char **argv)
 	}
 	live_log_start(host->node);
 	check_adapters(host);
-	learn_host(t, host);
+	live_file_learn(t, host->node);
 	r = live_run(&o, t, host, &err);
+	o.file = (struct live_file){.text = NULL};
 	if (r < 0) {
 		fprintf(stderr, "smartiod: %s\n", err.text);
 		r = 1;
 	}
 done:
+	live_file_done(&o.file);
 	sio_topology_free(t);
 	return r;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * smartio complete: names, a line each, for a shell's completion. Hosts, links and devices come
- * from the topology, so that no daemon has to answer while somebody types. smartio complete line
- * finds out, by the table of subcommands, what may stand at the end of a command line.
+ * smartio complete: names, one a line, for a shell's completion. Hosts, links and devices are read
+ * from the topology, so that no daemon has to answer while the user types. `smartio complete line`
+ * finds out from the table of subcommands what may stand at the end of a command line.
  */
 #include <dirent.h>
 #include <limits.h>
@@ -15,8 +15,9 @@
 #include "base/hosts.h"
 #include "base/output.h"
 #include "base/state.h"
+#include "topofile/topofile.h"
 
-/* Names, to be printed at the end. */
+/* Names, printed at the end. */
 struct names {
 	char **name;
 	size_t n;
@@ -53,7 +54,7 @@ static int add_clusters(struct names *all, struct sio_err *reterr)
 	return r;
 }
 
-/* What one host has of a kind. */
+/* Adds the names that one host has of a kind. */
 typedef void add_of_host(struct names *all, const struct sio_topo_host *host);
 
 static void add_node(struct names *all, const struct sio_topo_host *host)
@@ -74,9 +75,18 @@ static void add_devices(struct names *all, const struct sio_topo_host *host)
 		add(all, "%s", host->device[i].name);
 }
 
-/* @machines: virtual machines, too, which have cables, but no daemon. */
-static int add_topology(struct names *all, add_of_host *of_host, bool machines,
-			struct sio_err *reterr)
+/* Which hosts: machines have cables, but no daemon of this cluster. */
+enum whose { HOSTS = 1, MACHINES = 2 };
+
+static void add_hosts(struct names *all, add_of_host *of_host, int whose,
+		      const struct sio_topology *t)
+{
+	for (unsigned i = 0; i < t->n_hosts + t->n_machines; i++)
+		if (whose & (t->host[i].machine ? MACHINES : HOSTS))
+			of_host(all, &t->host[i]);
+}
+
+static int add_topology(struct names *all, add_of_host *of_host, int whose, struct sio_err *reterr)
 {
 	struct sio_topology *t;
 	char dir[PATH_MAX];
@@ -84,10 +94,32 @@ static int add_topology(struct names *all, add_of_host *of_host, bool machines,
 
 	if (r < 0)
 		return r;
-	for (unsigned i = 0; i < t->n_hosts + (machines ? t->n_machines : 0); i++)
-		of_host(all, &t->host[i]);
+	add_hosts(all, of_host, whose, t);
 	sio_topology_free(t);
 	return 0;
+}
+
+/* @file: the topology file; NULL: that of the cluster. */
+static int add_keyed(struct names *all, const char *file, struct sio_err *reterr)
+{
+	struct sio_topology *t;
+	int r;
+
+	if (!file)
+		return add_topology(all, add_node, HOSTS, reterr);
+	r = sio_topofile_read(file, &t, reterr);
+	if (r < 0)
+		return r;
+	add_hosts(all, add_node, HOSTS, t);
+	sio_topology_free(t);
+	return 0;
+}
+
+static int add_ends(struct names *all, struct sio_err *reterr)
+{
+	int r = add_topology(all, add_node, HOSTS | MACHINES, reterr);
+
+	return r < 0 ? r : add_topology(all, add_devices, HOSTS, reterr);
 }
 
 static int add_switches(struct names *all, struct sio_err *reterr)
@@ -138,19 +170,28 @@ static int add_functions(struct names *all)
 	return 0;
 }
 
-static int fill(struct names *all, enum tool_kind kind, struct sio_err *reterr)
+/* @file: the topology file whose keyed hosts are wanted (TOOL_KEYED), or NULL. */
+static int fill(struct names *all, enum tool_kind kind, const char *file, struct sio_err *reterr)
 {
 	switch (kind) {
 	case TOOL_CLUSTERS:
 		return add_clusters(all, reterr);
 	case TOOL_NODES:
-		return add_topology(all, add_node, false, reterr);
+		return add_topology(all, add_node, HOSTS, reterr);
+	case TOOL_MACHINES:
+		return add_topology(all, add_node, MACHINES, reterr);
+	case TOOL_RUNNABLE:
+		return add_topology(all, add_node, HOSTS | MACHINES, reterr);
+	case TOOL_ENDS:
+		return add_ends(all, reterr);
+	case TOOL_KEYED:
+		return add_keyed(all, file, reterr);
 	case TOOL_LINKS:
-		return add_topology(all, add_links, true, reterr);
+		return add_topology(all, add_links, HOSTS | MACHINES, reterr);
 	case TOOL_SWITCHES:
 		return add_switches(all, reterr);
 	case TOOL_DEVICES:
-		return add_topology(all, add_devices, false, reterr);
+		return add_topology(all, add_devices, HOSTS, reterr);
 	case TOOL_SEGMENTS:
 		return add_segments(all, reterr);
 	case TOOL_FUNCTIONS:
@@ -167,7 +208,7 @@ static void release(struct names *all)
 	free(all->name);
 }
 
-/* @what: what the names are, for "complete line"; NULL. */
+/* @what: the kind of the names, for "complete line"; or NULL. */
 static int print(const char *what, const struct names *all)
 {
 	struct json_object *o, *array;
@@ -208,7 +249,8 @@ static int complete(const struct tool_command *self, int argc, char **argv)
 	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (strcmp(argv[first], kinds[i].name) != 0)
 			continue;
-		status = fill(&all, kinds[i].kind, &err) < 0 ? tool_fail(&err) : print(NULL, &all);
+		status = fill(&all, kinds[i].kind, NULL, &err) < 0 ? tool_fail(&err)
+								   : print(NULL, &all);
 		release(&all);
 		return status;
 	}
@@ -226,13 +268,13 @@ const struct tool_command tool_complete_command = {
 
 /* ---- what may stand at the end of a line ---- */
 struct line {
-	const struct tool_command *command; /* NULL: not yet */
+	const struct tool_command *command; /* NULL: not known yet */
 	int name_words;
-	char **word; /* that are no options, nor their values */
+	char **word; /* words that are neither options nor values of options */
 	int n;
-	const struct tool_option *waits; /* for its value */
-	const char *state, *cluster;	 /* as the line has them */
-	int program;			 /* where another program's words begin; 0: nowhere */
+	const struct tool_option *waits; /* the option whose value comes next */
+	const char *state, *cluster;	 /* the values of these options on the line */
+	int program;			 /* where the words of another program begin; 0: nowhere */
 };
 
 static const struct tool_option *find_in(const struct tool_option *options, const char *word)
@@ -262,7 +304,7 @@ static void take_value(struct line *l, const struct tool_option *o, const char *
 		l->cluster = value;
 }
 
-/* The words before the last one. Readline makes a word of its own of a "=". */
+/* Reads the words before the last one. Readline treats a "=" as a word of its own. */
 static void read_line(struct line *l, int n, char **words)
 {
 	for (int i = 0; i < n; i++) {
@@ -300,7 +342,7 @@ static void add_options(struct names *all, const struct tool_option *options)
 	}
 }
 
-/* The next words of names that begin with those that are there. */
+/* The next words of the subcommands that begin with the words so far. */
 static void add_next_words(struct names *all, const struct line *l)
 {
 	for (unsigned i = 0; tool_commands[i]; i++) {
@@ -325,8 +367,18 @@ static void add_choices(struct names *all, const char *choices)
 	}
 }
 
-/* What a place of that kind takes: names, or what the shell knows better. */
-static const char *add_kind(struct names *all, enum tool_kind kind, const char *choices)
+/* The topology file on the line, or NULL. */
+static const char *topology_of(const struct line *l)
+{
+	for (int i = 0; l->command && l->name_words + i < l->n && l->command->words[i].name; i++)
+		if (l->command->words[i].kind == TOOL_TOPOLOGIES)
+			return l->word[l->name_words + i];
+	return NULL;
+}
+
+/* Adds what may stand at a place of that kind: names, or a hint to the shell, which knows files. */
+static const char *add_kind(struct names *all, const struct line *l, enum tool_kind kind,
+			    const char *choices)
 {
 	struct sio_err err;
 
@@ -341,7 +393,7 @@ static const char *add_kind(struct names *all, enum tool_kind kind, const char *
 		add_choices(all, choices);
 		return "words";
 	default:
-		fill(all, kind, &err); /* where there is no cluster, there are no names */
+		fill(all, kind, topology_of(l), &err); /* without a cluster there are no names */
 		return "words";
 	}
 }
@@ -353,14 +405,15 @@ static const char *add_word(struct names *all, const struct line *l)
 	add_next_words(all, l);
 	for (int i = 0; l->command && l->command->words[i].name; i++)
 		if (i == at)
-			return add_kind(all, l->command->words[i].kind, l->command->words[i].name);
+			return add_kind(all, l, l->command->words[i].kind,
+					l->command->words[i].name);
 	return "words";
 }
 
 static const char *answer(struct names *all, const struct line *l, const char *last)
 {
 	if (l->waits)
-		return add_kind(all, l->waits->kind, l->waits->takes);
+		return add_kind(all, l, l->waits->kind, l->waits->takes);
 	if (*last != '-')
 		return add_word(all, l);
 	add_options(all, tool_common_options);
@@ -372,7 +425,7 @@ static const char *answer(struct names *all, const struct line *l, const char *l
 	return "words";
 }
 
-/* Where the other program's words begin, and what names the cluster for it. */
+/* Tells where the other program's words begin, and which options name the cluster for it. */
 static const char *answer_program(struct names *all, const struct line *l)
 {
 	add(all, "%d", l->program);

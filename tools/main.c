@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* smartio: the one command. Words to subcommands. */
+/* smartio: one command with subcommands. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -49,7 +49,10 @@ static int dispatch(int argc, char **argv, const char **ret_command)
 	return tool_usage(argv[0], "unknown subcommand '%s'", argv[1]);
 }
 
-/* An option in front of the subcommand: words used; 0: none; -1: its value is missing. */
+/*
+ * An option before the subcommand. Return: how many words it takes; 0: there is none; -1: its value
+ * is missing.
+ */
 static int global_option(int argc, char **argv)
 {
 	const char **value;
@@ -78,7 +81,7 @@ static int global_option(int argc, char **argv)
 	return 2;
 }
 
-/* What we open must not become somebody's standard output. */
+/* A file opened here must not become another program's standard output. */
 static int fill_stdio(void)
 {
 	int fd;
@@ -92,7 +95,7 @@ static int fill_stdio(void)
 	return 0;
 }
 
-/* A wrong word may stand before --json; behind "--" it is another command's. */
+/* A wrong word may stand before --json; after "--" it belongs to another command. */
 static bool wants_json(int argc, char **argv)
 {
 	for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)

@@ -10,14 +10,15 @@ that is longer is not slower. What can be compared is one path with another, and
 and with two threads of one program that stand beside them. Nothing passes or fails here.
 """
 import argparse
+import contextlib
 import csv
 import os
 import platform
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "..", "tests", "system"))
-from cluster import Cluster  # noqa: E402
+sys.path.insert(0, os.path.join(HERE, "..", "base"))
+from cluster_base import Cluster  # noqa: E402
 
 LABEL = "measured on a model"
 TOPOLOGY = """\
@@ -64,6 +65,20 @@ def parse():
     return o
 
 
+@contextlib.contextmanager
+def apart(room):
+    """The machine room has one processor, and what is started meanwhile another, if there are two."""
+    allowed = sorted(os.sched_getaffinity(0))
+    if len(allowed) > 1:
+        for task in os.listdir(f"/proc/{room}/task"):
+            os.sched_setaffinity(int(task), allowed[-1:])
+        os.sched_setaffinity(0, allowed[:1])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
 def measure(c, o, table, columns, *numbers):
     """One dictionary for each line that a worker writes."""
     worker = os.path.join(o.build, "bench", "accel", "bench-accel-worker")
@@ -97,7 +112,8 @@ def show_ping(rows):
 def main():
     o = parse()
     with Cluster(o.build, TOPOLOGY) as c:
-        dma = measure(c, o, DMA, DMA_COLUMNS, o.most, o.transfers)
+        with apart(c.pid_of_room()):
+            dma = measure(c, o, DMA, DMA_COLUMNS, o.most, o.transfers)
         ping = measure(c, o, PING, PING_COLUMNS, o.rounds)
     print(f"{platform.node()}: {os.cpu_count()} processors, Linux {platform.release()}")
     show_dma(dma)

@@ -14,9 +14,11 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = None
 DMA = {("host memory", "own", "write"), ("host memory", "own", "read"), ("host memory", "borrowed", "write"),
-       ("host memory", "borrowed", "read"), ("memcpy", "one process", "memcpy")} | {
+       ("host memory", "borrowed", "read")} | {
            ("peer to peer", path, direction) for path in ("own", "one lender", "two lenders")
            for direction in ("write", "read")}
+DMA = {(e, p, form.format(d)) for e, p, d in DMA for form in ("{}", "{} 16 at once", "memcpy beside {}")} | {
+    ("memcpy", "one process", "memcpy")}
 PING = {("ping-pong", "own"), ("ping-pong", "one lender"), ("ping-pong", "two lenders"), ("two threads", "one process")}
 
 

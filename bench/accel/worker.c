@@ -22,6 +22,7 @@
 #include "smartio/io.h"
 
 #define LEAST 4096u
+#define AT_ONCE 16u
 #define PATIENCE_MS 60000u
 
 static void must(int rc, const char *what)
@@ -70,14 +71,15 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The time of each of @n transfers, as throughput. */
-static void throughput(const char *what, uint64_t bytes, uint64_t *ns, uint64_t n)
+/* The time of each of @n rounds, of @at_once transfers, as throughput. */
+static void throughput(const char *what, uint64_t bytes, unsigned at_once, uint64_t *ns, uint64_t n)
 {
+	const double megabytes = 1e3 * (double)bytes * at_once; /* per ns: in a second */
+
 	qsort(ns, n, sizeof(*ns), by_value);
-	/* Bytes in a nanosecond are gigabytes in a second. */
 	printf("%s,%llu,%llu,%.1f,%.1f,%.1f\n", what, (unsigned long long)bytes,
-	       (unsigned long long)n, 1e3 * (double)bytes / (double)ns[n / 2],
-	       1e3 * (double)bytes / (double)ns[n - 1], 1e3 * (double)bytes / (double)ns[0]);
+	       (unsigned long long)n, megabytes / (double)ns[n / 2], megabytes / (double)ns[n - 1],
+	       megabytes / (double)ns[0]);
 	fflush(stdout);
 }
 
@@ -103,26 +105,68 @@ static struct smartio_accel *take(const char *name, struct smartio_accel_info *i
 	return a;
 }
 
+/* Nanoseconds until @n transfers, all submitted at once, are done. */
+static uint64_t transfers_of(struct smartio_accel_queue *q, const uint64_t argument[6], unsigned n)
+{
+	const uint64_t before = smartio_now_ns();
+	struct sio_accel_completion c;
+
+	for (unsigned i = 0; i < n; i++)
+		must(smartio_accel_submit(q, SIO_ACCEL_TRANSFER, argument), "submit");
+	for (unsigned i = 0; i < n; i++) {
+		must(smartio_accel_wait(q, PATIENCE_MS, &c), "transfer");
+		if (c.status == SIO_ACCEL_OK)
+			continue;
+		fprintf(stderr, "transfer: %s\n", smartio_accel_status_string(c.status));
+		exit(1);
+	}
+	return smartio_now_ns() - before;
+}
+
+static uint64_t memcpy_of(char *to, const char *from, uint64_t bytes)
+{
+	const uint64_t before = smartio_now_ns();
+
+	memcpy(to, from, bytes);
+	__asm__ volatile("" ::"r"(to) : "memory"); /* it is wanted */
+	return smartio_now_ns() - before;
+}
+
+static char *filled(uint64_t bytes, int with)
+{
+	return memset(get(bytes), with, bytes);
+}
+
+/* One transfer, several at once, and this processor's memcpy of as much, in turns. */
 static void copies(const char *what, struct smartio_accel_queue *q, uint64_t from, uint64_t to,
 		   uint64_t most, uint64_t transfers)
 {
-	uint64_t *ns = get(transfers * sizeof(*ns));
+	uint64_t *one = get(transfers * sizeof(*one)), *many = get(transfers * sizeof(*many));
+	uint64_t *copy = get(transfers * sizeof(*copy));
+	char *here = filled(most, 1), *there = filled(most, 2), name[64];
 
 	for (uint64_t bytes = LEAST; bytes <= most; bytes *= 2) {
-		const uint64_t argument[6] = {from, to, bytes};
+		const uint64_t argument[6] = {from, to, bytes}, little[6] = {from, to, LEAST};
 
 		/* Once before, so that all pages are there and translated. */
-		must(smartio_accel_do(q, SIO_ACCEL_TRANSFER, argument, PATIENCE_MS, NULL), what);
+		transfers_of(q, argument, 1);
 		for (uint64_t i = 0; i < transfers; i++) {
-			const uint64_t before = smartio_now_ns();
-
-			must(smartio_accel_do(q, SIO_ACCEL_TRANSFER, argument, PATIENCE_MS, NULL),
-			     what);
-			ns[i] = smartio_now_ns() - before;
+			transfers_of(q, little, 1); /* it may have gone to sleep meanwhile */
+			one[i] = transfers_of(q, argument, 1);
+			many[i] = transfers_of(q, argument, AT_ONCE);
+			copy[i] = memcpy_of(there, here, bytes);
 		}
-		throughput(what, bytes, ns, transfers);
+		throughput(what, bytes, 1, one, transfers);
+		snprintf(name, sizeof(name), "%s %u at once", what, AT_ONCE);
+		throughput(name, bytes, AT_ONCE, many, transfers);
+		snprintf(name, sizeof(name), "memcpy beside %s", what);
+		throughput(name, bytes, 1, copy, transfers);
 	}
-	free(ns);
+	free(one);
+	free(many);
+	free(copy);
+	free(here);
+	free(there);
 }
 
 static void check_fits(const char *name, const struct smartio_accel_info *info, uint64_t most)
@@ -175,19 +219,12 @@ static int by_memcpy(char **arg)
 {
 	const uint64_t most = number(arg[0]), transfers = number(arg[1]);
 	uint64_t *ns = get(transfers * sizeof(*ns));
-	char *from = get(most), *to = get(most);
+	char *from = filled(most, 1), *to = filled(most, 2);
 
-	memset(from, 1, most);
-	memset(to, 2, most);
 	for (uint64_t bytes = LEAST; bytes <= most; bytes *= 2) {
-		for (uint64_t i = 0; i < transfers; i++) {
-			const uint64_t before = smartio_now_ns();
-
-			memcpy(to, from, bytes);
-			__asm__ volatile("" ::"r"(to) : "memory"); /* it is wanted */
-			ns[i] = smartio_now_ns() - before;
-		}
-		throughput("memcpy", bytes, ns, transfers);
+		for (uint64_t i = 0; i < transfers; i++)
+			ns[i] = memcpy_of(to, from, bytes);
+		throughput("memcpy", bytes, 1, ns, transfers);
 	}
 	free(from);
 	free(to);
@@ -248,8 +285,23 @@ static void await(uint32_t *word, uint32_t value)
 			sched_yield();
 }
 
+/* Each on a processor of its own, if there are two: else they would take turns, at times. */
+static void pin(unsigned which)
+{
+	cpu_set_t allowed, one;
+
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) || CPU_COUNT(&allowed) < 2)
+		return;
+	CPU_ZERO(&one);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &allowed) && which-- == 0)
+			CPU_SET(cpu, &one);
+	sched_setaffinity(0, sizeof(one), &one);
+}
+
 static void *answer(void *arg)
 {
+	pin(1);
 	for (uint32_t i = 1; i <= last; i++) {
 		await(&side[1].word, i);
 		__atomic_store_n(&side[0].word, i, __ATOMIC_RELEASE);
@@ -268,6 +320,7 @@ static int threads(char **arg)
 		fprintf(stderr, "no thread\n");
 		return 1;
 	}
+	pin(0);
 	for (uint32_t i = 1; i <= last; i++) {
 		const uint64_t before = smartio_now_ns();
 

@@ -21,10 +21,10 @@ from report import table, write_csv, write_png  # noqa: E402
 from rows import NEED_TWO, ROWS, SWEEP, Bench  # noqa: E402
 
 KEYS = ["idle", "first"] + [r[0] for r in ROWS] + ["stall", "clients30", "sweep", "instructions"]
-FULL = {"rounds": 31, "seconds": 0.02, "long": 10.0, "many_rounds": 9, "many": 0.2, "gap": 0.005,
+FULL = {"rounds": 31, "seconds": 0.02, "long": 10.0, "many_rounds": 9, "windows": 60, "many": 0.2, "gap": 0.005,
         "first_rounds": 21, "first_ios": 20, "idle": 10.0, "sweep": SWEEP, "sweep_rounds": 7,
         "callgrind": 300}
-QUICK = {"rounds": 3, "seconds": 0.01, "long": 0.3, "many_rounds": 1, "many": 0.05, "gap": 0.005,
+QUICK = {"rounds": 3, "seconds": 0.01, "long": 0.3, "many_rounds": 1, "windows": 8, "many": 0.05, "gap": 0.005,
          "first_rounds": 2, "first_ios": 5, "idle": 1.0, "sweep": [1, 32], "sweep_rounds": 1,
          "callgrind": 10}
 

@@ -188,9 +188,20 @@ class Bench:
             for i in range(self.o.many_rounds):
                 self.say(f"{row.title}: round {i + 1} of {self.o.many_rounds}")
                 self.many_round(row, clients, i)
+            self.shares(row, clients)
         finally:
             self.c.end(clients)
         return row
+
+    def shares(self, row, clients):
+        """What part of all each client had, window by window."""
+        for i in range(self.o.windows):
+            self.say(f"{row.title}: window {i + 1} of {self.o.windows}")
+            r = self.c.measure(clients, 32, 4096, self.apart, self.o.many, tail=0.01)
+            for k, answer in enumerate(r.answers):
+                row.records.append({"row": "shares", "round": i + 1, "who": f"client {k + 1}",
+                                    "value": f"{answer['count'] / r.count if r.count else 0:.5f}",
+                                    "lost": round(r.lost, 4)})
 
     def many_round(self, row, clients, i):
         def drive(count):

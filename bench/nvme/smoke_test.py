@@ -20,8 +20,9 @@ WHO = {"idle": {"cluster"}, "depth1": PARTIES, "depth32": PARTIES, "large": PART
        "shared32": SHARED, "shared1": SHARED, "stall": PARTIES - {"drive, lender"},
        "first": {"drive, remote", "drive, eventfd", "eventfd, after the same",
                  "eventfd, at once"},
-       "clients30": PARTIES - {"drive, lender"}, "sweep": PARTIES}
-NEED_TWO = {"depth1", "depth32", "large", "first", "clients30", "sweep"}
+       "clients30": PARTIES - {"drive, lender"}, "sweep": PARTIES,
+       "shares": {f"client {i + 1}" for i in range(30)}}
+NEED_TWO = {"depth1", "depth32", "large", "first", "clients30", "sweep", "shares"}
 
 
 def bench(*args, timeout=120):

@@ -32,6 +32,9 @@ def plot(chart):
         if chart["kind"] == "bars":
             parts.append(f"$d{i} using 2:xtic(1) {colour} title {text(name)}")
             continue
+        if name in chart.get("thin", ()):  # one of many, that nobody tells apart
+            parts.append(f"$d{i} using 1:2 with lines lc rgb '#a0777777' lw 1 notitle")
+            continue
         if len(points[0]) > 2:  # least and most, behind the line
             parts.append(f"$d{i} using 1:3:4 with filledcurves {colour} fs transparent solid 0.18 notitle")
         parts.append(f"$d{i} using 1:2 with linespoints {colour} dt {1 + i % 3} lw 2 pt {5 + 2 * (i % 3)} ps 0.5 title {text(name)}")
@@ -39,7 +42,7 @@ def plot(chart):
 
 
 def style(chart):
-    lines = [f"set title {text(chart['title'] + ' (' + chart['label'] + ')')} noenhanced", "set key outside right center vertical noenhanced",
+    lines = [f"set title {text(chart['title'] + ' (' + chart['label'] + ')')} noenhanced", "set key below horizontal height 1 noenhanced",
              f"set xlabel {text(chart['x'])} noenhanced", f"set ylabel {text(chart['y'])} noenhanced", "set grid ytics",
              f"set yrange [{0 if 'y' not in chart.get('log', '') else '*'}:*]"]
     for axis in chart.get("log", ""):
@@ -63,8 +66,8 @@ def size(n):
 
 def draw(chart, path):
     """@path.svg and @path.png. Return: the SVG's text, black made the page's colour of text."""
-    for terminal, end in (("svg size 860,430 dynamic font 'sans,14'", "svg"),
-                          ("pngcairo size 1000,500 font 'sans,11'", "png")):
+    for terminal, end in (("svg size 860,470 dynamic font 'sans,14'", "svg"),
+                          ("pngcairo size 1000,550 font 'sans,11'", "png")):
         script = (f"set terminal {terminal}\nset output {text(path + '.' + end)}\n" + data(chart) + style(chart) +
                   plot(chart))
         done = subprocess.run(["gnuplot"], input=script, capture_output=True, text=True, check=False)
@@ -76,5 +79,5 @@ def draw(chart, path):
     # Names of gnuplot's parts are the same in each picture; on one page they have to differ.
     name = re.sub(r"\W", "_", path.rsplit("/", 1)[-1])
     svg = re.sub(r"""\b(id=["']|href=["']#|url\(['"]?#)""", rf"\g<1>{name}_", svg)
-    return re.sub(r'"black"|rgb\( *0, *0, *0\)', lambda m: m[0].replace("black", "currentColor")
-                  if "black" in m[0] else "currentColor", svg)
+    return re.sub(r"""(["'])black\1|rgb\( *0, *0, *0\)""",
+                  lambda m: f"{m[1]}currentColor{m[1]}" if m[1] else "currentColor", svg)

@@ -5,69 +5,17 @@ Each is a function that measures, counts or models, and returns tables and chart
 seconds that they take, as far as is known. Labels: "measured" is a time of our software on this machine, nothing
 of PCIe; "measured on a model" the same with an emulated device; "modelled" is computed (docs/fidelity.md).
 """
-import csv
-import json
 import os
 import statistics
-import subprocess
 import sys
 from collections import defaultdict
 
-BENCH = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-MODELLED, MEASURED, ON_MODEL = "modelled", "measured", "measured on a model"
-
-
-class Failed(Exception):
-    """The text is for the user."""
-
-
-class Context:
-    def __init__(self, build, quick, out):
-        self.build, self.quick, self.out = build, quick, out
-        self.tool = os.path.join(build, "tools", "smartio")
-
-    def run(self, *words):
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise Failed(f"{' '.join(words)}: {done.stderr.strip().splitlines()[-1:] or done.returncode}")
-        return done.stdout
-
-    def route(self, file, a, b, **options):
-        words = [w for k, v in options.items() for w in ("--" + k, str(v))]
-        return json.loads(self.run(self.tool, "route", "--json", *words, a, b,
-                                   os.path.join(BENCH, "fidelity", file)))["data"]
-
-    def bench(self, room, *args):
-        """Rows that bench/@room/bench.py writes as CSV."""
-        path = os.path.join(self.out, f"{room}-{'-'.join(a.strip('-').replace(',', '-') for a in args)}.csv")
-        where = [self.build] if room == "sisci" else ["--build", self.build]
-        quick = ["--quick"] if self.quick else []
-        self.run(sys.executable, "-B", os.path.join(BENCH, room, "bench.py"), *where, *quick, *args, "--csv", path)
-        with open(path, encoding="ascii") as f:
-            return list(csv.DictReader(f))
-
-
-def median(values, scale=1.0, form="{:.2f}"):
-    """As text. A short window on a busy machine may have seen nothing at all; such values are 0, and left out."""
-    seen = [v for v in values if v]
-    return form.format(statistics.median(seen) / scale) if seen else "nothing seen"
-
-
-def ratio(above, below):
-    return median([a / b for a, b in zip(above, below) if a and b])
-
-
-def table(title, columns, rows):
-    return {"title": title, "columns": columns, "rows": [[str(c) for c in r] for r in rows]}
-
-
-def lines(title, label, x, y, series, **more):
-    return {"kind": "lines", "title": title, "label": label, "x": x, "y": y, "series": series, **more}
-
-
-def bars(title, label, y, series, **more):
-    return {"kind": "bars", "title": title, "label": label, "x": "", "y": y, "series": series, **more}
-
+from control import control
+from functions import functions
+from multicast import multicast
+from parts import BENCH, COUNTED, MEASURED, MODELLED, ON_MODEL, bars, lines, median, ratio, table
+from queues import queues
+from training import training
 
 # ---- modelled ----
 
@@ -135,9 +83,12 @@ def fidelity(c):
 def accelerator(c):
     """DMA throughput by size; ping-pong by percentile."""
     found = c.bench("accel")
-    rate, ping = defaultdict(list), {}
+    rate, ping, beside = defaultdict(list), {}, {}
     for r in found:
-        if r["bytes"]:
+        if r["direction"].startswith("memcpy beside"):
+            key = f"{r['experiment']}, {r['path']}, {r['direction'].split()[-1]}"
+            beside[key, int(r["bytes"])] = float(r["median_MBps"]) / 1000
+        elif r["bytes"]:
             key = f"{r['experiment']}, {r['path']}, {r['direction']}".replace(", one process, memcpy", "")
             rate[key].append(tuple(float(r[k]) / (1 if k == "bytes" else 1000)
                                    for k in ("bytes", "median_MBps", "min_MBps", "max_MBps")))
@@ -145,15 +96,18 @@ def accelerator(c):
             ping[f"{r['experiment']}, {r['path']}"] = [
                 (p, float(r[k])) for p, k in zip(("least", "25 %", "50 %", "75 %", "99 %"),
                                                  ("min_ns", "p25_ns", "p50_ns", "p75_ns", "p99_ns"))]
-    memcpy = dict((n, v) for n, v, *_ in rate["memcpy"])
-    rows = [[key, *(f"{v:.2f}" for v in (at[n] for n in (4096, 65536, 1 << 20))),
-             f"{at[1 << 20] / memcpy[1 << 20]:.2f}"] for key, points in rate.items()
-            for at in [dict((n, v) for n, v, *_ in points)]]
-    charts = [lines(f"DMA of {of}", ON_MODEL, "bytes of a transfer", "GB/s: median; least to most",
-                    {k: v for k, v in rate.items() if k.startswith(of) or k == "memcpy"}, log="xy", sizes=2)
-              for of in ("host memory", "peer to peer")]
+    sizes = (4096, 65536, 262144, 1 << 20)
+    rows = [[key, *(f"{at[n]:.2f}" for n in sizes),
+             *("" if key == "memcpy" else f"{at[n] / beside[key.split(' 16 at once')[0], n]:.2f}" for n in sizes[1:])]
+            for key, points in rate.items() for at in [dict((n, v) for n, v, *_ in points)]]
+    charts = [lines(f"DMA of {of}, {how}", ON_MODEL, "bytes of a transfer", "GB/s: median; least to most",
+                    {k.replace(" 16 at once", ""): v for k, v in rate.items()
+                     if k == "memcpy" or k.startswith(of) and k.endswith("at once") == (how != "one by one")},
+                    log="xy", sizes=2)
+              for of in ("host memory", "peer to peer") for how in ("one by one", "16 at once")]
     charts.append(bars("Ping-pong of two accelerators", ON_MODEL, "ns for a round trip", ping))
-    return [table("GB/s, median", ["transfer", "4K", "64K", "1M", "of memcpy at 1M"], rows),
+    head = ["transfer", "4K", "64K", "256K", "1M", "of memcpy: 64K", "256K", "1M"]
+    return [table("GB/s, median, and of memcpy's in turns with it", head, rows),
             table("Round trips, ns", ["pair", "least", "25 %", "50 %", "75 %", "99 %"],
                   [[k, *(f"{v:.0f}" for _, v in points)] for k, points in ping.items()])], charts
 
@@ -192,14 +146,29 @@ def remote(c):
     return [table("us, median", ["reads", "own host", "another host", "bare loop", "another / own"], rows)], charts
 
 
+def shares(found):
+    """Each client's part of all I/Os, window by window."""
+    series = {who: [(int(r["round"]), 100 * float(r["value"])) for r in rs]
+              for who, rs in nvme_rows(found, "shares").items()}
+    windows = [p[0] for p in next(iter(series.values()))]
+    # Where others had the processors for all of a window, nobody has a share of anything.
+    windows = [w for w in windows if any(dict(points)[w] for points in series.values())] or windows
+    series = {who: [p for p in points if p[0] in windows] for who, points in series.items()}
+    whole = {w: [dict(points)[w] for points in series.values()] for w in windows}
+    main = {"median; least to most": [(w, statistics.median(v), min(v), max(v)) for w, v in whole.items()],
+            f"1 of {len(series)}": [(w, 100 / len(series)) for w in windows]}
+    return lines("Shares of 30 clients of one drive, a grey line each", MEASURED, "window", "% of all I/Os", {**series, **main},
+                 thin=list(series))
+
+
 def sharing(c):
-    """Thirty clients on one drive: together against one, and each one's share."""
-    rows = []
-    for who, rs in nvme_rows(c.bench("nvme", "--only", "clients30"), "clients30").items():
+    """Thirty clients on one drive: together against one, and each one's share over time."""
+    rows, found = [], c.bench("nvme", "--only", "clients30")
+    for who, rs in nvme_rows(found, "clients30").items():
         rows.append([who, median([float(r["rate"]) for r in rs], 1e6), median([float(r["value"]) for r in rs]),
                      median([float(r["share_off_mean"]) for r in rs], 0.01, "{:.1f} %")])
     return [table("30 clients at depth 32", ["who", "million I/Os per second", "of one client's",
-                                             "farthest share from the mean"], rows)], []
+                                             "farthest share from the mean"], rows)], [shares(found)]
 
 
 def sisci(c):
@@ -230,10 +199,15 @@ def sisci(c):
 TABLE = [
     ("paths", "Longer ways: DMA by size", "7.1.2, 7.1.3", MODELLED, paths, (1, 1)),
     ("placement", "Where the submission queue is", "7.4.1", MODELLED, placement, (1, 1)),
+    ("queues", "What the drive reads of submission queues", "7.4.1", COUNTED, queues, (3, 10)),
     ("iommu", "The lender's IOMMU", "7.3.1", MODELLED, iommu, (1, 1)),
     ("fidelity", "Published figures and the model", "7", MODELLED, fidelity, (1, 1)),
     ("accelerator", "DMA and peer-to-peer of accelerators", "7.1.2, 7.1.4, 7.1.5", ON_MODEL, accelerator, (10, 600)),
     ("remote", "A drive of one's own host, and of another", "7.4.3", MEASURED, remote, (15, 60)),
     ("sharing", "One drive, thirty clients", "7.4.2", MEASURED, sharing, (10, 30)),
+    ("functions", "Virtual functions on two hosts", "7.1.6", ON_MODEL, functions, (8, 60)),
+    ("training", "Two accelerators and a drive train a network", "7.2", ON_MODEL, training, (8, 30)),
+    ("multicast", "One Identify to 59 hosts", "7.4.2", COUNTED, multicast, (15, 20)),
+    ("control", "The control path by size of the cluster", "", MEASURED, control, (25, 120)),
     ("sisci", "SISCI: segments, copies, interrupts, DMA", "", MEASURED, sisci, (25, 600)),
 ]

@@ -9,18 +9,30 @@ body { color: var(--text); background: var(--back); font: 16px/1.5 sans-serif; m
        padding: 0 1rem }
 table { border-collapse: collapse; margin: .5rem 0 1.5rem; display: block; overflow-x: auto }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem .7rem; text-align: right }
-th:first-child, td:first-child { text-align: left }
+.text { text-align: left }
+th:first-child { min-width: 8rem }
+figure { margin: 1rem 0; overflow-x: auto }
 caption { text-align: left; font-weight: bold; padding: .3rem 0 }
 .label { background: var(--tag); border-radius: .3rem; padding: .1rem .5rem; font-size: .85rem; margin-left: .6rem }
-svg { width: 100%; height: auto; color: var(--text) }
+svg { width: 100%; min-width: 38rem; height: auto; color: var(--text) }
 dt { float: left; clear: left; width: 9rem } dd { margin-left: 9rem }
 """
 
 
+def is_text(cells):
+    """A column that says something, and has not numbers for most of its rows."""
+    return 2 * sum(c[:1].isdigit() or c[:1] in ("", "-", "+") for c in cells) < len(cells)
+
+
 def page_table(t):
-    head = "".join(f"<th>{html.escape(c)}</th>" for c in t["columns"])
-    rows = "".join("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in r) + "</tr>\n" for r in t["rows"])
-    return f"<table><caption>{html.escape(t['title'])}</caption>\n<tr>{head}</tr>\n{rows}</table>\n"
+    text = [i == 0 or is_text([r[i] for r in t["rows"]]) for i in range(len(t["columns"]))]
+
+    def line(kind, cells):
+        return "<tr>" + "".join(f"<{kind}{' class=text' if text[i] else ''}>{html.escape(c)}</{kind}>"
+                                for i, c in enumerate(cells)) + "</tr>\n"
+
+    return (f"<table><caption>{html.escape(t['title'])}</caption>\n{line('th', t['columns'])}"
+            f"{''.join(line('td', r) for r in t['rows'])}</table>\n")
 
 
 def page(about, results, note):

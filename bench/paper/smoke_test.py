@@ -21,8 +21,9 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 RUN = os.path.join(HERE, "..", "run")
 BUILD = None
-LABEL = {"paths": "modelled", "placement": "modelled", "iommu": "modelled", "fidelity": "modelled",
-         "accelerator": "measured on a model", "remote": "measured", "sharing": "measured", "sisci": "measured"}
+LABEL = {"paths": "modelled", "placement": "modelled", "queues": "counted", "iommu": "modelled", "fidelity": "modelled",
+         "accelerator": "measured on a model", "remote": "measured", "sharing": "measured", "sisci": "measured",
+         "functions": "measured on a model", "training": "measured on a model", "multicast": "counted", "control": "measured"}
 
 
 def run(*args, timeout=170):
@@ -80,7 +81,9 @@ class Smoke(unittest.TestCase):
                     self.assertEqual({len(r) for r in t["rows"]}, {len(t["columns"])})
                 for c in e["charts"]:
                     self.chart(c)
-        self.modelled({e["name"]: e for e in results["experiments"]})
+        by = {e["name"]: e for e in results["experiments"]}
+        self.modelled(by)
+        self.counted(by)
         self.files(sum(len(e["charts"]) for e in results["experiments"]))
 
     def chart(self, c):
@@ -104,6 +107,24 @@ class Smoke(unittest.TestCase):
         self.assertGreater(one_more[6], 0.99 * base[6])  # large ones
         self.assertLess(one_more[7], 0.9 * base[7])  # large reads
 
+    def counted(self, by):
+        """One Identify of 4 KiB to 59 hosts; 12 epochs whose losses are the same; messages of the control path."""
+        group, each = ([int(v) for v in r[1:5]] for r in by["multicast"]["tables"][0]["rows"])
+        self.assertEqual(group, [17, 17, 59 * 16 + 1, 59])
+        self.assertEqual(each, [59 * 17] * 3 + [59])
+        local, lender, beside, cmb = ([int(v) for v in r[1:]] for r in by["queues"]["tables"][0]["rows"])
+        self.assertTrue(local[0] >= 1000 and local[1] >= 1000 and lender[0] >= 1000 and beside[0] >= 1000,
+                        (local, lender, beside))
+        self.assertTrue(lender[1] == beside[1] == cmb[1] == 0 and cmb[0] <= 8, (lender, beside, cmb))
+        rows = by["training"]["tables"][0]["rows"]
+        self.assertEqual([r[0] for r in rows], ["own host", "one lender", "two lenders"])
+        self.assertEqual(len({r[-1] for r in rows}), 1)
+        self.assertEqual([float(r[4]) == 0 for r in rows], [True, False, False])  # bytes through the driver's link
+        self.assertEqual([float(r[6]) == 0 for r in rows], [True, True, False])
+        self.assertEqual(len(by["functions"]["tables"][0]["rows"]), 6)
+        # Whole numbers: nothing else is asked for meanwhile.
+        self.assertEqual([r[-3] for r in by["control"]["tables"][0]["rows"]], ["5.0", "9.0", "13.0", "17.0"])
+
     def files(self, charts):
         with open(os.path.join(self.dir, "report.html"), encoding="utf-8") as f:
             text = f.read()
@@ -118,17 +139,29 @@ class Smoke(unittest.TestCase):
             self.assertIn("no pictures: gnuplot is not installed", text)
             return
         self.assertEqual(text.count("<svg"), charts)
-        self.assertNotRegex(text, r'"black"|rgb\( *0, *0, *0\)')
+        self.assertNotRegex(text, r'''["']black["']|rgb\( *0, *0, *0\)''')
         pictures = glob.glob(os.path.join(self.dir, "*.png"))
         self.assertEqual(len(pictures), charts)
         for path in pictures:
             with open(path, "rb") as f:
                 self.assertEqual(f.read(8), b"\x89PNG\r\n\x1a\n")
         tables = glob.glob(os.path.join(self.dir, "*.csv"))
-        self.assertEqual(len(tables), 4)
+        self.assertEqual(len(tables), 8)
         for path in tables:
             with open(path, encoding="ascii") as f:
                 self.assertTrue(list(csv.DictReader(f)), path)
+
+    def test_sizes(self):
+        """One row for each size, with figures in it."""
+        done = subprocess.run([sys.executable, "-B", os.path.join(HERE, "sizes.py"), BUILD, "--quick"], capture_output=True,
+                              text=True, timeout=170, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = done.stdout.splitlines()[2:]
+        self.assertEqual([row.split("|")[1].strip() for row in rows],
+                         ["4", "4", "4, 3 segments each, 2 of every other's mapped"])
+        for row in rows:
+            up, mebibytes, idle, took, of = (float(re.match(r"[\d.]+", cell.strip())[0]) for cell in row.split("|")[2:7])
+            self.assertTrue(up > 0 and mebibytes > 1 and 0 <= idle < 100 and took > 1 and of > 0, row)
 
     def test_says_what_is_wrong(self):
         for args, text in ((["speed"], "there is no experiment speed; all, paths"), ([], "EXPERIMENT"),

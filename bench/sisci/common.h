@@ -41,7 +41,7 @@ static inline uint64_t next_random(uint64_t *state)
 	return *state >> 16;
 }
 
-/* In which order @n parties take their turns: drawn anew each round. */
+/* In which order @n parties take their turns: drawn again each round. */
 static inline void draw_order(uint64_t *random, unsigned n, unsigned ret[])
 {
 	for (unsigned i = 0; i < n; i++) {

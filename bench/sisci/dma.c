@@ -115,7 +115,7 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Who came first in one round comes last in the next. */
+/* Whoever came first in one round comes last in the next. */
 static void measure(struct bench *b, unsigned rounds)
 {
 	by_queue(b);

@@ -10,8 +10,8 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "..", "tests", "system"))
-from cluster import Cluster  # noqa: E402
+sys.path.insert(0, os.path.join(HERE, "..", "base"))
+from cluster_base import Cluster  # noqa: E402
 
 TOPOLOGY = """\
 cluster: sisci
@@ -81,7 +81,7 @@ class Bench:
         room, whose engines copy, has the other processor.
         """
         with Cluster(self.build, TOPOLOGY) as c:
-            os.sched_setaffinity(c.daemon_pid(None), self.cpus[1:2])
+            os.sched_setaffinity(c.pid_of_room(), self.cpus[1:2])
             server = c.start("b", self.program(name), "serve", str(size), stdin=subprocess.PIPE)
             if server.stdout.readline() != "ready\n":
                 raise SystemExit(server.communicate()[1])

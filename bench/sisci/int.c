@@ -133,7 +133,7 @@ static void run(struct side *s, unsigned rounds, unsigned trips)
 {
 	for (unsigned r = 0; r < rounds; r++) {
 		for (size_t i = 0; i < sizeof(parties) / sizeof(parties[0]); i++) {
-			/* Who came first in one round comes last in the next: within a row. */
+			/* Whoever came first in one round comes last in the next: within a row. */
 			const struct party *p = &parties[i < 4 ? i ^ (r % 2) : i];
 			uint64_t begin = now_ns();
 

@@ -56,7 +56,7 @@ static void run(struct side *s, unsigned rounds, unsigned trips)
 
 	for (unsigned r = 0; r < rounds; r++) {
 		for (unsigned i = 0; i < 2; i++) {
-			/* Who came first in one round comes last in the next. */
+			/* Whoever came first in one round comes last in the next. */
 			const struct party *p = &s->party[(i + r) % 2];
 			size_t a = next_random(&random) % (BYTES / LINE) * LINE;
 			size_t b = next_random(&random) % (BYTES / LINE) * LINE;

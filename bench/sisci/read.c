@@ -52,7 +52,7 @@ struct side {
 	uint8_t *from;
 };
 
-/* Who waits for long lets others run: the processor may not be ours alone. */
+/* Whoever waits for long lets others run: the processor may not be ours alone. */
 static inline void wait_until(const volatile uint64_t *word, uint64_t least)
 {
 	for (unsigned looks = 0; sio_read64(word) < least; looks++)

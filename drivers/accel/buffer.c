@@ -13,7 +13,7 @@ static int make(struct smartio_accel_buffer *b)
 	SCICreateSegment(b->a->sd, &b->segment, 0, b->bytes, NULL, NULL, SCI_FLAG_AUTO_ID, &err);
 	if (err != SCI_ERR_OK) {
 		b->segment = NULL;
-		return sio_accel_fail_sci(err, "no memory of %zu bytes", b->bytes);
+		return sio_accel_fail_sci(err, "cannot allocate memory of %zu bytes", b->bytes);
 	}
 	b->at = SCIMapLocalSegment(b->segment, &b->map, 0, b->bytes, NULL, 0, &err);
 	if (err != SCI_ERR_OK) {
@@ -58,7 +58,11 @@ int smartio_accel_buffer_alloc(struct smartio_accel *a, size_t bytes,
 	int rc;
 
 	if (bytes == 0 || bytes > SIZE_MAX - SIO_ACCEL_PAGE)
-		return sio_accel_fail(-EINVAL, "memory of %zu bytes", bytes);
+		return sio_accel_fail(
+			-EINVAL,
+			"memory of %zu bytes; at least 1 byte, in the address space, is "
+			"right",
+			bytes);
 	b = calloc(1, sizeof(*b));
 	if (!b)
 		return sio_accel_fail(-ENOMEM, "no memory for a buffer");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A borrowed accelerator: its registers, doorbells and memory, and what it reaches of others. */
+/*
+ * A borrowed accelerator: its registers, doorbells and memory, and the memory of others that it
+ * reaches.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +16,10 @@ void sio_accel_wake(const struct sio_accel_page *p)
 {
 	if (!p->sleeps)
 		return;
-	/* Either the device finds the store in its last look, or the word is found set here. */
+	/*
+	 * Either the device finds the store in its last look, or the word is found set here: pairs
+	 * with the barrier in emu_watches_doze().
+	 */
 	sio_full_barrier();
 	if (sio_read32(p->sleeps))
 		smartio_map_wake(p->map);
@@ -42,7 +48,7 @@ bool sio_accel_not_yet_free(sci_error_t err, unsigned tries)
 int sio_accel_check(const struct smartio_accel *a)
 {
 	if (smartio_device_lost(a->handle))
-		return sio_accel_fail(-ENODEV, "%s, or the way to it, is gone", a->name);
+		return sio_accel_fail(-ENODEV, "%s, or the path to it, is lost", a->name);
 	if (smartio_device_generation(a->handle) != a->generation)
 		return sio_accel_fail(-ENODEV, "%s was reset", a->name);
 	return 0;
@@ -61,7 +67,7 @@ static int find(struct smartio_accel *a, const char *name)
 	snprintf(a->name, sizeof(a->name), "%s", name);
 	smartio_find_device(name, &a->fdid, &err);
 	if (err == SCI_ERR_NO_SUCH_FDID)
-		return sio_accel_fail(-ENODEV, "no device is called %s", a->name);
+		return sio_accel_fail(-ENODEV, "%s", smartio_last_error());
 	if (err != SCI_ERR_OK)
 		return sio_accel_fail_sci(err, "%s", a->name);
 	q.fdid = a->fdid;
@@ -219,9 +225,9 @@ int smartio_accel_open(const char *device, uint32_t flags, struct smartio_accel 
 	int rc;
 
 	if (flags & ~SMARTIO_ACCEL_EXCLUSIVE)
-		return sio_accel_fail(-EINVAL,
-				      "flags %#x of an accelerator: there is %#x (exclusive)",
-				      flags, SMARTIO_ACCEL_EXCLUSIVE);
+		return sio_accel_fail(
+			-EINVAL, "flags %#x of an accelerator; only %#x (exclusive) is allowed",
+			flags, SMARTIO_ACCEL_EXCLUSIVE);
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return sio_accel_fail(-ENOMEM, "no memory for an accelerator");
@@ -333,7 +339,7 @@ int smartio_accel_reach(struct smartio_accel *a, struct smartio_accel *other, ui
 	sci_error_t err;
 
 	if (a == other)
-		return sio_accel_fail(-EINVAL, "%s has its own memory at smartio_accel_local()",
+		return sio_accel_fail(-EINVAL, "%s reaches its own memory by smartio_accel_local()",
 				      a->name);
 	for (r = a->reaches; r; r = r->next_by)
 		if (r->other == other)

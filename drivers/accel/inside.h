@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* libsmartio-accel, inside. */
+/* Internal to libsmartio-accel. */
 #ifndef ACCEL_INSIDE_H
 #define ACCEL_INSIDE_H
 
@@ -11,14 +11,17 @@
 
 #define SIO_ACCEL_PAGE 4096u
 
-/* A page of BAR 0. */
+/* A mapped page of BAR 0. */
 struct sio_accel_page {
 	volatile uint8_t *at;
 	sci_map_t map;
 	const volatile uint32_t *sleeps; /* smartio_map_sleep_word() */
 };
 
-/* @by reaches the memory of @other. In the lists of both; ends with the first that is closed. */
+/*
+ * @by reaches the memory of @other. The struct is in the lists of both, and ends with the first of
+ * them that is closed.
+ */
 struct sio_accel_reach {
 	struct smartio_accel *by, *other;
 	struct sio_accel_reach *next_by, *next_other; /* of the same @by, @other */
@@ -51,25 +54,34 @@ struct smartio_accel_buffer {
 	bool available, reachable;
 };
 
-/* error.c: keep the text for smartio_accel_error() and return @code, which is -errno. */
+/* error.c: keeps the text for smartio_accel_error(). Return: @code, which is -errno. */
 int sio_accel_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* The same for a call of the API that failed just now: adds what it says, returns its -errno. */
+/*
+ * The same for a call of the API that has just failed: appends the API's text, and returns its
+ * -errno.
+ */
 int sio_accel_fail_sci(sci_error_t err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* After a store through @p: wake the device if it sleeps. */
+/* To be called after a store through @p: wakes the device if it sleeps. */
 void sio_accel_wake(const struct sio_accel_page *p);
-/* Between two looks: yields first, later sleeps of a millisecond. @n counts them. */
+/* Pauses between two polls: yields first, later sleeps for a millisecond. @n counts the calls. */
 void sio_accel_pause(unsigned *n);
-/* -ENODEV: it was reset or is lost. */
+/* Checks that the device is usable. -ENODEV: it was reset or is lost. */
 int sio_accel_check(const struct smartio_accel *a);
 
-/* Free by @call, with its error in @err, until nobody else uses it any more. */
+/*
+ * Calls @call, which frees something, with its error in @err, again until nobody else uses that
+ * thing any more.
+ */
 #define SIO_ACCEL_UNTIL_FREE(err, call)                                                            \
 	do                                                                                         \
 		for (unsigned tries_ = 0; call, sio_accel_not_yet_free(err, tries_); tries_++)     \
 			;                                                                          \
 	while (0)
-/* After a while of waiting: whether it may be tried once more. */
+/*
+ * Waits a while after a failed attempt to free something. Return: whether another attempt makes
+ * sense.
+ */
 bool sio_accel_not_yet_free(sci_error_t err, unsigned tries);
 
 #endif

@@ -12,7 +12,8 @@
 
 #define ENTRIES 64u
 #define START_MS 5000u
-#define CHECK_MS 50u /* how often who sleeps looks whether the device was reset */
+#define LOOKS_APART 16u /* empty polls, of which one looks whether the queue stands */
+#define CHECK_MS 50u	/* how often who sleeps looks whether the device was reset */
 
 struct smartio_accel_queue {
 	struct smartio_accel *a;
@@ -24,6 +25,7 @@ struct smartio_accel_queue {
 	uint64_t word_address;
 	uint32_t entries, submitted, rung, taken; /* counts of commands; they wrap */
 	uint32_t command_flags;
+	uint32_t empty;			 /* polls in a row that found nothing */
 	sci_local_interrupt_t interrupt; /* NULL: none */
 	unsigned vector;
 };
@@ -146,7 +148,10 @@ static int start(struct smartio_accel_queue *q)
 	set(q, SIO_ACCEL_RING_BASE + 4, (uint32_t)(base >> 32));
 	set(q, SIO_ACCEL_RING_ENTRIES, q->entries);
 	set(q, SIO_ACCEL_VECTOR, q->vector);
-	/* It takes them when it sees that the queue is enabled. */
+	/*
+	 * The device takes the commands when it sees that the queue is enabled: pairs with
+	 * poll_queue(), emu.
+	 */
 	sio_to_fabric_barrier();
 	set(q, SIO_ACCEL_CONTROL, SIO_ACCEL_ENABLE);
 	return wait_status(q, SIO_ACCEL_RUNNING);
@@ -171,7 +176,8 @@ static int check(uint32_t entries, uint32_t flags)
 		return sio_accel_fail(-EINVAL, "%u entries, a power of 2 from 2 to %u is right",
 				      entries, SIO_ACCEL_MOST_ENTRIES);
 	if (flags & ~SMARTIO_ACCEL_WITH_INTERRUPT)
-		return sio_accel_fail(-EINVAL, "flags %#x of a queue: there is %#x (interrupt)",
+		return sio_accel_fail(-EINVAL,
+				      "flags %#x of a queue; only %#x (interrupt) is allowed",
 				      flags, SMARTIO_ACCEL_WITH_INTERRUPT);
 	return 0;
 }
@@ -237,7 +243,7 @@ static int stands(const struct smartio_accel_queue *q)
 	status = sio_read32(reg(q, SIO_ACCEL_STATUS));
 	if (status == SIO_ACCEL_RUNNING)
 		return 0;
-	return sio_accel_fail(-ENODEV, "%s: queue %u stands, its status is %u", q->a->name,
+	return sio_accel_fail(-ENODEV, "%s: queue %u has stopped, its status is %u", q->a->name,
 			      q->number, status);
 }
 
@@ -246,7 +252,10 @@ int smartio_accel_submit(struct smartio_accel_queue *q, uint32_t operation,
 {
 	const uint32_t slot = q->submitted & (q->entries - 1);
 	volatile struct sio_accel_command *c = &q->ring[slot];
+	int rc = sio_accel_check(q->a);
 
+	if (rc)
+		return rc;
 	if (q->submitted - q->taken == q->entries)
 		return -EAGAIN;
 	sio_write32(&c->operation, htole32(operation));
@@ -262,7 +271,7 @@ void smartio_accel_ring(struct smartio_accel_queue *q)
 {
 	if (q->rung == q->submitted)
 		return;
-	/* The commands are there before the doorbell: pairs with the device's order. */
+	/* The commands are there before the doorbell: pairs with the barrier in next(), emu. */
 	sio_to_fabric_barrier();
 	q->rung = q->submitted;
 	sio_write32(q->a->doorbells.at + SIO_ACCEL_DOORBELL(q->number) - SIO_ACCEL_DOORBELL(0),
@@ -276,7 +285,7 @@ static bool take(struct smartio_accel_queue *q, struct sio_accel_completion *ret
 
 	if (q->taken == q->submitted || le32toh(sio_read32(&w->number)) != q->taken + 1)
 		return false;
-	/* What the device wrote before its number is there: pairs with the order of its writes. */
+	/* What the device wrote before its number is there: pairs with emu_accel_write(). */
 	sio_from_fabric_barrier();
 	ret->result = le64toh(sio_read64(&w->result));
 	ret->status = le32toh(sio_read32(&w->status));
@@ -289,9 +298,12 @@ int smartio_accel_poll(struct smartio_accel_queue *q, struct sio_accel_completio
 	int rc;
 
 	smartio_accel_ring(q);
-	if (take(q, ret))
+	if (take(q, ret)) {
+		q->empty = 0;
 		return 1;
-	rc = stands(q);
+	}
+	/* A look at the registers takes their line from the device, which counts commands there. */
+	rc = q->empty++ % LOOKS_APART ? sio_accel_check(q->a) : stands(q);
 	if (rc == 0)
 		smartio_yield();
 	return rc;

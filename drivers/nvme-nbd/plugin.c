@@ -32,6 +32,8 @@
 static char *device, *lease_name;	  /* lease_name NULL: the range is not leased */
 static uint64_t range_begin, range_bytes; /* range_bytes 0: to the end */
 static unsigned nsid = 1, queues = 4, wait_s = 5;
+static unsigned timeout_ms;
+static int multipath, share;
 
 static struct smartio_nvme *drive;
 static struct smartio_nvme_namespace ns;
@@ -41,7 +43,7 @@ static uint16_t oncs;
 static struct smartio_nvme_queue *pool[QUEUES_MOST];
 static unsigned n_idle, n_open;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Held for writing to open the drive anew, for reading by requests: they see one drive. */
+/* Held for writing to open the drive again, for reading by requests: they see one drive. */
 static pthread_rwlock_t opened = PTHREAD_RWLOCK_INITIALIZER;
 static uint64_t times_opened; /* tells whoever found the drive lost that another was faster */
 static pthread_cond_t given_back = PTHREAD_COND_INITIALIZER;
@@ -81,6 +83,16 @@ static int smartio_config(const char *key, const char *value)
 		return parse_range(value);
 	if (!strcmp(key, "namespace"))
 		return nbdkit_parse_unsigned("namespace", value, &nsid);
+	if (!strcmp(key, "multipath")) {
+		multipath = nbdkit_parse_bool(value);
+		return multipath < 0 ? -1 : 0;
+	}
+	if (!strcmp(key, "share")) {
+		share = nbdkit_parse_bool(value);
+		return share < 0 ? -1 : 0;
+	}
+	if (!strcmp(key, "timeout"))
+		return nbdkit_parse_unsigned("timeout", value, &timeout_ms);
 	if (!strcmp(key, "wait")) {
 		if (nbdkit_parse_unsigned("wait", value, &wait_s) < 0)
 			return -1;
@@ -97,9 +109,9 @@ static int smartio_config(const char *key, const char *value)
 		nbdkit_error("queues=%s: 1 to %d are possible", value, QUEUES_MOST);
 		return -1;
 	}
-	nbdkit_error(
-		"there is no parameter %s: there are device, range, lease, namespace, queues, wait",
-		key);
+	nbdkit_error("there is no parameter %s: there are device, range, lease, namespace, queues, "
+		     "multipath, share, timeout, wait",
+		     key);
 	return -1;
 }
 
@@ -118,11 +130,21 @@ static int failed(void)
 	return -1;
 }
 
+/* Its blocks are in no form that is read or written here: the driver knows no size of them. */
+static int unusable(void)
+{
+	nbdkit_error("namespace %u of %s has metadata with its blocks; format it without them",
+		     nsid, device);
+	return -1;
+}
+
 static int find_namespace(void)
 {
 	for (uint32_t i = 0; smartio_nvme_get_namespace(drive, i, &ns) == 0; i++)
-		if (ns.id == nsid)
+		if (ns.id == nsid && ns.block_size)
 			return 0;
+		else if (ns.id == nsid)
+			return unusable();
 	return failed();
 }
 
@@ -159,6 +181,16 @@ static int check_range(void)
 	return 0;
 }
 
+static int open_drive(void)
+{
+	const struct smartio_nvme_open_options o = {.size = sizeof(o),
+						    .wait_ms = 1000 * wait_s,
+						    .flags =
+							    multipath ? SMARTIO_NVME_MULTIPATH : 0};
+
+	return smartio_nvme_open_with(device, &o, &drive);
+}
+
 /* So that no other lease overlaps the range, and no queue leaves it. */
 static int take_lease(void)
 {
@@ -170,11 +202,19 @@ static int take_lease(void)
 	return 0;
 }
 
-/* One that ended with its manager is not taken anew: its blocks may be another's by now. */
+/* One that ended with its manager is not taken again: its blocks may be another's by now. */
 static int open_queue(struct smartio_nvme_queue **ret)
 {
-	const struct smartio_nvme_queue_options o = {
-		.size = sizeof(o), .namespace_id = nsid, .wait_ms = 1000 * wait_s, .lease = lease};
+	/* A lease's blocks are written to by nobody else; of others nobody knows. */
+	const struct smartio_nvme_queue_options o = {.size = sizeof(o),
+						     .namespace_id = nsid,
+						     .wait_ms = 1000 * wait_s,
+						     .survive_ms = wait_s ? 1000 * wait_s : 1,
+						     .timeout_ms = timeout_ms,
+						     .flags = SMARTIO_NVME_SURVIVE |
+							      (share ? SMARTIO_NVME_SHARED : 0) |
+							      (lease ? SMARTIO_NVME_ALONE : 0),
+						     .lease = lease};
 
 	return smartio_nvme_queue_open(drive, &o, ret);
 }
@@ -198,7 +238,7 @@ static int smartio_after_fork(void)
 			     SCIGetErrorString(err), smartio_last_error());
 		return -1;
 	}
-	if (smartio_nvme_open_wait(device, 1000 * wait_s, &drive)) {
+	if (open_drive()) {
 		drive = NULL;
 		return failed();
 	}
@@ -244,9 +284,9 @@ static void give_back(struct smartio_nvme_queue *q)
 }
 
 /*
- * A request, with a queue pair of its own. One that broke, by a reset of the drive or because it
- * gave no answer, is made anew; what may be done twice is done again, other requests end with an
- * error.
+ * A request, with a queue of its own, which survives resets of the drive and, with multipath=, the
+ * loss of one of two ways. One that broke, because it gave no answer, is made again. What may be
+ * done twice is done again where nobody knows whether it was; other requests end with an error.
  */
 struct request {
 	void *data;
@@ -265,8 +305,8 @@ static bool is_broken(int rc)
 /* What was borrowed is no more: the lender, a link, or the drive went, or it was formatted. */
 static bool is_lost(int rc)
 {
-	return rc == -ENODEV || rc == -ESTALE || rc == -EFAULT || rc == -ENETDOWN ||
-	       rc == -EHOSTUNREACH;
+	return rc == -ENODEV || rc == -ENOTCONN || rc == -ESTALE || rc == -EFAULT ||
+	       rc == -ENETDOWN || rc == -EHOSTUNREACH;
 }
 
 /* Nothing tells when a manager, or a lender, that starts is there: look after 1 to 64 ms. */
@@ -292,12 +332,8 @@ static bool wait_on(struct wait *w)
 
 static int renew(struct smartio_nvme_queue **ret)
 {
-	struct wait w = wait_begin();
-	int rc;
+	int rc = drive ? open_queue(ret) : -ENODEV;
 
-	do
-		rc = drive ? open_queue(ret) : -ENODEV;
-	while (rc == -ENOTCONN && wait_on(&w));
 	if (rc) {
 		*ret = NULL;
 		if (drive)
@@ -320,7 +356,7 @@ static int has_not_changed(const struct smartio_nvme_namespace *old)
 }
 
 /*
- * Open the drive anew; no request has a queue pair of it meanwhile. A lease went with it, and its
+ * Open the drive again; no request has a queue pair of it meanwhile. A lease went with it, and its
  * blocks may be another's by now. Return: 0; -1: it stays lost, and the next request tries again.
  */
 static int open_again(void)
@@ -330,8 +366,8 @@ static int open_again(void)
 	int rc;
 
 	if (lease_name) {
-		nbdkit_error("%s was lost, and the lease %s with it; another nbdkit is needed",
-			     device, lease_name);
+		nbdkit_error("%s was lost, and the lease %s with it; start nbdkit again", device,
+			     lease_name);
 		return -1;
 	}
 	smartio_nvme_close(drive); /* and its queues */
@@ -339,7 +375,7 @@ static int open_again(void)
 	for (unsigned i = 0; i < n_open; i++)
 		pool[i] = NULL;
 	do
-		rc = smartio_nvme_open_wait(device, 1000 * wait_s, &drive);
+		rc = open_drive();
 	while ((is_lost(rc) || rc == -ETIMEDOUT) && wait_on(&w));
 	if (rc) {
 		drive = NULL;
@@ -384,6 +420,8 @@ static int try(int (*act)(struct smartio_nvme_queue *q, const struct request *r)
 		int now;
 
 		rc = act(q, r);
+		if (rc == -ECONNABORTED && r->twice)
+			rc = act(q, r);
 		if (rc)
 			failed();
 		if (!is_broken(rc) && !is_lost(rc))
@@ -558,6 +596,9 @@ static struct nbdkit_plugin plugin = {
 		"range=OFFSET:BYTES   of the namespace; default: all of it\n"
 		"namespace=N          default 1\n"
 		"queues=N             queue pairs, requests at once; default 4\n"
+		"multipath=BOOL       use two adapters of this host; default no\n"
+		"share=BOOL           share queue pairs with programs of this host; default no\n"
+		"timeout=MS           abort commands that take longer; default 0: none\n"
 		"wait=SECONDS         for a manager and for queue pairs; default 5",
 	.magic_config_key = "device",
 	.after_fork = smartio_after_fork,

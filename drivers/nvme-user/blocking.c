@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Read, write and flush that return when it is done; through memory of the queue's own. */
+/* Read, write and flush that return when they are done, through memory of the queue's own. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,6 +21,8 @@ struct job {
 	uint32_t flags;
 	uint8_t *to;
 	const uint8_t *from;
+	struct smartio_nvme_buffer *direct; /* what has the data already; NULL: they are copied */
+	size_t direct_at;
 	uint64_t offset; /* on the namespace */
 	size_t bytes, sent;
 	uint32_t chunk, chunks; /* bytes of each, and how many */
@@ -54,7 +56,7 @@ int sio_nvme_check_bytes(struct smartio_nvme_queue *q, uint64_t offset, uint64_t
 	char space[32];
 
 	snprintf(space, sizeof(space), "namespace %u", q->nsid);
-	if (q->error)
+	if (q->error && !sio_nvme_survives(q))
 		return smartio_nvme_poll(q, &none, 1);
 	if (sio_nvme_in_flight(q) != 0)
 		return sio_nvme_fail(-EBUSY, "%u commands of the caller are in flight",
@@ -77,14 +79,15 @@ static int send_chunk(struct job *j, uint32_t i)
 {
 	struct smartio_nvme_queue *q = j->q;
 	size_t len = j->bytes - j->sent, at = (size_t)i * j->chunk;
-	struct smartio_nvme_piece piece = {.buffer = q->bounce, .offset = at};
+	struct smartio_nvme_piece piece = {.buffer = j->direct ? j->direct : q->bounce,
+					   .offset = j->direct ? j->direct_at + j->sent : at};
 	struct smartio_nvme_command command = {.n_pieces = 1, .piece = &piece};
 	int rc;
 
 	if (len > j->chunk)
 		len = j->chunk;
 	piece.bytes = len;
-	if (j->op != SMARTIO_NVME_READ)
+	if (j->op != SMARTIO_NVME_READ && !j->direct)
 		sio_copy_to(q->bounce->mem.at + at, j->from + j->sent, len);
 	command.op = j->op;
 	command.flags = j->flags;
@@ -92,6 +95,8 @@ static int send_chunk(struct job *j, uint32_t i)
 	command.blocks = (uint32_t)(len >> q->block_shift);
 	command.cookie = (void *)(uintptr_t)i;
 	rc = smartio_nvme_submit_commands(q, &command, 1);
+	if (rc == -EAGAIN)
+		return 0; /* it is about to have another queue pair */
 	if (rc < 0)
 		return rc;
 	j->at[i] = j->sent;
@@ -119,7 +124,7 @@ static void finish_chunk(struct job *j, const struct smartio_nvme_completion *c)
 	if (c->status && !j->status) {
 		j->status = c->status;
 		j->bad_at = j->offset + j->at[i];
-	} else if (!c->status && j->op == SMARTIO_NVME_READ) {
+	} else if (!c->status && j->op == SMARTIO_NVME_READ && !j->direct) {
 		sio_copy_from(j->to + j->at[i], j->q->bounce->mem.at + (size_t)i * j->chunk,
 			      j->len[i]);
 	}
@@ -163,6 +168,13 @@ int sio_nvme_wait_some(struct smartio_nvme_queue *q, struct smartio_nvme_complet
 	return n;
 }
 
+int sio_nvme_status_error(uint32_t status)
+{
+	if (status == COMPARE_FAILED)
+		return -EILSEQ;
+	return status == SMARTIO_NVME_UNSURE ? -ECONNABORTED : -EIO;
+}
+
 static const char *name_of(enum smartio_nvme_op op)
 {
 	if (op == SMARTIO_NVME_COMPARE)
@@ -170,19 +182,32 @@ static const char *name_of(enum smartio_nvme_op op)
 	return op == SMARTIO_NVME_READ ? "read" : "write";
 }
 
-static int transfer(struct job *j)
+/* Data in registered memory go where they are; others by memory of the queue's own. */
+static int find_memory(struct job *j)
+{
+	const void *data = j->op == SMARTIO_NVME_READ ? j->to : j->from;
+
+	j->direct = sio_nvme_registered(j->q->n, data, j->bytes);
+	if (!j->direct)
+		return sio_nvme_get_bounce(j->q);
+	j->direct_at = (uintptr_t)data - (uintptr_t)j->direct->mem.at;
+	return 0;
+}
+
+static int move(struct job *j)
 {
 	struct smartio_nvme_completion c[CHUNKS];
-	int n, rc = sio_nvme_check_bytes(j->q, j->offset, j->bytes);
+	int n, rc;
 
-	if (rc == 0 && j->bytes)
-		rc = sio_nvme_get_bounce(j->q);
-	if (rc || !j->bytes)
-		return rc;
 	j->chunk = chunk_of(j->q);
 	j->chunks = j->q->depth < CHUNKS ? j->q->depth : CHUNKS;
 	do {
 		rc = fill(j);
+		if (rc == 0 && !j->busy) {
+			rc = sio_nvme_await_life(j->q);
+			if (rc == 0)
+				continue;
+		}
 		if (rc)
 			return rc;
 		n = sio_nvme_wait_some(j->q, c, CHUNKS);
@@ -192,10 +217,22 @@ static int transfer(struct job *j)
 			finish_chunk(j, &c[i]);
 	} while (j->busy || (j->sent < j->bytes && !j->status));
 	if (j->status)
-		return sio_nvme_fail(j->status == COMPARE_FAILED ? -EILSEQ : -EIO,
+		return sio_nvme_fail(sio_nvme_status_error(j->status),
 				     "%s at %" PRIu64 " of %s: %s", name_of(j->op), j->bad_at,
 				     j->q->n->d.name, smartio_nvme_status_string(j->status));
 	return 0;
+}
+
+static int transfer(struct job *j)
+{
+	int rc = sio_nvme_check_bytes(j->q, j->offset, j->bytes);
+
+	if (rc == 0 && j->bytes)
+		rc = find_memory(j);
+	if (rc == 0 && j->bytes)
+		rc = move(j);
+	sio_nvme_registered_done(j->direct);
+	return rc;
 }
 
 int smartio_nvme_read(struct smartio_nvme_queue *q, void *data, uint64_t offset, size_t bytes)
@@ -239,6 +276,8 @@ int smartio_nvme_flush(struct smartio_nvme_queue *q)
 	struct smartio_nvme_completion c;
 	int rc = sio_nvme_check_bytes(q, 0, 0);
 
+	if (rc == 0)
+		rc = sio_nvme_await_life(q);
 	if (rc == 0)
 		rc = smartio_nvme_submit(q, SMARTIO_NVME_FLUSH, 0, 0, NULL, 0, NULL);
 	if (rc)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Commands on blocks whose data stays where it is, that return when it is done. */
+/* Commands on blocks that move no data, which return when they are done. */
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -15,15 +15,17 @@ static int do_one(struct smartio_nvme_queue *q, const struct smartio_nvme_comman
 		  const char *what, uint64_t lba)
 {
 	struct smartio_nvme_completion c;
-	int rc = smartio_nvme_submit_commands(q, command, 1);
+	int rc = sio_nvme_await_life(q);
 
+	if (rc == 0)
+		rc = smartio_nvme_submit_commands(q, command, 1);
 	if (rc > 0)
 		rc = sio_nvme_wait_some(q, &c, 1);
 	if (rc < 0)
 		return rc;
 	if (c.status)
-		return sio_nvme_fail(-EIO, "%s at %" PRIu64 " of %s: %s", what,
-				     lba << q->block_shift, q->n->d.name,
+		return sio_nvme_fail(sio_nvme_status_error(c.status), "%s at %" PRIu64 " of %s: %s",
+				     what, lba << q->block_shift, q->n->d.name,
 				     smartio_nvme_status_string(c.status));
 	return 0;
 }

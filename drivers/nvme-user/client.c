@@ -5,38 +5,27 @@
 
 #include "client.h"
 #include "error.h"
+#include "options.h"
 #include "smartio/ext.h"
 
-void sio_nvme_lock(struct smartio_nvme *n)
+int sio_nvme_copy_namespaces(struct smartio_nvme *n, const struct sio_nvme_meta *meta)
 {
-	unsigned tries = 0;
-
-	while (__atomic_exchange_n(&n->lock, 1, __ATOMIC_ACQUIRE))
-		sio_nvme_pause(&tries);
-}
-
-void sio_nvme_unlock(struct smartio_nvme *n)
-{
-	__atomic_store_n(&n->lock, 0, __ATOMIC_RELEASE);
-}
-
-int sio_nvme_copy_namespaces(struct smartio_nvme *n)
-{
-	struct smartio_nvme_namespace *ns = calloc(n->meta.namespaces + 1, sizeof(*ns));
+	struct smartio_nvme_namespace *ns = calloc(meta->namespaces + 1, sizeof(*ns));
 
 	if (!ns)
-		return sio_nvme_fail(-ENOMEM, "no memory for %u namespaces", n->meta.namespaces);
+		return sio_nvme_fail(-ENOMEM, "no memory for %u namespaces", meta->namespaces);
 	free(n->ns);
 	n->ns = ns;
-	for (uint32_t i = 0; i < n->meta.namespaces; i++) {
-		n->ns[i].id = n->meta.ns[i].id;
-		n->ns[i].block_size = n->meta.ns[i].block_size;
-		n->ns[i].blocks = n->meta.ns[i].blocks;
+	for (uint32_t i = 0; i < meta->namespaces; i++) {
+		n->ns[i].id = meta->ns[i].id;
+		n->ns[i].block_size = meta->ns[i].block_size;
+		n->ns[i].blocks = meta->ns[i].blocks;
 	}
-	n->n_ns = n->meta.namespaces;
-	n->n_pairs = n->meta.queue_pairs;
-	n->stride = n->meta.doorbell_stride;
-	n->formats = n->meta.formats;
+	n->n_ns = meta->namespaces;
+	n->n_pairs = meta->queue_pairs;
+	n->stride = meta->doorbell_stride;
+	n->formats = meta->formats;
+	n->sgls = meta->sgls;
 	return 0;
 }
 
@@ -64,25 +53,60 @@ static int find_manager(struct smartio_nvme *n, struct sio_nvme_wait *w)
 	return rc;
 }
 
-static int open_client(struct smartio_nvme *n, const char *device, struct sio_nvme_wait *w)
+int sio_nvme_leg_borrow(struct smartio_nvme *leg, struct sio_nvme_wait *w)
 {
-	sci_error_t err;
-	int rc = sio_nvme_device_find(&n->d, device);
+	int rc = borrow(leg, w);
 
-	if (rc == 0)
-		rc = borrow(n, w);
 	if (rc)
 		return rc;
-	n->generation = smartio_device_generation_word(n->d.handle);
-	if (!n->generation)
-		return sio_nvme_fail(-ENODEV, "%s is gone", n->d.name);
-	rc = find_manager(n, w);
+	leg->generation = smartio_device_generation_word(leg->d.handle);
+	if (leg->generation)
+		return 0;
+	leg->generation = &sio_nvme_no_generation;
+	return sio_nvme_fail(-ENODEV, "%s is gone", leg->d.name);
+}
+
+int sio_nvme_leg_find(struct smartio_nvme *leg, struct sio_nvme_wait *w)
+{
+	int rc = find_manager(leg, w);
+
+	/* Programs may look at them at any time: they stay as they were first. */
+	return rc || leg->ns ? rc : sio_nvme_copy_namespaces(leg, &leg->meta);
+}
+
+void sio_nvme_leg_end(struct smartio_nvme *leg)
+{
+	struct sio_nvme_mem *spare;
+
+	while ((spare = leg->spare)) {
+		leg->spare = spare->next;
+		sio_nvme_mem_done(spare);
+		free(spare);
+	}
+	sio_nvme_unlink_manager(leg);
+	sio_nvme_doorbells_close(leg);
+}
+
+static int open_client(struct smartio_nvme *n, const struct smartio_nvme_open_options *o,
+		       const char *device)
+{
+	struct sio_nvme_wait w;
+	sci_error_t err;
+	int rc;
+
+	sio_nvme_wait_start(&w, o->wait_ms);
+	rc = sio_nvme_device_find(&n->d, device);
+	if (rc == 0 && o->flags & SMARTIO_NVME_MULTIPATH && n->d.lender != n->d.node)
+		n->d.over = n->d.adapter + 1;
 	if (rc == 0)
-		rc = sio_nvme_copy_namespaces(n);
+		rc = sio_nvme_leg_borrow(n, &w);
+	if (rc == 0)
+		rc = sio_nvme_leg_find(n, &w);
 	if (rc == 0)
 		rc = sio_nvme_doorbells_open(n);
 	if (rc)
 		return rc;
+	n->stage = SIO_NVME_LEG_OPEN;
 	/* The manager may reach us by another adapter than that to the lender. */
 	SCICreateDataInterrupt(n->d.sd, &n->reply, SMARTIO_ALL_ADAPTERS, &n->reply_number, NULL,
 			       NULL, 0, &err);
@@ -92,23 +116,16 @@ static int open_client(struct smartio_nvme *n, const char *device, struct sio_nv
 	}
 	/* Its number was perhaps another program's, whose replies may still come. */
 	n->sequence = smartio_random();
-	return 0;
+	return n->d.over ? sio_nvme_second_open(n) : 0;
 }
 
 static void close_client(struct smartio_nvme *n)
 {
-	struct sio_nvme_mem *spare;
 	sci_error_t err;
 
-	while ((spare = n->spare)) {
-		n->spare = spare->next;
-		sio_nvme_mem_done(spare);
-		free(spare);
-	}
-	sio_nvme_unlink_manager(n);
+	sio_nvme_leg_end(n);
 	if (n->reply)
 		SCIRemoveDataInterrupt(n->reply, 0, &err);
-	sio_nvme_doorbells_close(n);
 	sio_nvme_device_done(&n->d);
 	free(n->ns);
 	free(n);
@@ -121,15 +138,30 @@ int smartio_nvme_open(const char *device, struct smartio_nvme **ret)
 
 int smartio_nvme_open_wait(const char *device, uint32_t timeout_ms, struct smartio_nvme **ret)
 {
-	struct smartio_nvme *n = calloc(1, sizeof(*n));
-	struct sio_nvme_wait w;
-	int rc;
+	const struct smartio_nvme_open_options o = {.size = sizeof(o), .wait_ms = timeout_ms};
 
+	return smartio_nvme_open_with(device, &o, ret);
+}
+
+int smartio_nvme_open_with(const char *device, const struct smartio_nvme_open_options *o,
+			   struct smartio_nvme **ret)
+{
+	struct smartio_nvme_open_options options;
+	struct smartio_nvme *n;
+	int rc = sio_nvme_options(&options, sizeof(options), o);
+
+	if (rc)
+		return rc;
+	if (options.flags & ~SMARTIO_NVME_MULTIPATH)
+		return sio_nvme_fail(-EINVAL,
+				     "flags %#x of a client; only %#x (multipath) is allowed",
+				     options.flags, SMARTIO_NVME_MULTIPATH);
+	n = calloc(1, sizeof(*n));
 	if (!n)
 		return sio_nvme_fail(-ENOMEM, "no memory for a client");
-	sio_nvme_wait_start(&w, timeout_ms);
-	rc = open_client(n, device, &w);
+	rc = open_client(n, &options, device);
 	if (rc) {
+		sio_nvme_second_close(n);
 		close_client(n);
 		return rc;
 	}
@@ -149,6 +181,7 @@ void smartio_nvme_close(struct smartio_nvme *n)
 		sio_nvme_buffer_end(n->buffers);
 	sio_nvme_queues_forget(n, true);
 	sio_nvme_unlock(n);
+	sio_nvme_second_close(n);
 	close_client(n);
 }
 
@@ -177,9 +210,11 @@ void smartio_nvme_get_info(const struct smartio_nvme *n, struct smartio_nvme_inf
 	info->max_queue_entries = n->meta.max_entries;
 	info->max_transfer = n->meta.max_transfer;
 	info->namespaces = n->meta.namespaces;
+	info->sgls = n->sgls;
 	info->lender_node = n->d.lender;
 	info->manager_node = n->meta.node;
 	info->version = n->meta.spec_version;
+	info->features = n->meta.features;
 	sio_nvme_unlock(lock);
 }
 
@@ -203,7 +238,7 @@ int smartio_nvme_identify(struct smartio_nvme *n, uint8_t cns, uint32_t nsid, vo
 	if (!rep)
 		return sio_nvme_fail(-ENOMEM, "no memory for a reply");
 	sio_nvme_lock(n);
-	rc = sio_nvme_ask(n, &req, rep, NULL);
+	rc = sio_nvme_ask(sio_nvme_way(n), &req, rep, NULL);
 	sio_nvme_unlock(n);
 	if (rc == 0)
 		memcpy(data, rep->data, SIO_NVME_IDENTIFY);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All commands of a queue but the plain transfers of io.c: with flags, with scattered data, without
- * data; several at once; and completion by call. No lock and no system call either. Source: NVM
- * Express Base Specification 1.4, sections 4.3 and 6.
+ * All commands of a queue except the plain transfers of io.c: with flags, with scattered data,
+ * without data; several at once; and completion by callback. There is no lock and no system call
+ * here, either. Source: NVM Express Base Specification 1.4, sections 4.3 and 6.
  */
 #include <endian.h>
 #include <errno.h>
@@ -52,27 +52,44 @@ static int check_blocks(const struct smartio_nvme_queue *q, uint64_t lba, uint64
 	return 0;
 }
 
-static int check_piece(const struct smartio_nvme_queue *q, const struct smartio_nvme_piece *p,
-		       bool first, bool last)
+/* Whether a list of descriptors can name what PRP entries cannot. */
+static bool sgl_fits(const struct smartio_nvme_queue *q, const struct smartio_nvme_piece *p,
+		     uint32_t n)
 {
+	return n <= sio_nvme_sgl_most(q) && p->offset % 4 == 0 && p->bytes % 4 == 0;
+}
+
+static int check_piece(const struct smartio_nvme_queue *q, const struct smartio_nvme_piece *piece,
+		       uint32_t i, uint32_t n)
+{
+	const struct smartio_nvme_piece *p = &piece[i];
+	const bool first = i == 0;
+
 	if (!p->buffer || p->buffer->n != q->n)
 		return sio_nvme_fail(-EINVAL, "%s",
 				     p->buffer ? "a buffer is of another smartio_nvme_open()"
 					       : "a piece of the data has no buffer");
 	if (p->offset > p->buffer->size || p->bytes > p->buffer->size - p->offset)
-		return sio_nvme_fail(-ERANGE, "%zu bytes at offset %zu of a buffer of %zu bytes",
+		return sio_nvme_fail(-ERANGE,
+				     "%zu bytes at offset %zu go beyond a buffer of %zu bytes",
 				     p->bytes, p->offset, p->buffer->size);
 	if (p->bytes == 0)
-		return sio_nvme_fail(-EINVAL, "a piece of 0 bytes");
+		return sio_nvme_fail(-EINVAL, "a piece of 0 bytes; each piece must have data");
+	if (sio_nvme_prp_fits(piece, i, n) || sgl_fits(q, p, n))
+		return 0;
+	if (sio_nvme_sgl_most(q))
+		return sio_nvme_fail(
+			-EINVAL,
+			"%zu bytes at offset %zu of a buffer, in %u pieces: multiples of "
+			"4, and at most %u pieces of this queue's commands, are right",
+			p->bytes, p->offset, n, sio_nvme_sgl_most(q));
 	if (first ? p->offset % 4 : p->offset % SIO_NVME_PAGE)
 		return sio_nvme_fail(-EINVAL, "buffer offset %zu is not a multiple of %u",
 				     p->offset, first ? 4 : SIO_NVME_PAGE);
-	if (!last && (p->offset + p->bytes) % SIO_NVME_PAGE)
-		return sio_nvme_fail(-EINVAL,
-				     "a piece that ends at %zu of its buffer, which is not the end "
-				     "of a page, and is not the last one",
-				     p->offset + p->bytes);
-	return 0;
+	return sio_nvme_fail(-EINVAL,
+			     "a piece that ends at %zu of its buffer, which is not the end of a "
+			     "page, and is not the last one",
+			     p->offset + p->bytes);
 }
 
 static int check_pieces(const struct smartio_nvme_queue *q, const struct smartio_nvme_command *c,
@@ -84,7 +101,7 @@ static int check_pieces(const struct smartio_nvme_queue *q, const struct smartio
 		return sio_nvme_fail(-EINVAL, "data in %u pieces; 1 to %u are possible",
 				     c->piece ? c->n_pieces : 0, SMARTIO_NVME_PIECES);
 	for (uint32_t i = 0; i < c->n_pieces; i++) {
-		int rc = check_piece(q, &c->piece[i], i == 0, i + 1 == c->n_pieces);
+		int rc = check_piece(q, c->piece, i, c->n_pieces);
 
 		if (rc)
 			return rc;
@@ -127,7 +144,7 @@ static int check_transfer(const struct smartio_nvme_queue *q, const struct smart
 	int rc;
 
 	if (c->blocks == 0)
-		return sio_nvme_fail(-EINVAL, "%s of 0 blocks", f->name);
+		return sio_nvme_fail(-EINVAL, "%s of 0 blocks; at least 1 is right", f->name);
 	if (c->blocks > most)
 		return sio_nvme_fail(-ERANGE, "%u blocks in one command; this queue takes %u",
 				     c->blocks, most);
@@ -135,7 +152,7 @@ static int check_transfer(const struct smartio_nvme_queue *q, const struct smart
 	if (rc == 0 && f->data == BLOCKS)
 		return check_pieces(q, c, c->blocks * q->block_size);
 	if (rc == 0 && c->n_pieces)
-		return sio_nvme_fail(-EINVAL, "%s has no data", f->name);
+		return sio_nvme_fail(-EINVAL, "%s takes no data", f->name);
 	return rc;
 }
 
@@ -146,7 +163,7 @@ static int check(const struct smartio_nvme_queue *q, const struct smartio_nvme_c
 		return sio_nvme_fail(-EINVAL, "operation %#x is none of enum smartio_nvme_op",
 				     c->op);
 	if (c->flags & ~f->flags)
-		return sio_nvme_fail(-EINVAL, "%s does not have the flags %#x", f->name,
+		return sio_nvme_fail(-EINVAL, "%s does not allow the flags %#x", f->name,
 				     c->flags & ~f->flags);
 	if (c->reserved[0] || c->reserved[1])
 		return sio_nvme_fail(-EINVAL, "a reserved field of the command is not 0");
@@ -155,7 +172,7 @@ static int check(const struct smartio_nvme_queue *q, const struct smartio_nvme_c
 	if (c->op != SMARTIO_NVME_FLUSH)
 		return check_transfer(q, c, f);
 	if (c->lba || c->blocks || c->n_pieces)
-		return sio_nvme_fail(-EINVAL, "flush has neither blocks nor data");
+		return sio_nvme_fail(-EINVAL, "flush takes neither blocks nor data");
 	return 0;
 }
 
@@ -166,7 +183,7 @@ static uint32_t dword12(const struct smartio_nvme_command *c)
 	       (c->flags & SMARTIO_NVME_MAY_DEALLOCATE ? MAY_DEALLOCATE : 0);
 }
 
-/* Whose memory is in use, for smartio_nvme_buffer_free(). */
+/* Records the buffers whose memory the command uses, for smartio_nvme_buffer_free(). */
 static int hold_buffers(struct smartio_nvme_queue *q, const struct smartio_nvme_command *c,
 			struct smartio_nvme_buffer **ret)
 {
@@ -195,10 +212,11 @@ static int submit(struct smartio_nvme_queue *q, const struct smartio_nvme_comman
 	uint64_t prp1 = 0, prp2 = 0, lba = c->lba, nlb = 0;
 	const struct form *f = form_of(c->op);
 	struct smartio_nvme_buffer *b;
+	uint32_t op = c->op;
 	int rc;
 
 	if (!q->free)
-		return q->error ? sio_nvme_queue_dead(q) : -EAGAIN;
+		return sio_nvme_no_command(q);
 	rc = check(q, c, f);
 	if (rc == 0)
 		rc = hold_buffers(q, c, &b);
@@ -208,10 +226,12 @@ static int submit(struct smartio_nvme_queue *q, const struct smartio_nvme_comman
 		lba = DEALLOCATE | (c->blocks - 1);
 	else if (c->blocks)
 		nlb = dword12(c) | (c->blocks - 1);
+	if (q->life && sio_nvme_note(q, c->op, lba, nlb, c->piece, c->n_pieces))
+		return -ENOMEM;
 	if (c->n_pieces)
-		sio_nvme_prp_pieces(q, (uint32_t)(q->free - q->slot), c->piece, c->n_pieces, &prp1,
-				    &prp2);
-	sio_nvme_put(q, c->op, lba, nlb, prp1, prp2, b, c->cookie);
+		op |= sio_nvme_name_pieces(q, (uint32_t)(q->free - q->slot), c->piece, c->n_pieces,
+					   &prp1, &prp2);
+	sio_nvme_put(q, op, lba, nlb, prp1, prp2, b, c->cookie);
 	return 0;
 }
 

@@ -76,7 +76,9 @@ static int read_capabilities(struct sio_nvme_ctrl *c, uint32_t timeout_ms)
 		return sio_nvme_fail(-ENOTSUP, "%s has no pages of 4 KiB, but of %u KiB at least",
 				     c->d->name, 4u << NVME_CAP_MPSMIN(c->cap));
 	if (c->max_entries < 2)
-		return sio_nvme_fail(-ENOTSUP, "%s has queues of one entry", c->d->name);
+		return sio_nvme_fail(-ENOTSUP,
+				     "%s supports only queues of one entry; at least 2 are needed",
+				     c->d->name);
 	return 0;
 }
 
@@ -175,11 +177,11 @@ int sio_nvme_ctrl_disable(struct sio_nvme_ctrl *c)
 	return wait_status(c, CSTS_RDY, 0, c->timeout_ms, "the reset");
 }
 
-/* Submission queue, completion queue, data page: each from the start of a page on. */
+/* Submission queue, completion queue, two pages of data: each from the start of a page on. */
 static size_t admin_size(const struct sio_nvme_ctrl *c)
 {
 	return round_up((size_t)c->entries * 64) + round_up((size_t)c->entries * 16) +
-	       SIO_NVME_PAGE;
+	       2 * SIO_NVME_PAGE;
 }
 
 static void lay_out(struct sio_nvme_ctrl *c)
@@ -189,6 +191,8 @@ static void lay_out(struct sio_nvme_ctrl *c)
 	c->sq = (struct sio_nvme_part){c->memory.at, c->memory.ioaddr};
 	c->cq = (struct sio_nvme_part){c->memory.at + sq, c->memory.ioaddr + sq};
 	c->data = (struct sio_nvme_part){c->memory.at + sq + cq, c->memory.ioaddr + sq + cq};
+	c->slow_data =
+		(struct sio_nvme_part){c->data.at + SIO_NVME_PAGE, c->data.ioaddr + SIO_NVME_PAGE};
 }
 
 static int admin_memory(struct sio_nvme_ctrl *c)
@@ -227,17 +231,18 @@ int sio_nvme_ctrl_enable(struct sio_nvme_ctrl *c, uint32_t entries)
 		sio_write64(c->cq.at + i, 0);
 	c->tail = c->head = 0;
 	c->phase = 1;
+	memset(&c->slow, 0, sizeof(c->slow));
 	sio_write32(c->reg + NVME_REG_AQA, aqa_of(entries));
 	sio_write64(c->reg + NVME_REG_ASQ, c->sq.ioaddr);
 	sio_write64(c->reg + NVME_REG_ACQ, c->cq.ioaddr);
-	/* The controller takes the addresses when it sees EN. */
+	/* The controller takes the addresses when it sees EN: pairs with enable() of emu. */
 	sio_to_fabric_barrier();
 	write_cc(c, CC_OURS);
 	c->enabled = true;
 	return wait_status(c, CSTS_RDY, CSTS_RDY, c->timeout_ms, "becoming ready");
 }
 
-/* It runs with this admin queue, and nobody has stopped or reset it. */
+/* Does the controller run with this admin queue, with no stop or reset since? */
 static bool is_running(struct sio_nvme_ctrl *c)
 {
 	const uint32_t csts = sio_read32(c->reg + NVME_REG_CSTS);
@@ -261,8 +266,9 @@ int sio_nvme_ctrl_resume(struct sio_nvme_ctrl *c, uint32_t entries, uint32_t id,
 		return rc;
 	lay_out(c);
 	if (!is_running(c))
-		return sio_nvme_fail(-ESTALE, "%s does not run with the admin queue of before",
-				     c->d->name);
+		return sio_nvme_fail(
+			-ESTALE, "%s no longer runs with the admin queue of its previous manager",
+			c->d->name);
 	rc = sio_nvme_ctrl_doorbells(c);
 	if (rc)
 		return rc;

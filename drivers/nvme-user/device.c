@@ -32,7 +32,10 @@ void sio_nvme_wake(sci_map_t map, const volatile uint32_t *sleeps)
 {
 	if (!sleeps)
 		return;
-	/* Either the drive finds the store in its last look, or we find the word set. */
+	/*
+	 * Either the drive finds the store in its last look, or we find the word set: pairs with
+	 * the barrier in emu_watches_doze().
+	 */
 	sio_full_barrier();
 	if (sio_read32(sleeps))
 		smartio_map_wake(map);
@@ -54,7 +57,7 @@ int sio_nvme_device_query(struct sio_nvme_device *d)
 				     d->name, info.pci_class, CLASS_NVME);
 	if (info.user_name[0])
 		snprintf(d->name, sizeof(d->name), "%.63s", info.user_name);
-	d->adapter = info.adapter;
+	d->adapter = d->over ? d->over - 1 : info.adapter;
 	d->lender = info.nodeid;
 	SCIGetLocalNodeId(d->adapter, &d->node, 0, &err);
 	if (err != SCI_ERR_OK)
@@ -74,7 +77,7 @@ int sio_nvme_device_find(struct sio_nvme_device *d, const char *name)
 	snprintf(d->name, sizeof(d->name), "%s", name);
 	smartio_find_device(name, &d->fdid, &err);
 	if (err == SCI_ERR_NO_SUCH_FDID)
-		return sio_nvme_fail(-ENODEV, "no device is called %s", d->name);
+		return sio_nvme_fail(-ENODEV, "%s", smartio_last_error());
 	if (err != SCI_ERR_OK)
 		return sio_nvme_fail_sci(err, "%s", d->name);
 	rc = sio_nvme_device_query(d);
@@ -92,7 +95,10 @@ int sio_nvme_device_borrow(struct sio_nvme_device *d, unsigned flags)
 {
 	sci_error_t err;
 
-	SCIBorrowDevice(d->sd, &d->handle, d->fdid, flags, &err);
+	if (d->over)
+		smartio_borrow_device_over(d->sd, &d->handle, d->fdid, d->over - 1, flags, &err);
+	else
+		SCIBorrowDevice(d->sd, &d->handle, d->fdid, flags, &err);
 	if (err == SCI_ERR_OK)
 		return 0;
 	d->handle = NULL;
@@ -293,7 +299,11 @@ static int make_device(struct sio_nvme_device *d, unsigned id, unsigned memtype,
 	mem->hints = hints;
 	mem->flags = flags;
 	if (!round_up(size, &mem->size))
-		return sio_nvme_fail(-EINVAL, "%s: memory of %zu bytes", d->name, size);
+		return sio_nvme_fail(
+			-EINVAL,
+			"%s: memory of %zu bytes; at least 1 byte, in the address space, "
+			"is right",
+			d->name, size);
 	rc = mem_device(d, id, memtype, mem);
 	if (rc)
 		sio_nvme_mem_done(mem);
@@ -347,28 +357,89 @@ int sio_nvme_mem_bar(struct sio_nvme_device *d, const char *name, unsigned bar, 
 	return rc;
 }
 
-/* By the adapter that leads to the drive. */
-static sci_error_t map_local(struct sio_nvme_device *d, struct sio_nvme_mem *mem, sci_ioaddr_t *ret)
+static sci_error_t map_over(struct sio_nvme_device *d, struct sio_nvme_mem *mem, unsigned adapter,
+			    sci_ioaddr_t *ret)
 {
 	sci_error_t err, ignored;
 
-	mem->adapter = d->adapter;
-	SCIPrepareSegment(mem->local, mem->adapter, 0, &err);
+	SCIPrepareSegment(mem->local, adapter, 0, &err);
 	if (err == SCI_ERR_OK)
-		SCISetSegmentAvailable(mem->local, mem->adapter, 0, &err);
+		SCISetSegmentAvailable(mem->local, adapter, 0, &err);
 	if (err != SCI_ERR_OK)
 		return err;
-	SCIMapLocalSegmentForDevice(mem->local, mem->adapter, d->handle, ret, 0, mem->size, 0,
-				    &err);
-	mem->available = err == SCI_ERR_OK;
+	SCIMapLocalSegmentForDevice(mem->local, adapter, d->handle, ret, 0, mem->size, 0, &err);
 	if (err != SCI_ERR_OK)
-		SCISetSegmentUnavailable(mem->local, mem->adapter, 0, &ignored);
+		SCISetSegmentUnavailable(mem->local, adapter, 0, &ignored);
 	return err;
 }
 
-static int mem_local(struct sio_nvme_device *d, struct sio_nvme_mem *mem)
+/* By the adapter that leads to the drive. */
+static sci_error_t map_local(struct sio_nvme_device *d, struct sio_nvme_mem *mem, sci_ioaddr_t *ret)
+{
+	sci_error_t err;
+
+	mem->adapter = d->adapter;
+	err = map_over(d, mem, mem->adapter, ret);
+	mem->available = err == SCI_ERR_OK;
+	return err;
+}
+
+int sio_nvme_reach_open(struct sio_nvme_device *d, struct sio_nvme_mem *mem,
+			struct sio_nvme_reach *reach)
 {
 	sci_ioaddr_t ioaddr;
+	sci_error_t err;
+
+	reach->adapter = d->adapter;
+	err = map_over(d, mem, reach->adapter, &ioaddr);
+	if (err != SCI_ERR_OK)
+		return sio_nvme_fail_sci(err, "%s: cannot reach memory of %zu bytes by adapter %u",
+					 d->name, mem->size, reach->adapter);
+	reach->reachable = true;
+	reach->ioaddr = ioaddr;
+	return 0;
+}
+
+void sio_nvme_reach_close(struct sio_nvme_device *d, struct sio_nvme_mem *mem,
+			  struct sio_nvme_reach *reach)
+{
+	sci_error_t err;
+
+	if (!reach->reachable)
+		return;
+	SIO_NVME_UNTIL_FREE(
+		err, SCIUnmapLocalSegmentForDevice(mem->local, reach->adapter, d->handle, 0, &err));
+	SIO_NVME_UNTIL_FREE(err, SCISetSegmentUnavailable(mem->local, reach->adapter, 0, &err));
+	reach->reachable = false;
+}
+
+void sio_nvme_mem_part(struct sio_nvme_mem *mem)
+{
+	struct sio_nvme_reach reach = {.adapter = mem->adapter, .reachable = mem->reachable};
+
+	sio_nvme_reach_close(mem->d, mem, &reach);
+	mem->reachable = mem->available = false;
+}
+
+int sio_nvme_mem_join(struct sio_nvme_mem *mem)
+{
+	struct sio_nvme_reach reach = {.reachable = false};
+	int rc = sio_nvme_reach_open(mem->d, mem, &reach);
+
+	mem->reachable = mem->available = reach.reachable;
+	mem->adapter = reach.adapter;
+	mem->ioaddr = reach.ioaddr;
+	return rc;
+}
+
+static bool is_lost_way(const struct sio_nvme_device *d)
+{
+	return d->over && (!d->handle || smartio_device_lost(d->handle));
+}
+
+/* A segment of this host's memory that the CPU has at mem->at. */
+static int make_local(struct sio_nvme_device *d, struct sio_nvme_mem *mem)
+{
 	sci_error_t err;
 
 	SCICreateSegment(d->sd, &mem->local, FIRST_SEGMENT | (smartio_random() & 0xffff00),
@@ -378,13 +449,45 @@ static int mem_local(struct sio_nvme_device *d, struct sio_nvme_mem *mem)
 		return sio_nvme_fail_sci(err, "no memory of %zu bytes on this host", mem->size);
 	}
 	mem->at = SCIMapLocalSegment(mem->local, &mem->map, 0, mem->size, NULL, 0, &err);
+	if (err == SCI_ERR_OK)
+		return 0;
+	mem->map = NULL;
+	return sio_nvme_fail_sci(err, "cannot map memory of %zu bytes", mem->size);
+}
+
+/* The same for the program's pages at mem->at, which become the segment's. */
+static int adopt(struct sio_nvme_device *d, struct sio_nvme_mem *mem)
+{
+	void *at = (void *)(uintptr_t)mem->at;
+	sci_error_t err;
+
+	SCICreateSegment(d->sd, &mem->local, FIRST_SEGMENT | (smartio_random() & 0xffff00),
+			 mem->size, NULL, NULL, SCI_FLAG_AUTO_ID | SCI_FLAG_EMPTY, &err);
 	if (err != SCI_ERR_OK) {
-		mem->map = NULL;
-		return sio_nvme_fail_sci(err, "cannot map memory of %zu bytes", mem->size);
+		mem->local = NULL;
+		return sio_nvme_fail_sci(err, "no segment for %zu bytes at %p", mem->size, at);
 	}
+	SCIRegisterSegmentMemory(at, mem->size, mem->local, 0, &err);
+	if (err == SCI_ERR_OK)
+		return 0;
+	return sio_nvme_fail_sci(err, "%zu bytes at %p cannot be registered", mem->size, at);
+}
+
+/* Where the drive has it. */
+static int reach_local(struct sio_nvme_device *d, struct sio_nvme_mem *mem)
+{
+	sci_ioaddr_t ioaddr;
+	sci_error_t err;
+
+	/* One of two ways, which is lost: it is mapped when that is back. */
+	if (is_lost_way(d))
+		return 0;
 	err = map_local(d, mem, &ioaddr);
+	if (err != SCI_ERR_OK && is_lost_way(d))
+		return 0;
 	/* That way is closed since we asked for it; perhaps another one is open. */
-	if (leads_nowhere(err) && sio_nvme_device_query(d) == 0 && d->adapter != mem->adapter)
+	if (!d->over && leads_nowhere(err) && sio_nvme_device_query(d) == 0 &&
+	    d->adapter != mem->adapter)
 		err = map_local(d, mem, &ioaddr);
 	if (err != SCI_ERR_OK)
 		return sio_nvme_fail_sci(err, "%s: cannot reach memory of %zu bytes by adapter %u",
@@ -399,8 +502,35 @@ int sio_nvme_mem_local(struct sio_nvme_device *d, size_t size, struct sio_nvme_m
 	memset(mem, 0, sizeof(*mem));
 	mem->d = d;
 	if (!round_up(size, &mem->size))
-		return sio_nvme_fail(-EINVAL, "memory of %zu bytes", size);
-	rc = mem_local(d, mem);
+		return sio_nvme_fail(
+			-EINVAL,
+			"memory of %zu bytes; at least 1 byte, in the address space, is "
+			"right",
+			size);
+	rc = make_local(d, mem);
+	if (rc == 0)
+		rc = reach_local(d, mem);
+	if (rc)
+		sio_nvme_mem_done(mem);
+	return rc;
+}
+
+int sio_nvme_mem_foreign(struct sio_nvme_device *d, void *address, size_t size,
+			 struct sio_nvme_mem *mem)
+{
+	const size_t before = (uintptr_t)address % SIO_NVME_PAGE;
+	int rc;
+
+	memset(mem, 0, sizeof(*mem));
+	mem->d = d;
+	mem->at = (volatile uint8_t *)address - before;
+	if (size == 0 || __builtin_add_overflow(size, before, &size) ||
+	    !round_up(size, &mem->size) || (uintptr_t)mem->at > UINTPTR_MAX - mem->size)
+		return sio_nvme_fail(-EINVAL, "no bytes at %p, or more than can be addressed",
+				     address);
+	rc = adopt(d, mem);
+	if (rc == 0)
+		rc = reach_local(d, mem);
 	if (rc)
 		sio_nvme_mem_done(mem);
 	return rc;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A client's maps of the doorbells: one for each generation of the drive, for a reset takes them
- * away, so that nobody rings for another's queue who had his number before.
+ * A client's mappings of the doorbells: one for each generation of the drive. A reset takes them
+ * away, so that no client rings the doorbell of a queue that has the number of its own former
+ * queue.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,11 +13,12 @@
 #include "smartio/io.h"
 
 #define DOORBELLS 0x1000u
-#define TOLD_MS 1000u /* until we are told of a reset that the manager has been told of */
-#define TRIES 8u      /* to map them between two resets */
+#define NOTIFY_MS 1000u /* until we are notified of a reset that the manager has been notified of */
+#define TRIES 8u	/* to map them between two resets */
 
 static uint32_t generation(const struct smartio_nvme *n)
 {
+	/* pairs with device_lost() and happened() in libsmartio */
 	return __atomic_load_n(n->generation, __ATOMIC_ACQUIRE);
 }
 
@@ -38,7 +40,7 @@ void sio_nvme_doorbells_put(struct sio_nvme_doorbells *b)
 }
 
 /*
- * The lender tells of a reset before it maps what there is afterwards: so if we have heard of none,
+ * The lender reports a reset before it maps what there is afterwards: so if we have heard of none,
  * there was none between.
  */
 static int map_once(struct smartio_nvme *n, struct sio_nvme_doorbells *b)
@@ -108,16 +110,16 @@ void sio_nvme_doorbells_close(struct smartio_nvme *n)
 }
 
 /* The manager that made the queue knew of a reset: so shall we. */
-static int wait_until_told(const struct smartio_nvme_queue *q)
+static int wait_until_notified(const struct smartio_nvme_queue *q)
 {
-	const struct smartio_nvme *n = q->n;
-	uint64_t deadline = sio_nvme_deadline(TOLD_MS);
+	const struct smartio_nvme *n = q->leg;
+	uint64_t deadline = sio_nvme_deadline(NOTIFY_MS);
 	unsigned pauses = 0;
 
 	while ((int32_t)(q->generation - generation(n)) > 0 && !smartio_device_lost(n->d.handle)) {
 		if (smartio_now_ns() >= deadline)
-			return sio_nvme_fail(
-				-ETIMEDOUT, "%s: its lender does not tell of the reset", n->d.name);
+			return sio_nvme_fail(-ETIMEDOUT, "%s: its lender does not report the reset",
+					     n->d.name);
 		sio_nvme_pause(&pauses);
 	}
 	return 0;
@@ -125,9 +127,9 @@ static int wait_until_told(const struct smartio_nvme_queue *q)
 
 int sio_nvme_doorbells_take(struct smartio_nvme_queue *q)
 {
-	struct smartio_nvme *n = q->n;
+	struct smartio_nvme *n = q->leg;
 	struct sio_nvme_doorbells *b;
-	int rc = wait_until_told(q);
+	int rc = wait_until_notified(q);
 
 	if (rc == 0 && n->doorbells->generation != generation(n))
 		rc = map_doorbells(n);
@@ -140,9 +142,15 @@ int sio_nvme_doorbells_take(struct smartio_nvme_queue *q)
 		q->free = NULL;
 	}
 	/* Generations are even. So rings that must look, and only they, take the long way. */
-	q->plain = q->generation | (b->sleeps != NULL);
+	q->plain = q->generation | (b->sleeps || q->limit || q->pushes);
 	/* Of what is mapped, whatever this manager says. */
 	q->sq_doorbell = (volatile uint32_t *)(b->at + 2 * q->id * n->stride);
 	q->cq_doorbell = (volatile uint32_t *)(b->at + (2 * q->id + 1) * n->stride);
+	if (q->share) {
+		q->plain |= 1;
+		q->share->sq_doorbell = q->sq_doorbell;
+		q->share->cq_doorbell = q->cq_doorbell;
+		q->cq_doorbell = &q->share->nobell;
+	}
 	return 0;
 }

@@ -7,12 +7,15 @@
 
 #include "sisci_api.h"
 
-/* Keep the text for smartio_nvme_error() and return @code, which is -errno. A long text is cut. */
+/* Keeps the text for smartio_nvme_error(). Return: @code, which is -errno. A long text is cut. */
 int sio_nvme_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* The same, of what somebody else refused because @reason (SIO_OUT_OF_*) ran out. */
+/* The same for a request that another process refused because @reason (SIO_OUT_OF_*) ran out. */
 int sio_nvme_fail_exhausted(int code, uint32_t reason, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* The same for a call of the API that failed just now: adds what it says, returns its -errno. */
+/*
+ * The same for a call of the API that has just failed: appends the API's text, and returns its
+ * -errno.
+ */
 int sio_nvme_fail_sci(sci_error_t err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

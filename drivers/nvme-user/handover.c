@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queue pairs that a device drives by itself. */
+/* Queue pairs that are handed over to a device, which drives them by itself. */
 #include <errno.h>
 
 #include "client.h"
@@ -15,11 +15,23 @@ int smartio_nvme_queue_hand_over(struct smartio_nvme_queue *q, struct smartio_nv
 				     sizeof(*ret));
 	if (q->error || sio_nvme_queue_stale(q))
 		return sio_nvme_queue_dead(q);
+	if (q->life)
+		return sio_nvme_fail(
+			-EINVAL,
+			"queue pair %u belongs to a queue that survives it; only one of "
+			"another queue can be handed over",
+			q->id);
+	if (q->cmb || q->pushes)
+		return sio_nvme_fail(
+			-EINVAL,
+			"queue pair %u has its submission queue in %s memory; only one with its "
+			"queues in memory of hosts can be handed over",
+			q->id, q->cmb ? "the drive's own" : "another device's");
 	if (q->counters.submitted || sio_nvme_in_flight(q))
 		return sio_nvme_fail(
 			-EBUSY,
-			"commands were submitted to queue pair %u; one that is new can "
-			"be handed over",
+			"commands were submitted to queue pair %u; only a new one can be handed "
+			"over",
 			q->id);
 	*ret = (struct smartio_nvme_raw){.size = sizeof(*ret),
 					 .sq = q->sq_mem->remote,
@@ -33,9 +45,13 @@ int smartio_nvme_queue_hand_over(struct smartio_nvme_queue *q, struct smartio_nv
 					 .block_size = (uint32_t)q->block_size,
 					 .first = q->first,
 					 .blocks = q->blocks,
-					 .max_transfer = q->max_transfer};
+					 .max_transfer = q->max_transfer,
+					 .generation = q->generation,
+					 .device = q->leg->d.handle,
+					 .interrupt = q->interrupt};
 	/* As of a queue that is dead, nothing is submitted or polled any more. */
 	q->error = -EBUSY;
+	q->handed_over = true;
 	q->free = NULL;
 	return 0;
 }

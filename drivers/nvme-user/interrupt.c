@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Completion by interrupt: a vector of the drive triggers an interrupt of this host. The drive
- * writes the completion before the message that tells of it, and an interrupt that came before
- * anybody waits is kept; so a look at the queue, then a wait, misses nothing.
+ * writes the completion before the interrupt's message, and an interrupt that comes before anybody
+ * waits is kept. So checking the queue and then waiting misses nothing.
  */
 #include <errno.h>
 
@@ -14,7 +14,7 @@
 
 static int tie(struct smartio_nvme_queue *q, unsigned number)
 {
-	struct sio_nvme_device *d = &q->n->d;
+	struct sio_nvme_device *d = &q->leg->d;
 	unsigned vector = SMARTIO_ANY_VECTOR;
 	sci_remote_interrupt_t to;
 	sci_error_t err, ignored;
@@ -37,7 +37,7 @@ int sio_nvme_interrupt_open(struct smartio_nvme_queue *q)
 	unsigned number = 0;
 	sci_error_t err;
 
-	SCICreateInterrupt(q->n->d.sd, &q->interrupt, q->n->d.adapter, &number, NULL, NULL, 0,
+	SCICreateInterrupt(q->leg->d.sd, &q->interrupt, q->leg->d.adapter, &number, NULL, NULL, 0,
 			   &err);
 	if (err != SCI_ERR_OK) {
 		q->interrupt = NULL;
@@ -51,27 +51,31 @@ void sio_nvme_interrupt_close(struct smartio_nvme_queue *q)
 	sci_error_t err;
 
 	if (q->vector)
-		SIO_NVME_UNTIL_FREE(
-			err, smartio_disconnect_device_interrupt(q->n->d.handle, q->vector, &err));
+		SIO_NVME_UNTIL_FREE(err, smartio_disconnect_device_interrupt(q->leg->d.handle,
+									     q->vector, &err));
 	if (q->interrupt)
 		SIO_NVME_UNTIL_FREE(err, SCIRemoveInterrupt(q->interrupt, 0, &err));
 	q->vector = 0;
 	q->interrupt = NULL;
 }
 
-/* Milliseconds to @deadline, rounded up, CHECK_MS at most. */
-static unsigned slice(uint64_t now, uint64_t deadline)
+/* Milliseconds to @deadline, rounded up; CHECK_MS or a tick of the queue's time-out at most. */
+static unsigned slice(const struct smartio_nvme_queue *q, uint64_t now, uint64_t deadline)
 {
-	if (deadline - now >= CHECK_MS * 1000000ull)
-		return CHECK_MS;
-	return (unsigned)((deadline - now + 999999) / 1000000);
+	uint64_t ns = sio_nvme_limit_tick(q);
+
+	if (ns > CHECK_MS * 1000000ull)
+		ns = CHECK_MS * 1000000ull;
+	if (ns > deadline - now)
+		ns = deadline - now;
+	return (unsigned)((ns + 999999) / 1000000);
 }
 
 int smartio_nvme_wait(struct smartio_nvme_queue *q, uint32_t timeout_ms)
 {
 	uint64_t deadline = timeout_ms == UINT32_MAX ? UINT64_MAX : sio_nvme_deadline(timeout_ms);
 
-	if (!q->interrupt)
+	if (!(q->options.flags & SMARTIO_NVME_INTERRUPT))
 		return sio_nvme_fail(-EINVAL, "queue pair %u was opened without an interrupt",
 				     q->id);
 	smartio_nvme_ring(q);
@@ -80,13 +84,19 @@ int smartio_nvme_wait(struct smartio_nvme_queue *q, uint32_t timeout_ms)
 		uint64_t now;
 
 		if (q->error || sio_nvme_queue_stale(q))
-			return sio_nvme_queue_dead(q);
+			return sio_nvme_survives(q) ? 1 : sio_nvme_queue_dead(q);
 		if (sio_nvme_completion_waits(q))
 			return 1;
+		/* Before the deadline: who only looks counts, too. */
+		sio_nvme_limit_look(q, true);
+		if (q->error)
+			continue;
 		now = smartio_now_ns();
 		if (now >= deadline)
 			return 0;
-		SCIWaitForInterrupt(q->interrupt, slice(now, deadline), 0, &err);
+		if (q->life)
+			sio_nvme_look(q);
+		SCIWaitForInterrupt(q->interrupt, slice(q, now, deadline), 0, &err);
 		if (err == SCI_ERR_OK)
 			q->counters.interrupts++;
 		else if (err != SCI_ERR_TIMEOUT)

@@ -20,7 +20,7 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define COLD __attribute__((cold, noinline))
 #define OFFSET_WRONG (1ull << 63 | 3) /* not of a dword; or a sum with it may wrap */
-#define HASTY 4u		      /* empty polls */
+#define IMPATIENT 4u		      /* empty polls */
 #define WAITS_PER_PROBE 128u
 
 static inline bool generation_changed(const struct smartio_nvme_queue *q)
@@ -53,13 +53,23 @@ COLD int sio_nvme_queue_dead(struct smartio_nvme_queue *q)
 				     "%s was reset or lost; queue pair %u is gone with "
 				     "what was in flight",
 				     name, q->id);
+	if (q->error == -ETIMEDOUT)
+		return sio_nvme_fail(q->error,
+				     "a command of queue pair %u of %s did not come back within "
+				     "%u ms, nor when it was aborted; what was in flight may have "
+				     "been done or not, and may be done until the queue is closed",
+				     q->id, name, q->options.timeout_ms);
+	if (q->error == -EPIPE)
+		return sio_nvme_fail(q->error,
+				     "queue pair %u of %s has ended with a program that shared it",
+				     q->id, name);
 	if (q->error == -EBUSY)
 		return sio_nvme_fail(q->error, "queue pair %u of %s was handed over to a device",
 				     q->id, name);
-	return sio_nvme_fail(q->error,
-			     "queue pair %u of %s is dead: the drive completed what was "
-			     "not asked of it",
-			     q->id, name);
+	return sio_nvme_fail(
+		q->error,
+		"queue pair %u of %s is dead: the drive completed a command that was not in flight",
+		q->id, name);
 }
 
 COLD int sio_nvme_out_of_range(const struct smartio_nvme_queue *q, uint64_t lba, uint64_t blocks)
@@ -86,7 +96,7 @@ COLD static int refuse(const struct smartio_nvme_queue *q, enum smartio_nvme_op 
 				     b ? "the buffer is of another smartio_nvme_open()"
 				       : "a transfer needs a buffer");
 	if (blocks == 0)
-		return sio_nvme_fail(-EINVAL, "a transfer of 0 blocks");
+		return sio_nvme_fail(-EINVAL, "a transfer of 0 blocks; at least 1 is right");
 	if (offset % 4)
 		return sio_nvme_fail(-EINVAL, "buffer offset %zu is not a multiple of 4", offset);
 	if (blocks > q->max_blocks)
@@ -94,8 +104,8 @@ COLD static int refuse(const struct smartio_nvme_queue *q, enum smartio_nvme_op 
 				     blocks, q->max_blocks);
 	if (lba < q->first || lba >= q->blocks || blocks > q->blocks - lba)
 		return sio_nvme_out_of_range(q, lba, blocks);
-	return sio_nvme_fail(-ERANGE, "%u blocks at offset %zu of a buffer of %zu bytes", blocks,
-			     offset, b->size);
+	return sio_nvme_fail(-ERANGE, "%u blocks at offset %zu go beyond a buffer of %zu bytes",
+			     blocks, offset, b->size);
 }
 
 /* Fill the next entry of the submission queue, each word once, and take the first free command. */
@@ -138,6 +148,24 @@ static inline bool is_good(const struct smartio_nvme_queue *q, enum smartio_nvme
 	       offset + blocks * q->block_size <= b->size;
 }
 
+/* As sio_nvme_note(), of one piece. */
+static inline void note_transfer(struct smartio_nvme_queue *q, enum smartio_nvme_op op,
+				 uint64_t lba, uint32_t blocks, struct smartio_nvme_buffer *b,
+				 size_t offset)
+{
+	struct sio_nvme_note *note = &q->life->note[q->free - q->slot];
+
+	note->lba = lba;
+	note->nlb = blocks - 1;
+	note->number = q->life->noted++;
+	note->op = (uint32_t)op;
+	note->n_pieces = 1;
+	note->late = 0;
+	note->piece.buffer = b;
+	note->piece.offset = offset;
+	note->piece.bytes = blocks * q->block_size;
+}
+
 /* All but the transfer within one page. Apart, so that that one needs no stack. */
 __attribute__((noinline)) static int submit_other(struct smartio_nvme_queue *q,
 						  enum smartio_nvme_op op, uint64_t lba,
@@ -147,14 +175,18 @@ __attribute__((noinline)) static int submit_other(struct smartio_nvme_queue *q,
 	uint64_t prp1, prp2;
 
 	if (!q->free)
-		return q->error ? sio_nvme_queue_dead(q) : -EAGAIN;
+		return sio_nvme_no_command(q);
 	if (op == SMARTIO_NVME_FLUSH) {
+		if (q->life)
+			sio_nvme_note(q, (uint32_t)op, 0, 0, NULL, 0);
 		put_entry(q, (uint32_t)op, 0, 0, 0, 0, &sio_nvme_no_buffer, cookie);
 		return 0;
 	}
 	if (!is_good(q, op, lba, blocks, b, offset, q->max_blocks) || lba < q->first)
 		return refuse(q, op, lba, blocks, b, offset);
-	prp1 = b->ioaddr + offset;
+	if (q->life)
+		note_transfer(q, op, lba, blocks, b, offset);
+	prp1 = sio_nvme_reach(q, b) + offset;
 	prp2 = sio_nvme_prp2(q, (uint32_t)(q->free - q->slot), prp1, blocks * q->block_size);
 	put_entry(q, (uint32_t)op, lba, blocks - 1, prp1, prp2, b, cookie);
 	return 0;
@@ -181,12 +213,16 @@ static inline uint32_t waiting(const struct smartio_nvme_queue *q)
 
 uint32_t sio_nvme_in_flight(const struct smartio_nvme_queue *q)
 {
-	return (uint32_t)(q->counters.submitted - q->counters.completed) + waiting(q);
+	return (uint32_t)(q->counters.submitted - q->counters.completed) + waiting(q) +
+	       sio_nvme_unrung(q);
 }
 
 static inline void announce(struct smartio_nvme_queue *q)
 {
-	/* Entries and PRP lists must be there before the drive learns of them. */
+	/*
+	 * Entries and PRP lists must be there before the drive learns of them: pairs with the
+	 * drive's order, in emu with the barrier in emu_nvme_fetch().
+	 */
 	sio_to_fabric_barrier();
 	sio_write32(q->sq_doorbell, htole32((uint32_t)((q->sqe - q->sq) / 64)));
 	SIO_NVME_PROBE(doorbell, q->id, q->sqe - q->sq);
@@ -205,8 +241,15 @@ COLD static void ring_and_wake(struct smartio_nvme_queue *q)
 {
 	if (sio_nvme_queue_stale(q))
 		return;
-	announce(q);
+	if (q->pushes) /* what stands behind the queue, lists of data pages, goes the same way */
+		sio_push_stores(q->sq);
+	if (q->share)
+		sio_nvme_share_ring(q);
+	else
+		announce(q);
 	sio_nvme_wake(q->doorbells->map, q->doorbells->sleeps);
+	if (q->looks)
+		sio_nvme_look(q);
 }
 
 static inline void ring(struct smartio_nvme_queue *q)
@@ -232,22 +275,58 @@ void smartio_nvme_ring(struct smartio_nvme_queue *q)
  * A wait of some empty polls is over. Where the drive's model or many clients share this processor,
  * nothing can come before the yield: looking on longer than needed is their time. Where it runs
  * elsewhere a yield is late. So a wait that ended while looking makes the next ones patient, one
- * that took a yield makes them hasty; now and then one is patient all the same, to find out.
+ * that took a yield makes them impatient; now and then one is patient all the same, to find out.
  */
 static void waited(struct smartio_nvme_queue *q)
 {
 	if (q->empty <= q->patience || ++q->probes % WAITS_PER_PROBE == 0)
 		q->patience = SIO_NVME_PATIENT;
 	else
-		q->patience = HASTY;
+		q->patience = IMPATIENT;
 	q->empty = 0;
 }
 
-static int poll_found_nothing(struct smartio_nvme_queue *q)
+/* All that came before was polled. Whoever survives goes on at the next poll. */
+COLD static int found_dead(struct smartio_nvme_queue *q)
 {
+	sio_nvme_queue_stale(q);
+	return sio_nvme_survives(q) ? 0 : sio_nvme_queue_dead(q);
+}
+
+COLD static int poll_dead(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
+			  unsigned max)
+{
+	return sio_nvme_survives(q) ? sio_nvme_survive(q, c, max) : sio_nvme_queue_dead(q);
+}
+
+/* The same as below of a queue that looks, as each does whose pair is shared. */
+COLD static int look_on(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
+			unsigned max)
+{
+	/* It may have found some that lay in the common queue. */
+	if (q->share && sio_nvme_share_take(q) && max)
+		return smartio_nvme_poll(q, c, max);
+	q->counters.empty_polls++;
+	if (q->error || generation_changed(q))
+		return found_dead(q);
+	if (++q->empty > q->patience) {
+		q->counters.yields++;
+		sio_nvme_look(q);
+		smartio_yield();
+	} else {
+		sio_nvme_limit_look(q, false);
+	}
+	return 0;
+}
+
+static int poll_found_nothing(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
+			      const struct smartio_nvme_completion *last)
+{
+	if (unlikely(q->looks))
+		return look_on(q, c, (unsigned)(last - c));
 	q->counters.empty_polls++;
 	if (unlikely(q->error || generation_changed(q)))
-		return sio_nvme_queue_dead(q);
+		return found_dead(q);
 	if (++q->empty > q->patience) {
 		q->counters.yields++;
 		smartio_yield();
@@ -258,23 +337,17 @@ static int poll_found_nothing(struct smartio_nvme_queue *q)
 /* A completion that cannot be: memory that reads as ones after a loss, or a drive gone mad. */
 COLD static void bad_completion(struct smartio_nvme_queue *q)
 {
-	/* Of a loss we were told before the memory changed. */
+	/* Of a loss we were told before the memory changed: pairs with device_lost(). */
 	sio_from_fabric_barrier();
 	if (!sio_nvme_queue_stale(q))
-		end_queue(q, smartio_device_lost(q->n->d.handle) ? -ECONNRESET : -EPROTO);
+		end_queue(q, smartio_device_lost(q->leg->d.handle) ? -ECONNRESET : -EPROTO);
 }
 
 #define CQE_SQ_ID (0xffffull << 16)
-#define CQE_PHASE (1ull << 48)
 
 uint64_t sio_nvme_expected(uint32_t id, bool phase)
 {
-	return (uint64_t)id << 16 | (phase ? CQE_PHASE : 0);
-}
-
-bool sio_nvme_completion_waits(const struct smartio_nvme_queue *q)
-{
-	return !((le64toh(sio_read64(q->cqe + 8)) ^ q->expected) & CQE_PHASE);
+	return (uint64_t)id << 16 | (phase ? SIO_NVME_CQE_PHASE : 0);
 }
 
 /* @n completions were taken, up to @at. */
@@ -292,7 +365,10 @@ static inline int took(struct smartio_nvme_queue *q, volatile uint8_t *at, uint6
 	 */
 	if (unlikely(q->flushes))
 		(void)sio_read32(q->cq_doorbell);
-	/* The data is as new as its completion; and entries are read before they are given back. */
+	/*
+	 * The data is as new as its completion, and entries are read before they are given back:
+	 * pairs with the order of the drive's writes, in emu with emu_dma_write().
+	 */
 	sio_from_fabric_barrier();
 	if (likely(!generation_changed(q))) {
 		sio_write32(q->cq_doorbell, htole32((uint32_t)((at - q->cq) / 16)));
@@ -334,7 +410,7 @@ int smartio_nvme_poll(struct smartio_nvme_queue *q, struct smartio_nvme_completi
 
 	ring(q);
 	if (unlikely(q->error))
-		return sio_nvme_queue_dead(q);
+		return poll_dead(q, c, max);
 	free = q->free;
 again:
 	stop = stop_at(at, end, (unsigned)(last - c));
@@ -343,8 +419,8 @@ again:
 		uint64_t e = le64toh(sio_read64(at + 8));
 		uint16_t cid = (uint16_t)(e >> 32);
 
-		if (unlikely((e ^ expected) & (CQE_PHASE | CQE_SQ_ID))) {
-			if ((e ^ expected) & CQE_PHASE)
+		if (unlikely((e ^ expected) & (SIO_NVME_CQE_PHASE | CQE_SQ_ID))) {
+			if ((e ^ expected) & SIO_NVME_CQE_PHASE)
 				goto out;
 			goto bad;
 		}
@@ -360,22 +436,23 @@ again:
 	}
 	if (unlikely(at == end)) {
 		at = q->cq;
-		expected ^= CQE_PHASE;
+		expected ^= SIO_NVME_CQE_PHASE;
 		if (c != last)
 			goto again;
 	}
 out:
 	q->free = free;
-	return c == first ? poll_found_nothing(q) : took(q, at, expected, (unsigned)(c - first));
+	return c == first ? poll_found_nothing(q, c, last)
+			  : took(q, at, expected, (unsigned)(c - first));
 
 bad:
 	bad_completion(q);
-	return c == first ? sio_nvme_queue_dead(q) : took(q, at, expected, (unsigned)(c - first));
+	return c == first ? found_dead(q) : took(q, at, expected, (unsigned)(c - first));
 }
 
 void smartio_nvme_queue_counters(const struct smartio_nvme_queue *q,
 				 struct smartio_nvme_counters *c)
 {
 	*c = q->counters;
-	c->submitted += waiting(q);
+	c->submitted += waiting(q) + sio_nvme_unrung(q);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Leases of blocks, on the client's side. Who has which range is the manager's to say. */
+/* Leases of blocks, the client's side. The manager decides which client has which range. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client.h"
 #include "error.h"
+#include "smartio/ext.h"
 
 static void tell(struct smartio_nvme_lease_info *info, const struct sio_nvme_wire_lease *w)
 {
@@ -24,7 +25,7 @@ static int ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nvme
 	int rc;
 
 	sio_nvme_lock(n);
-	rc = sio_nvme_ask(n, req, rep, NULL);
+	rc = sio_nvme_ask(sio_nvme_way(n), req, rep, NULL);
 	sio_nvme_unlock(n);
 	return rc;
 }
@@ -36,6 +37,7 @@ int smartio_nvme_lease_take(struct smartio_nvme *n, const char *name, uint32_t n
 		.op = SIO_NVME_OP_LEASE,
 		.lease = {.lba = lba, .blocks = blocks, .nsid = nsid, .formats = n->formats}};
 	struct smartio_nvme_lease *l;
+	struct smartio_nvme *leg;
 	struct sio_nvme_rep *rep;
 	int rc;
 
@@ -46,7 +48,15 @@ int smartio_nvme_lease_take(struct smartio_nvme *n, const char *name, uint32_t n
 	rep = malloc(sizeof(*rep));
 	strncpy(req.lease.name, name, sizeof(req.lease.name) - 1);
 	strncpy(req.lease.program, program_invocation_short_name, sizeof(req.lease.program) - 1);
-	rc = l && rep ? ask(n, &req, rep) : sio_nvme_fail(-ENOMEM, "no memory for a lease");
+	sio_nvme_lock(n);
+	leg = sio_nvme_way(n);
+	rc = l && rep ? sio_nvme_ask(leg, &req, rep, NULL)
+		      : sio_nvme_fail(-ENOMEM, "no memory for a lease");
+	if (l) {
+		l->leg = leg;
+		l->generation = leg->meta.generation;
+	}
+	sio_nvme_unlock(n);
 	if (rc == 0 && (rep->lease.blocks != blocks || rep->lease.nsid != nsid ||
 			(lba != SMARTIO_NVME_ANYWHERE && rep->lease.lba != lba) ||
 			rep->lease.lba + blocks < blocks))
@@ -61,13 +71,19 @@ int smartio_nvme_lease_take(struct smartio_nvme *n, const char *name, uint32_t n
 	l->n = n;
 	tell(&l->info, &rep->lease);
 	free(rep);
+	l->borrower = req.borrower;
 	sio_nvme_lock(n);
-	l->generation = n->meta.generation;
 	l->next = n->leases;
 	n->leases = l;
 	sio_nvme_unlock(n);
 	*ret = l;
 	return 0;
+}
+
+bool sio_nvme_lease_ended(const struct smartio_nvme_lease *l)
+{
+	return l->generation != l->leg->meta.generation ||
+	       l->borrower != smartio_borrower_id(l->leg->d.handle);
 }
 
 /* Under the lock. */
@@ -108,10 +124,11 @@ int smartio_nvme_lease_give(struct smartio_nvme_lease *l)
 	if (is_used(l)) {
 		rc = sio_nvme_fail(-EBUSY, "a queue pair uses lease %s", l->info.name);
 	} else {
-		/* Of before a reset, or no manager's: it is free already. */
+		/* Of before a reset or a lost borrow, or no manager's: it is free already. */
 		req.unlease.id = l->info.id;
-		if (sio_nvme_find_serving(n) == 0 && n->meta.generation == l->generation)
-			sio_nvme_ask(n, &req, rep, NULL);
+		if ((l->leg == n || sio_nvme_leg_open(l->leg)) &&
+		    sio_nvme_find_serving(l->leg) == 0 && !sio_nvme_lease_ended(l))
+			sio_nvme_ask(l->leg, &req, rep, NULL);
 		unlink_lease(l);
 		free(l);
 	}
@@ -149,21 +166,21 @@ int smartio_nvme_get_leases(struct smartio_nvme *n, struct smartio_nvme_lease_in
 {
 	struct sio_nvme_req req = {.op = SIO_NVME_OP_LEASES};
 	struct sio_nvme_rep *rep = malloc(sizeof(*rep));
-	unsigned told = 0, got = SIO_NVME_LEASES_TOLD;
+	unsigned reported = 0, got = SIO_NVME_LEASES_A_REPLY;
 	int rc = 0;
 
 	if (!rep)
 		return sio_nvme_fail(-ENOMEM, "no memory for a reply");
-	while (got == SIO_NVME_LEASES_TOLD && told < max && rc == 0) {
+	while (got == SIO_NVME_LEASES_A_REPLY && reported < max && rc == 0) {
 		rc = ask(n, &req, rep);
 		/* In the order of their ids, or this would never end. */
-		for (got = 0; rc == 0 && got < SIO_NVME_LEASES_TOLD && told < max; got++) {
+		for (got = 0; rc == 0 && got < SIO_NVME_LEASES_A_REPLY && reported < max; got++) {
 			if (rep->leases[got].id <= req.leases.after)
 				break;
 			req.leases.after = rep->leases[got].id;
-			tell(&list[told++], &rep->leases[got]);
+			tell(&list[reported++], &rep->leases[got]);
 		}
 	}
 	free(rep);
-	return rc ? rc : (int)told;
+	return rc ? rc : (int)reported;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which borrower has which range of blocks for itself. Pure logic of the manager: ranges do not
- * overlap. What a borrower had is free when its queues are deleted.
+ * Leases: which borrower has which range of blocks to itself. Pure logic of the manager: ranges do
+ * not overlap. A borrower's leases end when its queues are deleted.
  */
 #ifndef NVME_USER_LEASES_H
 #define NVME_USER_LEASES_H
@@ -21,17 +21,18 @@ struct sio_nvme_leases {
 };
 
 /*
- * @sequence: of the request: the same one again is given the same lease. @want: all but the id;
- * its lba may be SIO_NVME_ANYWHERE: the first gap that is large enough. @blocks: of the namespace.
+ * @sequence: the number of the request: a repeated request is given the same lease. @want:
+ * everything but the id; its lba may be SIO_NVME_ANYWHERE: the first gap that is large enough.
+ * @blocks: the size of the namespace.
  * 0: @want is complete; -EBUSY: @ret_other overlaps; -EEXIST: it has the name; -ENOSPC: no gap is
  * large enough, or there are too many leases; -ERANGE.
  */
 int sio_nvme_leases_take(struct sio_nvme_leases *s, uint64_t borrower, uint64_t sequence,
 			 uint64_t blocks, struct sio_nvme_wire_lease *want,
 			 const struct sio_nvme_wire_lease **ret_other);
-/* -EACCES: it is not that borrower's. */
+/* -EACCES: the lease does not belong to that borrower. */
 int sio_nvme_leases_give(struct sio_nvme_leases *s, uint64_t borrower, uint64_t id);
-/* All of a borrower's. */
+/* Ends all leases of a borrower. */
 void sio_nvme_leases_end(struct sio_nvme_leases *s, uint64_t borrower);
 
 #endif

@@ -47,27 +47,93 @@ void sio_nvme_ledger_release(struct sio_nvme_ledger *l, uint32_t qid)
 	l->used--;
 }
 
+/* Has it the pair, or a place of it, by the request @sequence? UINT64_MAX: by any. */
+static bool has_part(const struct sio_nvme_pair *pair, uint64_t borrower, uint64_t sequence)
+{
+	if (!borrower || !pair->borrower)
+		return false;
+	if (!pair->share)
+		return pair->borrower == borrower &&
+		       (sequence == UINT64_MAX || pair->sequence == sequence);
+	for (unsigned i = 0; i < SIO_NVME_SHARERS; i++)
+		if (pair->sharer[i].borrower == borrower && !(pair->dead >> i & 1) &&
+		    (sequence == UINT64_MAX || pair->sharer[i].sequence == sequence))
+			return true;
+	return false;
+}
+
 uint32_t sio_nvme_ledger_given(const struct sio_nvme_ledger *l, uint64_t borrower,
 			       uint64_t sequence)
 {
-	for (uint32_t i = 1; borrower && i <= l->pairs; i++)
-		if (l->pair[i].borrower == borrower && l->pair[i].sequence == sequence &&
-		    l->pair[i].state == SIO_NVME_PAIR_TAKEN)
+	for (uint32_t i = 1; i <= l->pairs; i++)
+		if (l->pair[i].state == SIO_NVME_PAIR_TAKEN &&
+		    has_part(&l->pair[i], borrower, sequence))
 			return i;
 	return 0;
+}
+
+uint32_t sio_nvme_ledger_place(const struct sio_nvme_pair *pair, uint64_t borrower,
+			       uint64_t sequence)
+{
+	for (uint32_t i = 0; pair->share && i < SIO_NVME_SHARERS; i++)
+		if (pair->sharer[i].borrower == borrower && pair->sharer[i].sequence == sequence)
+			return i;
+	return 0;
+}
+
+uint32_t sio_nvme_ledger_sharers(const struct sio_nvme_pair *pair)
+{
+	uint32_t n = 0;
+
+	for (unsigned i = 0; pair->share && i < SIO_NVME_SHARERS; i++)
+		n += pair->sharer[i].borrower && !(pair->dead >> i & 1);
+	return n;
+}
+
+uint32_t sio_nvme_ledger_joinable(const struct sio_nvme_ledger *l, uint32_t node, uint32_t over,
+				  uint32_t depth, uint32_t *ret_place)
+{
+	uint32_t best = 0, fewest = UINT32_MAX;
+
+	for (uint32_t i = 1; i <= l->pairs; i++) {
+		const struct sio_nvme_pair *pair = &l->pair[i];
+		const uint32_t n = sio_nvme_ledger_sharers(pair);
+
+		if (pair->state != SIO_NVME_PAIR_TAKEN || !pair->share || pair->node != node ||
+		    pair->over != over || pair->depth < depth || n >= pair->most || n >= fewest)
+			continue;
+		best = i;
+		fewest = n;
+	}
+	*ret_place = 0;
+	while (best && l->pair[best].sharer[*ret_place].borrower)
+		++*ret_place;
+	return best;
+}
+
+void sio_nvme_ledger_sharer_ended(struct sio_nvme_pair *pair, uint64_t borrower)
+{
+	for (unsigned i = 0; i < SIO_NVME_SHARERS; i++)
+		if (pair->sharer[i].borrower == borrower)
+			pair->dead |= 1u << i;
 }
 
 bool sio_nvme_ledger_owns(const struct sio_nvme_ledger *l, uint32_t qid, uint64_t borrower,
 			  uint64_t key)
 {
-	return qid >= 1 && qid <= l->pairs && borrower && l->pair[qid].borrower == borrower &&
-	       l->pair[qid].key == key;
+	return qid >= 1 && qid <= l->pairs && l->pair[qid].key == key &&
+	       has_part(&l->pair[qid], borrower, UINT64_MAX);
+}
+
+bool sio_nvme_ledger_has(const struct sio_nvme_ledger *l, uint32_t qid, uint64_t key)
+{
+	return qid >= 1 && qid <= l->pairs && l->pair[qid].borrower && l->pair[qid].key == key;
 }
 
 uint32_t sio_nvme_ledger_next(const struct sio_nvme_ledger *l, uint64_t borrower, uint32_t qid)
 {
 	while (++qid <= l->pairs)
-		if (l->pair[qid].borrower == borrower)
+		if (has_part(&l->pair[qid], borrower, UINT64_MAX))
 			return qid;
 	return 0;
 }
@@ -81,7 +147,7 @@ static int by_holder(const void *one, const void *other)
 	return strcmp(a->program, b->program);
 }
 
-/* Of the pairs that somebody has, those of one holder after another. Return: how many. */
+/* Sorts the pairs that have an owner by owner. Return: how many. */
 static uint32_t sort_pairs(const struct sio_nvme_ledger *l, struct sio_nvme_pair *ret)
 {
 	uint32_t n = 0;

@@ -14,9 +14,9 @@
 #include "smartio/ext.h"
 #include "smartio/nvme.h"
 
-#define CHECK_MS 1000u /* how often a manager that has nothing to do looks at CSTS */
-#define TOLD_MS 1000u  /* until the library tells of the loss of a drive that does not answer */
-#define BATCH 4096u    /* requests taken before somebody else's turn */
+#define CHECK_MS 1000u	/* how often a manager that has nothing to do looks at CSTS */
+#define NOTIFY_MS 1000u /* until the library reports the loss of a drive that does not answer */
+#define BATCH 4096u	/* requests taken before somebody else's turn */
 
 /* Take what waits, at most BATCH. Return: how many were served. */
 static int take_requests(struct smartio_nvme_manager *m)
@@ -43,7 +43,7 @@ static int take_requests(struct smartio_nvme_manager *m)
 
 /*
  * Nothing of the drive points to what @borrower had mapped. Return: 0; -EAGAIN: the lender could
- * not take the word (it has no memory, or does not answer): it is to be told again; -errno.
+ * not take the word (it has no memory, or does not answer): it is to be notified again; -errno.
  */
 static int settle(struct smartio_nvme_manager *m, uint64_t borrower)
 {
@@ -107,7 +107,7 @@ static int borrower_gone(struct smartio_nvme_manager *m, uint64_t borrower)
 	int rc;
 
 	/* The drive uses the admin queue of the manager before us, until it is reset. */
-	if (borrower == m->book.maker)
+	if (borrower == m->record.maker)
 		return 0;
 	sio_nvme_ledger_end(&m->ledger, borrower);
 	sio_nvme_waiters_end(&m->waiters, borrower);
@@ -119,7 +119,7 @@ static int borrower_gone(struct smartio_nvme_manager *m, uint64_t borrower)
 		return rc;
 	/* Nothing of it can write any more. */
 	sio_nvme_leases_end(&m->leases, borrower);
-	sio_nvme_book_leases(&m->book, &m->leases);
+	sio_nvme_record_leases(&m->record, &m->leases);
 	rc = m->n_unsettled ? -EAGAIN : settle(m, borrower);
 	if (rc != -EAGAIN)
 		return rc;
@@ -167,7 +167,7 @@ static int take_events(struct smartio_nvme_manager *m)
 /* Deaths first: what the dead asked for is then refused. */
 static int serve_once(struct smartio_nvme_manager *m)
 {
-	int events, requests, rc;
+	int events, requests, ended, rc;
 
 	events = take_events(m);
 	if (events < 0)
@@ -175,34 +175,45 @@ static int serve_once(struct smartio_nvme_manager *m)
 	requests = take_requests(m);
 	if (requests < 0)
 		return requests;
+	ended = sio_nvme_manager_look(m);
+	if (ended < 0)
+		return ended;
+	sio_nvme_manager_notify_ended(m);
 	sio_nvme_manager_notify(m);
 	rc = settle_again(m);
 	if (rc == 0)
 		rc = sio_nvme_ctrl_check(&m->ctrl);
-	return rc ? rc : events + requests;
+	return rc ? rc : events + requests + ended;
 }
 
-/* Sleep until there may be something to serve. Return: 0; 1: told to stop; -errno. */
+/* Sleep until there may be something to serve. Return: 0; 1: the deadline is over; -errno. */
 static int wait_for_work(struct smartio_nvme_manager *m, uint64_t deadline)
 {
 	uint64_t now = smartio_now_ns(), ms = CHECK_MS;
-	unsigned ready;
+	uint32_t pause;
 	sci_error_t err;
 
 	if (deadline <= now)
 		return 1;
 	if ((deadline - now) / 1000000 < ms)
 		ms = (deadline - now + 999999) / 1000000;
-	ready = smartio_wait_events(m->d.handle, m->interrupt, (unsigned)ms, &err);
+	pause = sio_nvme_manager_pause(m);
+	if (pause < ms)
+		ms = pause;
+	smartio_wait_events(m->d.handle, m->interrupt, (unsigned)ms, &err);
 	if (err != SCI_ERR_OK && err != SCI_ERR_TIMEOUT)
 		return sio_nvme_fail_sci(err, "%s: cannot wait for requests", m->d.name);
-	return ready & SMARTIO_READY_WAKE ? 1 : 0;
+	/*
+	 * m->stop says whether the manager was to end: a wake of on_other() may arrive while it
+	 * serves.
+	 */
+	return 0;
 }
 
-/* Registers that read as ones tell of a loss before the library does: then it is awaited. */
+/* Registers that read as ones report a loss before the library does: then it is waited for. */
 static bool is_lost(struct smartio_nvme_manager *m, int rc)
 {
-	uint64_t deadline = sio_nvme_deadline(TOLD_MS);
+	uint64_t deadline = sio_nvme_deadline(NOTIFY_MS);
 	struct smartio_device_event e;
 	sci_error_t err = SCI_ERR_OK;
 
@@ -210,18 +221,18 @@ static bool is_lost(struct smartio_nvme_manager *m, int rc)
 		return false;
 	while (rc == -ENODEV && !smartio_device_lost(m->d.handle) && err == SCI_ERR_OK &&
 	       smartio_now_ns() < deadline)
-		smartio_wait_device_event(m->d.handle, &e, TOLD_MS, &err);
+		smartio_wait_device_event(m->d.handle, &e, NOTIFY_MS, &err);
 	return smartio_device_lost(m->d.handle);
 }
 
 /*
- * Over what is left, if it was the way to the drive that went; it may go once more meanwhile. The
- * daemons of the two hosts hear of a link one after the other: until both have, the way that is
- * down is taken once more, and refused.
+ * Borrows the drive over another path, if the path to it was lost; that one may be lost meanwhile,
+ * too. The daemons of the two hosts learn of a link one after the other: until both have, the path
+ * that is down is chosen once more, and refused.
  */
 static int reconnect(struct smartio_nvme_manager *m, int rc)
 {
-	uint64_t deadline = sio_nvme_deadline(TOLD_MS);
+	uint64_t deadline = sio_nvme_deadline(NOTIFY_MS);
 	unsigned n = 1000; /* sleep from the first time on */
 
 	if (!is_lost(m, rc))
@@ -260,19 +271,23 @@ int smartio_nvme_manager_serve(struct smartio_nvme_manager *m, uint32_t timeout_
 			rc = reconnect(m, rc);
 			if (rc)
 				return lost(m, rc);
+			m->returns++;
+			if (m->role == SIO_NVME_SERVING)
+				return 1;
 			continue;
 		}
 		if (standby)
 			return rc;
 		if (rc > 0)
 			return rc;
+		/* pairs with smartio_nvme_manager_stop() */
 		if (__atomic_exchange_n(&m->stop, 0, __ATOMIC_ACQUIRE))
 			return 0;
 		rc = wait_for_work(m, deadline);
 		if (rc < 0)
 			return lost(m, rc);
 		if (rc > 0) {
-			__atomic_store_n(&m->stop, 0, __ATOMIC_RELEASE);
+			__atomic_store_n(&m->stop, 0, __ATOMIC_RELAXED);
 			return 0;
 		}
 	}
@@ -280,6 +295,7 @@ int smartio_nvme_manager_serve(struct smartio_nvme_manager *m, uint32_t timeout_
 
 void smartio_nvme_manager_stop(struct smartio_nvme_manager *m)
 {
+	/* pairs with the exchange in smartio_nvme_manager_serve() and asked_to_stop() */
 	__atomic_store_n(&m->stop, 1, __ATOMIC_RELEASE);
 	smartio_wake(m->d.handle);
 }
@@ -300,6 +316,7 @@ void smartio_nvme_manager_get_status(const struct smartio_nvme_manager *m,
 	status->takeovers = m->takeovers;
 	status->kept = m->kept;
 	status->took_us = m->took_ns / 1000;
+	status->returns = m->returns;
 }
 
 uint64_t smartio_nvme_manager_given(const struct smartio_nvme_manager *m)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The way from a client to the manager: find it by the device's shared segment, ask, wait for the
- * reply. A manager that has gone, and another that has come, are noticed here.
+ * The connection of a client to the manager: it finds the manager by the device's shared segment,
+ * sends requests and waits for replies. It also notices that a manager has ended, and that another
+ * one serves.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -25,12 +26,18 @@ static int gone(const struct smartio_nvme *n)
 	return sio_nvme_fail(-ENODEV, "%s or its host is gone", n->d.name);
 }
 
+/* For whoever may be waited for so long, unless the request has less patience. */
+static uint64_t patience(const struct smartio_nvme *n, unsigned ms)
+{
+	return sio_nvme_deadline(n->patience_ms && n->patience_ms < ms ? n->patience_ms : ms);
+}
+
 static int no_manager(struct smartio_nvme *n)
 {
 	return sio_nvme_fail(-ENOTCONN, "no manager serves %s", n->d.name);
 }
 
-/* Head and namespaces of the mapped segment. Pairs with sio_nvme_manager_publish(). */
+/* Head and namespaces of the mapped segment. */
 static int read_meta(struct smartio_nvme *n, const volatile uint8_t *at)
 {
 	const size_t head = offsetof(struct sio_nvme_meta, ns);
@@ -40,7 +47,7 @@ static int read_meta(struct smartio_nvme *n, const volatile uint8_t *at)
 	int rc;
 
 	raw[0] = sio_read32(at);
-	/* Whoever sees the magic number sees the rest. */
+	/* A reader that sees the magic number sees the rest: pairs with write_all(). */
 	sio_from_fabric_barrier();
 	sio_copy_from(raw + 1, at + 4, head - 4);
 	rc = sio_nvme_meta_decode(raw, meta);
@@ -50,7 +57,7 @@ static int read_meta(struct smartio_nvme *n, const volatile uint8_t *at)
 		sio_copy_from(&wire, at + head + i * sizeof(wire), sizeof(wire));
 		sio_nvme_ns_decode(&wire, &meta->ns[i]);
 	}
-	/* It went meanwhile: then some of that was ones. */
+	/* If it went, some of that was ones. Pairs with sio_nvme_manager_republish(). */
 	sio_from_fabric_barrier();
 	if (sio_read32(at) != raw[0] || sio_read32(at + formats) != raw[formats / 4])
 		return -EAGAIN;
@@ -58,7 +65,8 @@ static int read_meta(struct smartio_nvme *n, const volatile uint8_t *at)
 		return sio_nvme_fail(rc, "the manager of %s speaks version %u, this client %u",
 				     n->d.name, meta->version, SIO_NVME_VERSION);
 	if (rc == -EPROTO)
-		return sio_nvme_fail(rc, "what the manager of %s tells makes no sense", n->d.name);
+		return sio_nvme_fail(rc, "the segment of the manager of %s has invalid contents",
+				     n->d.name);
 	if (rc)
 		return rc;
 	n->meta = *meta;
@@ -88,7 +96,7 @@ static int look(struct smartio_nvme *n)
 				 &err);
 	if (err != SCI_ERR_OK) {
 		/* It went since we connected: the next look tells. */
-		rc = sio_nvme_fail_sci(err, "%s: cannot read what its manager tells", n->d.name);
+		rc = sio_nvme_fail_sci(err, "%s: cannot read its manager's segment", n->d.name);
 		if (err == SCI_ERR_NOT_CONNECTED || err == SCI_ERR_NO_SUCH_SEGMENT)
 			rc = -EAGAIN;
 		goto disconnect;
@@ -102,7 +110,7 @@ disconnect:
 
 int sio_nvme_find_manager(struct smartio_nvme *n)
 {
-	uint64_t deadline = sio_nvme_deadline(STARTING_MS);
+	uint64_t deadline = patience(n, STARTING_MS);
 	unsigned tries = 1000; /* sleep from the first time on */
 	int rc;
 
@@ -125,7 +133,7 @@ void sio_nvme_unlink_manager(struct smartio_nvme *n)
 /* Wait until the library has heard of the reset that the manager did before it came. */
 static int wait_generation(struct smartio_nvme *n)
 {
-	uint64_t deadline = sio_nvme_deadline(STARTING_MS);
+	uint64_t deadline = patience(n, STARTING_MS);
 	unsigned tries = 0;
 
 	while ((int32_t)(__atomic_load_n(n->generation, __ATOMIC_RELAXED) - n->meta.generation) <
@@ -134,7 +142,7 @@ static int wait_generation(struct smartio_nvme *n)
 			return gone(n);
 		if (smartio_now_ns() >= deadline)
 			return sio_nvme_fail(-ETIMEDOUT,
-					     "%s: its lender does not tell of the manager's reset",
+					     "%s: its lender does not report the manager's reset",
 					     n->d.name);
 		sio_nvme_pause(&tries);
 	}
@@ -142,7 +150,7 @@ static int wait_generation(struct smartio_nvme *n)
 }
 
 /* Connected to the manager that serves now. */
-static int link_manager(struct smartio_nvme *n)
+int sio_nvme_link_manager(struct smartio_nvme *n)
 {
 	uint64_t instance = n->meta.instance;
 	sci_error_t err;
@@ -171,7 +179,7 @@ static int link_manager(struct smartio_nvme *n)
 
 static int send_request(struct smartio_nvme *n, struct sio_nvme_req *req)
 {
-	uint64_t deadline = sio_nvme_deadline(REPLY_MS);
+	uint64_t deadline = patience(n, REPLY_MS);
 	unsigned tries = 0;
 	sci_error_t err;
 	size_t bytes;
@@ -203,13 +211,19 @@ static int send_request(struct smartio_nvme *n, struct sio_nvme_req *req)
 /* To the manager that serves now. */
 static int say(struct smartio_nvme *n, struct sio_nvme_req *req)
 {
-	int rc = link_manager(n);
+	const bool trusts = n->trusts;
+	int rc = 0;
 
+	/* One that has ended is noticed here, or when no reply comes. */
+	n->trusts = false;
+	if (trusts && n->manager && send_request(n, req) == 0)
+		return 0;
+	rc = sio_nvme_link_manager(n);
 	return rc ? rc : send_request(n, req);
 }
 
-/* An errno that a manager may tell. The two that take_reply() has for itself are none of them. */
-static int told_error(uint32_t error)
+/* An errno that a manager may send. The two that take_reply() uses itself are not among them. */
+static int received_error(uint32_t error)
 {
 	return error < 4096 && error != EAGAIN && error != EALREADY ? -(int)error : -EPROTO;
 }
@@ -218,7 +232,7 @@ static int refused(const struct smartio_nvme *n, const struct sio_nvme_rep *rep)
 {
 	const char *out = smartio_exhausted_name(rep->h.reason);
 
-	return sio_nvme_fail_exhausted(told_error(rep->h.error), *out ? rep->h.reason : 0,
+	return sio_nvme_fail_exhausted(received_error(rep->h.error), *out ? rep->h.reason : 0,
 				       "manager of %s on node %u: %s%s%s%s", n->d.name,
 				       n->meta.node, *out ? "out of " : "", out, *out ? ": " : "",
 				       rep->text);
@@ -241,7 +255,9 @@ static int take_reply(struct smartio_nvme *n, const struct sio_nvme_req *req,
 		rep->h.error = 0; /* the answer to another question */
 		return -EALREADY;
 	}
-	/* The lender may tell the manager of our end before it, or our own daemon, tells us. */
+	/*
+	 * The lender may notify the manager of our end before it, or our own daemon, notifies us.
+	 */
 	if (rep->h.error && smartio_device_lost(n->d.handle))
 		return gone(n);
 	return rep->h.error ? refused(n, rep) : 0;
@@ -299,8 +315,10 @@ static int ask_once(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio
 			rc = sio_nvme_fail(-ETIMEDOUT,
 					   "the manager of %s on node %u has not answered for %u "
 					   "s: it hangs or was stopped (SIGSTOP); let it go on, or "
-					   "end it and start another",
-					   n->d.name, n->meta.node, limit_ms / 1000);
+					   "end it and start another. Or the cluster's file does "
+					   "not let node %u have interrupts of this host, as the "
+					   "log of this host's smartiod says then",
+					   n->d.name, n->meta.node, limit_ms / 1000, n->meta.node);
 			break;
 		}
 	}
@@ -341,12 +359,12 @@ int sio_nvme_find_serving(struct smartio_nvme *n)
 }
 
 /*
- * May it be asked again of the next manager, which knows from the book whether it was done? Admin
- * commands may not.
+ * May it be asked again of the next manager, which knows from the record whether it was done? Admin
+ * commands may not. Whoever wants a command aborted has no time to wait for another manager.
  */
 static bool is_repeatable(const struct sio_nvme_req *req)
 {
-	return req->op != SIO_NVME_OP_ADMIN;
+	return req->op != SIO_NVME_OP_ADMIN && req->op != SIO_NVME_OP_ABORT;
 }
 
 /* Done once, and asked for again: what was to go is not this client's any more. */

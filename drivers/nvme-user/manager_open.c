@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a manager comes to a drive and leaves it: borrow, registers, reset, publish. Again when the
- * borrow was lost with its path to the drive, over what is left; its clients are then told of a
- * reset, and those that lost the same path find it as one that came anew.
+ * How a manager acquires a drive and releases it: borrow, registers, reset, publication. It does so
+ * again when the borrow was lost with its path to the drive, over a path that is left. Its clients
+ * are then notified of a reset; clients that lost the same path find the drive as one that was
+ * added.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,6 +16,7 @@
 #include "smartio/ext.h"
 #include "smartio/io.h"
 #include "smartio/nvme.h"
+#include "standby_look.h"
 
 #define FLAGS (SMARTIO_NVME_ALLOW_VENDOR | SMARTIO_NVME_STANDBY)
 #define ADMIN_ENTRIES 32u
@@ -22,7 +24,7 @@
 #define DYING_MS 2000u	    /* that the registers of a dead manager may take to come free */
 #define KNOWN_MS 500u	    /* the same where it seems to live */
 
-/* Say who has the registers. @ret_known: a manager tells of itself. */
+/* Say who has the registers. @ret_known: a manager publishes itself. */
 static int busy(struct smartio_nvme_manager *m, bool *ret_known)
 {
 	uint32_t node = sio_nvme_manager_node(m);
@@ -61,8 +63,8 @@ static int settle_all(struct smartio_nvme_manager *m)
 		if (smartio_device_lost(m->d.handle))
 			return sio_nvme_fail(-ENODEV, "%s or its host is gone", m->d.name);
 		if (smartio_now_ns() >= deadline)
-			return sio_nvme_fail(
-				-ETIMEDOUT, "%s: its lender does not tell of the reset", m->d.name);
+			return sio_nvme_fail(-ETIMEDOUT, "%s: its lender does not report the reset",
+					     m->d.name);
 		sio_nvme_pause(&n);
 	}
 	m->meta.generation = smartio_device_generation(m->d.handle);
@@ -70,8 +72,8 @@ static int settle_all(struct smartio_nvme_manager *m)
 }
 
 /*
- * Borrow the drive and get its registers. Those of a manager that was killed just now come free
- * when its host's daemon has told the lender; so a refusal is believed after a moment only.
+ * Borrows the drive and takes its registers. The registers of a manager that was just killed become
+ * free when its host's daemon has notified the lender; so a refusal counts only after a moment.
  */
 static int take_drive(struct smartio_nvme_manager *m, const struct smartio_nvme_manager_options *o,
 		      bool *ret_exclusive)
@@ -98,20 +100,20 @@ static int take_drive(struct smartio_nvme_manager *m, const struct smartio_nvme_
 }
 
 /* From now on whoever follows us can go on where we were. */
-static int begin_book(struct smartio_nvme_manager *m)
+static int begin_record(struct smartio_nvme_manager *m)
 {
-	const struct sio_nvme_book_head head = {.maker = smartio_borrower_id(m->d.handle),
-						.ioaddr = m->ctrl.memory.ioaddr,
-						.generation = m->meta.generation,
-						.pairs = m->meta.queue_pairs,
-						.entries = m->ctrl.entries,
-						.segment = m->ctrl.memory_id};
-	int rc = sio_nvme_book_make(&m->book, &m->d, head.pairs);
+	const struct sio_nvme_record_head head = {.maker = smartio_borrower_id(m->d.handle),
+						  .ioaddr = m->ctrl.memory.ioaddr,
+						  .generation = m->meta.generation,
+						  .pairs = m->meta.queue_pairs,
+						  .entries = m->ctrl.entries,
+						  .segment = m->ctrl.memory_id};
+	int rc = sio_nvme_record_make(&m->record, &m->d, head.pairs);
 
 	if (rc)
 		return rc;
-	sio_nvme_ctrl_record(&m->ctrl, sio_nvme_book_word(&m->book));
-	sio_nvme_book_begin(&m->book, &head);
+	sio_nvme_ctrl_record(&m->ctrl, sio_nvme_record_word(&m->record));
+	sio_nvme_record_begin(&m->record, &head);
 	return 0;
 }
 
@@ -131,7 +133,7 @@ static int start_controller(struct smartio_nvme_manager *m)
 	if (rc == 0)
 		rc = sio_nvme_ledger_init(&m->ledger, m->meta.queue_pairs);
 	if (rc == 0)
-		rc = begin_book(m);
+		rc = begin_record(m);
 	return rc;
 }
 
@@ -241,6 +243,21 @@ static bool stop_controller(struct smartio_nvme_manager *m)
 	return err == SCI_ERR_OK || smartio_device_lost(m->d.handle);
 }
 
+int smartio_nvme_manager_hand_over(struct smartio_nvme_manager *m)
+{
+	if (m->failed)
+		return sio_nvme_fail(-EIO, "%s cannot be handed over: %s", m->d.name, m->why);
+	if (m->role != SIO_NVME_SERVING || !sio_nvme_has_standby(&m->d))
+		return sio_nvme_fail(-ENOENT,
+				     "%s: this manager does not serve, or there is no standby",
+				     m->d.name);
+	/* The library ends what is left, all at once, as it does for the dead. */
+	sio_nvme_ledger_done(&m->ledger);
+	free(m->unsettled);
+	free(m);
+	return 0;
+}
+
 void smartio_nvme_manager_close(struct smartio_nvme_manager *m)
 {
 	char why[SIO_NVME_TEXT];
@@ -258,8 +275,8 @@ void smartio_nvme_manager_close(struct smartio_nvme_manager *m)
 	/* What keeps its memory stays borrowed: not from all others. */
 	if (!stopped)
 		SCIReleaseExclusiveBorrow(m->d.handle, 0, &err);
-	/* Before the registers: who gets those makes a book of its own. */
-	sio_nvme_book_close(&m->book);
+	/* Before the registers: whoever gets those makes a record of its own. */
+	sio_nvme_record_close(&m->record);
 	sio_nvme_ctrl_done(&m->ctrl, stopped);
 	if (m->interrupt)
 		SCIRemoveDataInterrupt(m->interrupt, 0, &err);
@@ -282,12 +299,13 @@ int sio_nvme_manager_again(struct smartio_nvme_manager *m)
 
 	sio_nvme_stand_down(m);
 	sio_nvme_manager_withdraw(m);
-	sio_nvme_book_close(&m->book);
+	sio_nvme_record_close(&m->record);
 	sio_nvme_ctrl_done(&m->ctrl, true);
 	sio_nvme_device_return(&m->d);
 	sio_nvme_ledger_done(&m->ledger);
 	memset(&m->meta, 0, sizeof(m->meta));
 	m->n_unsettled = 0;
+	memset(&m->asker, 0, sizeof(m->asker)); /* it finds another manager */
 	m->leases.n = 0;  /* the reset has taken the queues of those who had them */
 	m->waiters.n = 0; /* they find another manager, and ask that one */
 	rc = sio_nvme_device_query(&m->d);

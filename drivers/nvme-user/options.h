@@ -6,8 +6,9 @@
 #include <stddef.h>
 
 /*
- * Copy what the caller gave, which begins with its size; what it does not have is 0. -EINVAL: the
- * size is not possible, or a part that this library does not know is not 0. @given may be NULL.
+ * Copies the options that the caller gave, which begin with their size; fields beyond that size are
+ * 0. -EINVAL: the size is impossible, or a part that this library does not know is not 0. @given
+ * may be NULL.
  */
 int sio_nvme_options(void *options, size_t size, const void *given);
 

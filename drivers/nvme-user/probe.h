@@ -10,7 +10,7 @@
 #include <sys/sdt.h>
 #define SIO_NVME_PROBE(name, ...) STAP_PROBEV(smartio_nvme, name, __VA_ARGS__)
 #else
-/* The arguments are compiled, and nothing is left of them. */
+/* Without probes: arguments are type-checked, and no code is generated. */
 int sio_nvme_probe_arguments(int first, ...);
 #define SIO_NVME_PROBE(name, ...) ((void)sizeof(sio_nvme_probe_arguments(0, __VA_ARGS__)))
 #endif

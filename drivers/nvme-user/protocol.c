@@ -44,12 +44,26 @@ static void body_swap(struct sio_nvme_req *r, uint32_t op)
 		r->create.notify = le32toh(r->create.notify);
 		r->create.notice = le32toh(r->create.notice);
 		r->create.formats = le32toh(r->create.formats);
-		r->create.reserved = le32toh(r->create.reserved);
+		r->create.old_qid = le32toh(r->create.old_qid);
+		r->create.old_key = le64toh(r->create.old_key);
+		r->create.share = le32toh(r->create.share);
+		r->create.share_notice = le32toh(r->create.share_notice);
+		r->create.share_depth = le32toh(r->create.share_depth);
+		r->create.share_most = le32toh(r->create.share_most);
+		r->create.share_over = le32toh(r->create.share_over);
+		r->create.cmb = le32toh(r->create.cmb);
 		break;
 	case SIO_NVME_OP_DELETE:
 		r->del.qid = le32toh(r->del.qid);
-		r->del.reserved = le32toh(r->del.reserved);
+		r->del.flags = le32toh(r->del.flags);
 		r->del.key = le64toh(r->del.key);
+		r->del.place = le32toh(r->del.place);
+		r->del.sequence = le32toh(r->del.sequence);
+		break;
+	case SIO_NVME_OP_ABORT:
+		r->abort.qid = le32toh(r->abort.qid);
+		r->abort.cid = le32toh(r->abort.cid);
+		r->abort.key = le64toh(r->abort.key);
 		break;
 	case SIO_NVME_OP_IDENTIFY:
 		r->identify.cns = le32toh(r->identify.cns);
@@ -123,6 +137,8 @@ size_t sio_nvme_rep_size(uint32_t op, uint32_t error)
 		return head + SIO_NVME_TEXT;
 	if (op == SIO_NVME_OP_CREATE)
 		return head + sizeof(struct sio_nvme_rep_pair);
+	if (op == SIO_NVME_OP_ENDED)
+		return head + sizeof(struct sio_nvme_rep_ended);
 	if (op == SIO_NVME_OP_ADMIN)
 		return head + sizeof(struct sio_nvme_rep_admin);
 	if (op == SIO_NVME_OP_LEASE)
@@ -146,7 +162,7 @@ static void rep_head_swap(struct sio_nvme_rep_head *h)
 /* The same either way. */
 static void pairs_swap(struct sio_nvme_wire_pair *pair)
 {
-	for (size_t i = 0; i < SIO_NVME_PAIRS_TOLD; i++) {
+	for (size_t i = 0; i < SIO_NVME_PAIRS_A_REPLY; i++) {
 		pair[i].qid = le32toh(pair[i].qid);
 		pair[i].node = le32toh(pair[i].node);
 		pair[i].borrower = le64toh(pair[i].borrower);
@@ -173,7 +189,17 @@ static void rep_body_swap(const struct sio_nvme_rep_head *h, struct sio_nvme_rep
 	switch (h->op) {
 	case SIO_NVME_OP_CREATE:
 		rep->create.qid = le32toh(rep->create.qid);
+		rep->create.place = le32toh(rep->create.place);
 		rep->create.key = le64toh(rep->create.key);
+		rep->create.share = le32toh(rep->create.share);
+		rep->create.depth = le32toh(rep->create.depth);
+		rep->create.most = le32toh(rep->create.most);
+		rep->create.cmb = le32toh(rep->create.cmb);
+		break;
+	case SIO_NVME_OP_ENDED:
+		rep->ended.qid = le32toh(rep->ended.qid);
+		rep->ended.dead = le32toh(rep->ended.dead);
+		rep->ended.key = le64toh(rep->ended.key);
 		break;
 	case SIO_NVME_OP_PAIRS:
 		pairs_swap(rep->pairs);
@@ -182,7 +208,7 @@ static void rep_body_swap(const struct sio_nvme_rep_head *h, struct sio_nvme_rep
 		lease_swap(&rep->lease);
 		break;
 	case SIO_NVME_OP_LEASES:
-		for (size_t i = 0; i < SIO_NVME_LEASES_TOLD; i++)
+		for (size_t i = 0; i < SIO_NVME_LEASES_A_REPLY; i++)
 			lease_swap(&rep->leases[i]);
 		break;
 	case SIO_NVME_OP_ADMIN:
@@ -231,6 +257,8 @@ static void meta_swap(struct sio_nvme_meta *m)
 	m->interrupt = le32toh(m->interrupt);
 	m->generation = le32toh(m->generation);
 	m->formats = le32toh(m->formats);
+	m->sgls = le32toh(m->sgls);
+	m->features = le32toh(m->features);
 	m->queue_pairs = le32toh(m->queue_pairs);
 	m->max_entries = le32toh(m->max_entries);
 	m->max_transfer = le32toh(m->max_transfer);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The manager's shared segment: how clients find it, and what they know of the drive. */
+/*
+ * The manager's shared segment: how clients find the manager, and what it publishes about the
+ * drive.
+ */
 #include <nvme/types.h>
 
 #include <endian.h>
@@ -17,12 +20,23 @@
 #define CNS_ACTIVE 2
 #define TAKEN_MS 5000u /* for the segment of a manager that died just now */
 
+static uint32_t features_of(const struct nvme_id_ctrl *id)
+{
+	const uint16_t oncs = le16toh(id->oncs);
+
+	return (id->vwc & 1 ? SMARTIO_NVME_HAS_CACHE : 0) |
+	       (oncs & NVME_CTRL_ONCS_DSM ? SMARTIO_NVME_HAS_DEALLOCATE : 0) |
+	       (oncs & NVME_CTRL_ONCS_WRITE_ZEROES ? SMARTIO_NVME_HAS_WRITE_ZEROES : 0);
+}
+
 static void describe_controller(struct sio_nvme_meta *meta, const struct nvme_id_ctrl *id)
 {
 	meta->vendor = le16toh(id->vid);
 	memcpy(meta->serial, id->sn, sizeof(meta->serial));
 	memcpy(meta->model, id->mn, sizeof(meta->model));
 	memcpy(meta->firmware, id->fr, sizeof(meta->firmware));
+	meta->sgls = le32toh(id->sgls) & 3;
+	meta->features = features_of(id);
 	meta->max_transfer = SIO_NVME_LARGEST;
 	if (id->mdts && id->mdts < 9)
 		meta->max_transfer = SIO_NVME_PAGE << id->mdts;
@@ -151,11 +165,13 @@ static void write_all(struct smartio_nvme_manager *m)
 	const size_t after_magic = sizeof(m->wire.magic), head = offsetof(struct sio_nvme_meta, ns);
 
 	sio_nvme_meta_encode(&m->meta, &m->wire);
-	/* Namespaces first: who has their number has read them, or sees that it changed. */
+	/*
+	 * Namespaces first: who has their number has read them, or sees that it changed. The magic
+	 * number last: a client that sees it sees all the rest. Both pair with read_meta().
+	 */
 	sio_copy_to(m->shared.at + head, (char *)&m->wire + head, sizeof(m->wire) - head);
 	sio_to_fabric_barrier();
 	sio_copy_to(m->shared.at + after_magic, (char *)&m->wire + after_magic, head - after_magic);
-	/* A client that sees the magic number sees all the rest. Pairs with read_meta(). */
 	sio_to_fabric_barrier();
 	sio_write32(m->shared.at, m->wire.magic);
 }
@@ -173,7 +189,10 @@ int sio_nvme_manager_republish(struct smartio_nvme_manager *m)
 	free(list);
 	if (rc)
 		return rc;
-	/* Who reads meanwhile finds another number than it began with, or the same blocks. */
+	/*
+	 * A program that reads meanwhile finds another number than it began with, or the same
+	 * blocks: pairs with the second barrier in read_meta().
+	 */
 	sio_write32(m->shared.at, 0);
 	sio_to_fabric_barrier();
 	write_all(m);
@@ -195,7 +214,7 @@ void sio_nvme_manager_withdraw(struct smartio_nvme_manager *m)
 {
 	if (m->shared.map) {
 		sio_write32(m->shared.at, 0);
-		sio_to_fabric_barrier();
+		sio_to_fabric_barrier(); /* before its memory goes; pairs with read_meta() */
 	}
 	sio_nvme_shared_close(&m->shared);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Make and end a queue pair. Its memory is placed by access hints and used again when it ends. */
+/* Queues: opened with all that their options ask for, and closed. */
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -9,123 +9,18 @@
 #include "error.h"
 #include "options.h"
 #include "smartio/ext.h"
-#include "smartio/io.h"
-#include "smartio/memdev.h"
-#include "smartio/uapi.h"
 
 #define DEPTH 32u
+#define FLAGS                                                                                      \
+	(SMARTIO_NVME_INTERRUPT | SMARTIO_NVME_SURVIVE | SMARTIO_NVME_ALONE | SMARTIO_NVME_SHARED)
 #define DRAIN_MS 30000u /* for what is in flight when a queue is closed */
-#define SQ_HINTS (SCI_MEMACCESS_DEVICE_READ | SCI_MEMACCESS_HOST_WRITE)
-#define CQ_HINTS (SCI_MEMACCESS_DEVICE_WRITE | SCI_MEMACCESS_HOST_READ)
-
-/* ---- memory ---- */
-static void put_spare(struct smartio_nvme *n, struct sio_nvme_mem *mem)
-{
-	if (mem->other) { /* of a device that others may want */
-		sio_nvme_mem_done(mem);
-		free(mem);
-		return;
-	}
-	mem->next = n->spare;
-	n->spare = mem;
-}
-
-static int get_memory(struct smartio_nvme *n, size_t size, unsigned hints, unsigned flags,
-		      struct sio_nvme_mem **ret)
-{
-	struct sio_nvme_mem **at, *mem;
-	int rc;
-
-	for (at = &n->spare; (mem = *at); at = &mem->next) {
-		if (mem->size >= size && mem->hints == hints && mem->flags == flags) {
-			*at = mem->next;
-			*ret = mem;
-			return 0;
-		}
-	}
-	mem = calloc(1, sizeof(*mem));
-	if (!mem)
-		return sio_nvme_fail(-ENOMEM, "no memory for a queue");
-	rc = sio_nvme_mem_device(&n->d, size, hints, flags, mem);
-	if (rc) {
-		free(mem);
-		return rc;
-	}
-	*ret = mem;
-	return 0;
-}
-
-/* Of a device that this queue has for itself. */
-static int get_device(struct smartio_nvme *n, const char *device, size_t size,
-		      struct sio_nvme_mem **ret)
-{
-	struct sio_nvme_mem *mem = calloc(1, sizeof(*mem));
-	int rc;
-
-	if (!mem)
-		return sio_nvme_fail(-ENOMEM, "no memory for a queue");
-	rc = sio_nvme_mem_bar(&n->d, device, SIO_MEMDEV_BAR_RAM, SCI_FLAG_EXCLUSIVE, 0, size, mem);
-	if (rc) {
-		free(mem);
-		return rc;
-	}
-	*ret = mem;
-	return 0;
-}
-
-static unsigned placement_flags(uint32_t placement)
-{
-	if (placement == SMARTIO_NVME_PLACE_DEVICE)
-		return SCI_FLAG_DEVICE_SIDE_ONLY;
-	return placement == SMARTIO_NVME_PLACE_LOCAL ? SCI_FLAG_LOCAL_ONLY : 0;
-}
-
-static size_t pages(size_t bytes)
-{
-	return (bytes + SIO_NVME_PAGE - 1) & ~(size_t)(SIO_NVME_PAGE - 1);
-}
-
-/* The lists of commands' data pages lie behind the submission queue. */
-static int get_queue_memory(struct smartio_nvme_queue *q,
-			    const struct smartio_nvme_queue_options *o)
-{
-	size_t sq = pages((size_t)q->entries * 64), lists;
-	int rc;
-
-	q->list_shift = sio_nvme_prp_shift(q->max_transfer);
-	lists = pages((size_t)q->depth << q->list_shift);
-	if (o->sq_device)
-		rc = get_device(q->n, o->sq_device, sq + lists, &q->sq_mem);
-	else
-		rc = get_memory(q->n, sq + lists, SQ_HINTS, placement_flags(o->sq_placement),
-				&q->sq_mem);
-	if (rc == 0)
-		rc = get_memory(q->n, (size_t)q->entries * 16, CQ_HINTS,
-				placement_flags(o->cq_placement), &q->cq_mem);
-	if (rc)
-		return rc;
-	q->sq = q->sqe = q->rung = q->sq_mem->at;
-	q->sq_end = q->sq + (size_t)q->entries * 64;
-	q->cq = q->cqe = q->cq_mem->at;
-	q->cq_end = q->cq + (size_t)q->entries * 16;
-	/* Not what was asked for counts: hints go elsewhere when this host's memory is used up. */
-	q->flushes = SCIGetRemoteSegmentNodeId(q->cq_mem->remote) != q->n->d.node;
-	q->list = q->sq + sq;
-	q->list_ioaddr = q->sq_mem->ioaddr + sq;
-	sio_nvme_mem_clear(q->cq_mem, (size_t)q->entries * 16);
-	sio_to_fabric_barrier();
-	return 0;
-}
 
 /* What is the queue's own; its device memory goes to the spare list. */
 static void free_queue(struct smartio_nvme_queue *q)
 {
-	if (q->sq_mem)
-		put_spare(q->n, q->sq_mem);
-	if (q->cq_mem)
-		put_spare(q->n, q->cq_mem);
-	sio_nvme_doorbells_put(q->doorbells);
-	sio_nvme_interrupt_close(q);
+	sio_nvme_survivor_free(q);
+	free(q->limit);
+	sio_nvme_pair_close(q);
 	free(q->held);
 	free(q->slot);
 	free(q);
@@ -166,6 +61,13 @@ static int choose_sizes(struct smartio_nvme_queue *q, const struct smartio_nvme_
 	if (q->depth > most)
 		return sio_nvme_fail(-EINVAL, "depth %u: a queue of %s takes 1 to %u commands",
 				     q->depth, q->n->d.name, most);
+	if (o->flags & SMARTIO_NVME_SHARED && most > 2 * SIO_NVME_SHARED_DEPTH)
+		most = 2 * SIO_NVME_SHARED_DEPTH;
+	if (o->flags & SMARTIO_NVME_SHARED && q->depth > most / 2)
+		return sio_nvme_fail(-EINVAL,
+				     "depth %u: a program that shares a queue of %s has 1 to %u "
+				     "commands in flight",
+				     q->depth, q->n->d.name, most / 2);
 	q->entries = q->depth + 1;
 	q->max_transfer = o->max_transfer ? o->max_transfer : meta->max_transfer;
 	if (q->max_transfer > meta->max_transfer || q->max_transfer < 1u << q->block_shift)
@@ -179,27 +81,51 @@ static int choose_sizes(struct smartio_nvme_queue *q, const struct smartio_nvme_
 		q->blocks = q->first + q->lease->info.blocks;
 	if (q->max_blocks > q->blocks - q->first)
 		q->max_blocks = (uint32_t)(q->blocks - q->first);
-	q->plain_blocks = q->lease ? 0 : q->max_blocks;
-	q->max_transfer = (uint32_t)pages(q->max_transfer);
+	/* What is to be sent again is noted, which submits of one page have no instructions for. */
+	q->plain_blocks = q->lease || o->flags & SMARTIO_NVME_SURVIVE ? 0 : q->max_blocks;
+	q->max_transfer = (q->max_transfer + SIO_NVME_PAGE - 1) & ~(SIO_NVME_PAGE - 1);
 	return 0;
 }
 
 static int check_options(const struct smartio_nvme_queue_options *o)
 {
 	if (o->sq_device && o->sq_placement)
-		return sio_nvme_fail(-EINVAL, "a submission queue in %s has no other placement",
-				     o->sq_device);
-	if (o->sq_placement > SMARTIO_NVME_PLACE_LOCAL ||
-	    o->cq_placement > SMARTIO_NVME_PLACE_LOCAL)
+		return sio_nvme_fail(
+			-EINVAL, "with a submission queue in %s no other placement can be chosen",
+			o->sq_device);
+	if (o->sq_placement > SMARTIO_NVME_PLACE_CMB || o->cq_placement > SMARTIO_NVME_PLACE_LOCAL)
 		return sio_nvme_fail(-EINVAL,
-				     "placement %u: there are 0 (auto), 1 (device) and 2 (local)",
-				     o->sq_placement > SMARTIO_NVME_PLACE_LOCAL ? o->sq_placement
-										: o->cq_placement);
+				     "placement %u: there are 0 (auto), 1 (device), 2 (local), and "
+				     "3 (the drive's own memory), of submission queues alone",
+				     o->sq_placement > SMARTIO_NVME_PLACE_CMB ? o->sq_placement
+									      : o->cq_placement);
+	if (o->flags & ~FLAGS)
+		return sio_nvme_fail(-EINVAL,
+				     "flags %#x of a queue; only %#x (interrupt, survive, alone, "
+				     "shared) are allowed",
+				     o->flags, FLAGS);
 	if (o->reserved)
-		return sio_nvme_fail(-EINVAL, "a reserved option of the queue is not 0");
-	if (o->flags & ~SMARTIO_NVME_INTERRUPT)
-		return sio_nvme_fail(-EINVAL, "flags %#x of a queue: there is %#x (interrupt)",
-				     o->flags, SMARTIO_NVME_INTERRUPT);
+		return sio_nvme_fail(-EINVAL, "a reserved option of a queue is not 0");
+	if ((o->flags & SMARTIO_NVME_ALONE || o->survive_ms) && !(o->flags & SMARTIO_NVME_SURVIVE))
+		return sio_nvme_fail(-EINVAL,
+				     "alone and survive_ms are for queues that survive (flag %#x)",
+				     SMARTIO_NVME_SURVIVE);
+	if (o->flags & SMARTIO_NVME_SHARED && !(o->flags & SMARTIO_NVME_SURVIVE))
+		return sio_nvme_fail(-EINVAL,
+				     "a shared queue pair ends with any program that shares it: "
+				     "shared is for queues that survive (flag %#x)",
+				     SMARTIO_NVME_SURVIVE);
+	if (o->flags & SMARTIO_NVME_SHARED && o->flags & SMARTIO_NVME_INTERRUPT)
+		return sio_nvme_fail(
+			-EINVAL,
+			"an interrupt goes to one program: a shared queue cannot have one");
+	if (o->flags & SMARTIO_NVME_SHARED && (o->sq_placement || o->cq_placement))
+		return sio_nvme_fail(-EINVAL, "shared queue pairs lie in this host's memory: a "
+					      "placement cannot be chosen");
+	if (o->flags & SMARTIO_NVME_SURVIVE &&
+	    (o->sq_device || o->sq_placement == SMARTIO_NVME_PLACE_CMB))
+		return sio_nvme_fail(-EINVAL, "a queue in %s cannot survive a reset",
+				     o->sq_device ? o->sq_device : "the drive's own memory");
 	return 0;
 }
 
@@ -224,84 +150,6 @@ static int make_slots(struct smartio_nvme_queue *q)
 	return 0;
 }
 
-/* For who is told whose queue pairs they are. */
-static void put_program(struct sio_nvme_req *req)
-{
-	strncpy(req->create.program, program_invocation_short_name, SIO_NVME_PROGRAM - 1);
-}
-
-/* @ret_unsure: the drive may have the queues although we do not know of them. */
-static int ask_create(struct smartio_nvme_queue *q, const struct sio_nvme_turn *turn,
-		      bool *ret_unsure)
-{
-	struct smartio_nvme *n = q->n;
-	struct sio_nvme_req req = {.op = SIO_NVME_OP_CREATE,
-				   .vector = q->vector,
-				   .create = {.sq = q->sq_mem->ioaddr,
-					      .cq = q->cq_mem->ioaddr,
-					      .sq_entries = q->entries,
-					      .cq_entries = q->entries,
-					      .notify = turn->notice ? 1 : 0,
-					      .notice = turn->notice ? turn->number : 0,
-					      .formats = n->formats}};
-	struct sio_nvme_rep *rep = malloc(sizeof(*rep));
-	int rc;
-
-	*ret_unsure = false;
-	if (!rep)
-		return sio_nvme_fail(-ENOMEM, "no memory for a reply");
-	put_program(&req);
-	rep->h.error = 0;
-	rc = sio_nvme_ask(n, &req, rep, ret_unsure);
-	if (rc == 0 && (rep->create.qid == 0 || rep->create.qid > n->n_pairs))
-		rc = sio_nvme_fail(-EPROTO, "the manager of %s gave queue pair %u of %u", n->d.name,
-				   rep->create.qid, n->n_pairs);
-	else if (rc == 0 || (rep->h.error && rep->h.error != ENODEV))
-		*ret_unsure = false;
-	if (rc == 0) {
-		q->id = rep->create.qid;
-		q->key = rep->create.key;
-		q->expected = sio_nvme_expected(q->id, true);
-		/* Those of the manager's time; another number now means that they are gone. */
-		q->generation = n->meta.generation;
-	}
-	free(rep);
-	return rc;
-}
-
-/* Until there is one, or it is no use to wait. */
-static int wait_create(struct smartio_nvme_queue *q, uint32_t wait_ms, bool *ret_unsure)
-{
-	struct sio_nvme_turn turn;
-	int rc = sio_nvme_turn_open(q->n, wait_ms, &turn);
-
-	if (rc)
-		return rc;
-	do {
-		rc = ask_create(q, &turn, ret_unsure);
-		if (rc != -ENOSPC || smartio_nvme_exhausted() != SIO_OUT_OF_QUEUE_PAIRS ||
-		    !turn.notice)
-			break;
-		rc = sio_nvme_turn_wait(q->n, &turn);
-		if (rc == 0) /* once more, so that it is said who has them now */
-			sio_nvme_turn_close(&turn);
-	} while (rc >= 0);
-	sio_nvme_turn_close(&turn);
-	return rc;
-}
-
-static int ask_delete(struct smartio_nvme_queue *q)
-{
-	struct sio_nvme_req req = {.op = SIO_NVME_OP_DELETE, .del = {.qid = q->id, .key = q->key}};
-	struct sio_nvme_rep *rep = malloc(sizeof(*rep));
-	int rc = -ENOMEM;
-
-	if (rep)
-		rc = sio_nvme_ask(q->n, &req, rep, NULL);
-	free(rep);
-	return rc;
-}
-
 /* What the queue may use; of the lease, if it has one. */
 static int choose_blocks(struct smartio_nvme_queue *q, const struct smartio_nvme_queue_options *o)
 {
@@ -310,7 +158,7 @@ static int choose_blocks(struct smartio_nvme_queue *q, const struct smartio_nvme
 	if (!lease)
 		return choose_namespace(q, o->namespace_id);
 	if (lease->n != q->n)
-		return sio_nvme_fail(-EINVAL, "the lease is of another smartio_nvme_open()");
+		return sio_nvme_fail(-EINVAL, "the lease belongs to another smartio_nvme_open()");
 	if (o->namespace_id && o->namespace_id != lease->info.nsid)
 		return sio_nvme_fail(-EINVAL, "lease %s is of namespace %u, not %u",
 				     lease->info.name, lease->info.nsid, o->namespace_id);
@@ -319,57 +167,77 @@ static int choose_blocks(struct smartio_nvme_queue *q, const struct smartio_nvme
 	return choose_namespace(q, lease->info.nsid);
 }
 
-/* The drive was reset since, and whoever did that does not know of the lease. */
-static int check_lease(struct smartio_nvme_queue *q, bool *ret_unsure)
+static void go_over(struct smartio_nvme_queue *q, struct smartio_nvme *leg)
 {
-	if (!q->lease || q->lease->generation == q->n->meta.generation)
-		return 0;
-	*ret_unsure = ask_delete(q) != 0;
-	return sio_nvme_fail(-ESTALE, "the manager that gave lease %s of %s has ended",
-			     q->lease->info.name, q->n->d.name);
+	q->leg = leg;
+	q->generation_word = leg->generation;
+	q->generation = __atomic_load_n(q->generation_word, __ATOMIC_RELAXED);
 }
 
-/* The drive has the queues; without doorbells they are of no use. */
-static int take_doorbells(struct smartio_nvme_queue *q, bool *ret_unsure)
+/* Pairs are joined over the adapter of their makers: if there is none over this one, the other. */
+static int open_pair(struct smartio_nvme_queue *q, bool *ret_unsure)
 {
-	int rc = sio_nvme_doorbells_take(q);
-	char why[SIO_NVME_TEXT];
+	struct smartio_nvme *other = q->leg == q->n ? q->n->second : q->n;
+	int rc = sio_nvme_pair_open(q, ret_unsure);
 
-	if (rc == 0)
-		return 0;
-	strncpy(why, smartio_nvme_error(), sizeof(why) - 1);
-	why[sizeof(why) - 1] = '\0';
-	*ret_unsure = ask_delete(q) != 0;
-	return sio_nvme_fail(rc, "%s", why);
+	if (rc != -ENOSPC || *ret_unsure || !(q->options.flags & SMARTIO_NVME_SHARED) || q->lease ||
+	    !other || !sio_nvme_leg_open(other))
+		return rc;
+	sio_nvme_pair_close(q);
+	go_over(q, other);
+	return sio_nvme_pair_open(q, ret_unsure);
 }
 
 static int open_queue(struct smartio_nvme_queue *q, const struct smartio_nvme_queue_options *o,
 		      bool *ret_unsure)
 {
-	int rc = choose_blocks(q, o);
+	int rc = 0;
 
+	/* One of two ways, while it is taken apart or made again. */
+	if (q->leg->stage != SIO_NVME_LEG_OPEN)
+		return sio_nvme_fail(-ENODEV, "the path to %s is lost", q->n->d.name);
+	rc = choose_blocks(q, o);
 	if (rc == 0)
 		rc = choose_sizes(q, o);
 	if (rc == 0)
 		rc = make_slots(q);
+	if (rc == 0 && o->flags & SMARTIO_NVME_SURVIVE)
+		rc = sio_nvme_survivor_make(q);
+	if (rc == 0 && o->timeout_ms)
+		rc = sio_nvme_limit_make(q);
+	q->looks = q->life || q->limit;
 	if (rc == 0)
-		rc = get_queue_memory(q, o);
-	if (rc == 0 && o->flags & SMARTIO_NVME_INTERRUPT)
-		rc = sio_nvme_interrupt_open(q);
-	if (rc == 0)
-		rc = wait_create(q, o->wait_ms, ret_unsure);
-	if (rc == 0)
-		rc = check_lease(q, ret_unsure);
-	if (rc == 0)
-		rc = take_doorbells(q, ret_unsure);
+		rc = open_pair(q, ret_unsure);
+	if (rc == 0 && q->life)
+		sio_nvme_survivor_begin(q);
 	return rc;
 }
 
-/* The drive may use its memory: it stays until the drive is reset or the process ends. */
-static void keep(struct smartio_nvme_queue *q)
+void sio_nvme_keep(struct smartio_nvme_queue *q)
 {
 	q->next = q->n->kept;
 	q->n->kept = q;
+}
+
+/*
+ * Under the lock. Deletes queues that no manager could delete before: commands in them may still be
+ * executed, after those of the next queue, so that one is made only when they are gone. Without a
+ * manager it is not made at all. A queue whose key we never received, and those of a borrow that
+ * was lost, are not ours to delete.
+ */
+static void delete_kept(struct smartio_nvme *n)
+{
+	for (struct smartio_nvme_queue *q = n->kept; q; q = q->next) {
+		int rc;
+
+		if (!q->key || !sio_nvme_leg_open(q->leg) || sio_nvme_queue_stale(q))
+			continue;
+		rc = sio_nvme_ask_delete(q);
+		/* The manager may have got the first request, and answered too late. */
+		if (rc && rc != -EACCES)
+			return;
+		q->error = -ECONNRESET;
+	}
 }
 
 int smartio_nvme_queue_open(struct smartio_nvme *n, const struct smartio_nvme_queue_options *o,
@@ -389,17 +257,18 @@ int smartio_nvme_queue_open(struct smartio_nvme *n, const struct smartio_nvme_qu
 		return sio_nvme_fail(-ENOMEM, "no memory for a queue");
 	memset(q, 0, sizeof(*q));
 	q->n = n;
+	q->options = options;
 	q->patience = SIO_NVME_PATIENT;
-	q->generation_word = n->generation;
 	sio_nvme_lock(n);
+	delete_kept(n);
 	sio_nvme_queues_forget(n, false);
-	q->generation = __atomic_load_n(n->generation, __ATOMIC_RELAXED);
+	go_over(q, sio_nvme_leg_for(n, q));
 	rc = open_queue(q, &options, &unsure);
 	if (rc == 0) {
 		q->next = n->queues;
 		n->queues = q;
 	} else if (unsure) {
-		keep(q);
+		sio_nvme_keep(q);
 	} else {
 		free_queue(q);
 	}
@@ -434,17 +303,18 @@ void smartio_nvme_queue_close(struct smartio_nvme_queue *q)
 	if (!q)
 		return;
 	n = q->n;
+	sio_nvme_survivor_end(q);
 	drain(q);
 	sio_nvme_lock(n);
 	for (at = &n->queues; *at != q; at = &(*at)->next)
 		;
 	*at = q->next;
-	if (sio_nvme_queue_stale(q) || ask_delete(q) == 0 || sio_nvme_queue_stale(q)) {
+	if (sio_nvme_queue_stale(q) || sio_nvme_ask_delete(q) == 0 || sio_nvme_queue_stale(q)) {
 		if (q->bounce)
 			sio_nvme_buffer_end(q->bounce);
 		free_queue(q);
 	} else {
-		keep(q);
+		sio_nvme_keep(q);
 	}
 	sio_nvme_unlock(n);
 }
@@ -465,6 +335,8 @@ void sio_nvme_queues_forget(struct smartio_nvme *n, bool all)
 			/* The structures alone; the mappings end with SCITerminate(). */
 			free(q->sq_mem);
 			free(q->cq_mem);
+			sio_nvme_share_forget(q->share);
+			q->share = NULL;
 			q->sq_mem = q->cq_mem = NULL;
 		}
 		free_queue(q);

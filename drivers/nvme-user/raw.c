@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Admin commands of a client: the manager gives them, if its rule allows them. */
+/* Admin commands of a client, which the manager submits if its rules allow them. */
 #include <nvme/types.h>
 
 #include <errno.h>
@@ -16,18 +16,22 @@
 static int check(const struct smartio_nvme_admin *c)
 {
 	if (c->flags & ~(SMARTIO_NVME_CONFIRMED | SMARTIO_NVME_TO_DRIVE))
-		return sio_nvme_fail(-EINVAL, "flags %#x of an admin command", c->flags);
+		return sio_nvme_fail(
+			-EINVAL,
+			"flags %#x of an admin command; only confirmed and to-drive are "
+			"allowed",
+			c->flags);
 	if (c->bytes > SIO_NVME_ADMIN_BYTES)
 		return sio_nvme_fail(-EINVAL, "%u bytes of data: an admin command has up to %u",
 				     c->bytes, SIO_NVME_ADMIN_BYTES);
 	if (c->bytes && !c->data)
-		return sio_nvme_fail(-EINVAL, "an admin command with %u bytes of data, nowhere",
-				     c->bytes);
+		return sio_nvme_fail(
+			-EINVAL, "an admin command with %u bytes of data needs a buffer", c->bytes);
 	if (c->reserved)
 		return sio_nvme_fail(-EINVAL, "a reserved field of the admin command is not 0");
 	if (c->timeout_ms > SIO_NVME_ADMIN_MS_MOST)
-		return sio_nvme_fail(-EINVAL, "a time limit of %u ms: at most %u", c->timeout_ms,
-				     SIO_NVME_ADMIN_MS_MOST);
+		return sio_nvme_fail(-EINVAL, "a time limit of %u ms; at most %u is right",
+				     c->timeout_ms, SIO_NVME_ADMIN_MS_MOST);
 	return 0;
 }
 
@@ -43,14 +47,16 @@ static int ask(struct smartio_nvme *n, const struct smartio_nvme_admin *c, struc
 			  .cdw = {c->cdw10, c->cdw11, c->cdw12, c->cdw13, c->cdw14, c->cdw15},
 			  .bytes = c->bytes,
 			  .timeout_ms = c->timeout_ms}};
+	struct smartio_nvme *leg;
 	int rc;
 
 	sio_nvme_lock(n);
-	n->request_data = c->data;
-	n->patience_ms = c->timeout_ms ? c->timeout_ms + MARGIN_MS : 0;
-	rc = sio_nvme_ask(n, &req, rep, NULL);
-	n->request_data = NULL;
-	n->patience_ms = 0;
+	leg = sio_nvme_way(n);
+	leg->request_data = c->data;
+	leg->patience_ms = (c->timeout_ms ? c->timeout_ms : SIO_NVME_ADMIN_MS) + MARGIN_MS;
+	rc = sio_nvme_ask(leg, &req, rep, NULL);
+	leg->request_data = NULL;
+	leg->patience_ms = 0;
 	sio_nvme_unlock(n);
 	return rc;
 }
@@ -89,7 +95,7 @@ int smartio_nvme_get_log(struct smartio_nvme *n, uint8_t page, uint32_t nsid, ui
 	int rc = 0;
 
 	if (offset % 4 || bytes % 4)
-		return sio_nvme_fail(-EINVAL, "offset and bytes of a log are multiples of 4");
+		return sio_nvme_fail(-EINVAL, "offset and bytes of a log must be multiples of 4");
 	for (size_t done = 0; rc == 0 && done < bytes;) {
 		uint32_t part = bytes - done < SIO_NVME_ADMIN_BYTES ? (uint32_t)(bytes - done)
 								    : SIO_NVME_ADMIN_BYTES;
@@ -141,14 +147,18 @@ int smartio_nvme_format(struct smartio_nvme *n, uint32_t nsid, uint8_t lba_forma
 					     .nsid = nsid,
 					     .cdw10 = lba_format & 0xf,
 					     .timeout_ms = FORMAT_MS};
+	struct smartio_nvme *leg;
 	int rc = smartio_nvme_admin(n, &c, NULL, NULL);
 
 	if (rc)
 		return rc;
 	sio_nvme_lock(n);
-	rc = sio_nvme_find_serving(n);
+	leg = sio_nvme_way(n);
+	rc = sio_nvme_find_serving(leg);
 	if (rc == 0)
-		rc = sio_nvme_copy_namespaces(n);
+		rc = sio_nvme_copy_namespaces(n, &leg->meta);
+	if (rc == 0 && n->second && n->second->ns)
+		rc = sio_nvme_copy_namespaces(n->second, &leg->meta);
 	sio_nvme_unlock(n);
 	return rc;
 }
@@ -157,32 +167,35 @@ int smartio_nvme_get_pairs(struct smartio_nvme *n, struct smartio_nvme_pair *pai
 {
 	struct sio_nvme_req req = {.op = SIO_NVME_OP_PAIRS};
 	struct sio_nvme_rep *rep = malloc(sizeof(*rep));
-	unsigned told = 0, got = SIO_NVME_PAIRS_TOLD;
+	unsigned reported = 0, got = SIO_NVME_PAIRS_A_REPLY;
 	int rc = 0;
 
 	if (!rep)
 		return sio_nvme_fail(-ENOMEM, "no memory for a reply");
-	while (got == SIO_NVME_PAIRS_TOLD && told < max) {
+	/* All that share a pair stand in one reply: one that has no room for as many may go on. */
+	while (got + SIO_NVME_SHARERS > SIO_NVME_PAIRS_A_REPLY && reported < max) {
+		const uint32_t after = req.pairs.after;
+
 		sio_nvme_lock(n);
-		rc = sio_nvme_ask(n, &req, rep, NULL);
+		rc = sio_nvme_ask(sio_nvme_way(n), &req, rep, NULL);
 		sio_nvme_unlock(n);
 		if (rc)
 			break;
-		for (got = 0; got < SIO_NVME_PAIRS_TOLD && rep->pairs[got].qid && told < max;
-		     got++, told++) {
+		for (got = 0; got < SIO_NVME_PAIRS_A_REPLY && rep->pairs[got].qid && reported < max;
+		     got++, reported++) {
 			const struct sio_nvme_wire_pair *w = &rep->pairs[got];
 
-			if (w->qid <= req.pairs.after) { /* or this would never end */
+			if (w->qid <= after) { /* or this would never end */
 				got = 0;
 				break;
 			}
 			req.pairs.after = w->qid;
-			pair[told].id = w->qid;
-			pair[told].node = w->node;
-			pair[told].borrower = w->borrower;
-			memcpy(pair[told].program, w->program, sizeof(pair[told].program));
+			pair[reported].id = w->qid;
+			pair[reported].node = w->node;
+			pair[reported].borrower = w->borrower;
+			memcpy(pair[reported].program, w->program, sizeof(pair[reported].program));
 		}
 	}
 	free(rep);
-	return rc ? rc : (int)told;
+	return rc ? rc : (int)reported;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What clients ask of the manager. Everything in a request is checked: clients may be hostile. */
+/*
+ * Requests of clients to the manager. Everything in a request is checked: clients may be hostile.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -56,8 +58,10 @@ static int hold(struct smartio_nvme_manager *m, uint64_t borrower, uint64_t addr
 		return 0;
 	case SCI_ERR_NOT_SUPPORTED:
 		refuse(rep, -ENOTSUP,
-		       "queue memory at %#" PRIx64 " lies in a BAR of another device, which can be "
-		       "taken away at any time: queues lie in memory of hosts",
+		       "queue memory at %#" PRIx64
+		       " lies in a BAR of another device that cannot be "
+		       "kept for it: queues lie in memory of hosts, and of devices of the drive's "
+		       "own host",
 		       addr);
 		return 0;
 	case SCI_ERR_ACCESS:
@@ -72,7 +76,7 @@ static int hold(struct smartio_nvme_manager *m, uint64_t borrower, uint64_t addr
 	}
 }
 
-/* What a reset has let go of already is let go of. */
+/* What a reset has released already is released. */
 static int unhold(struct smartio_nvme_manager *m, uint64_t number)
 {
 	sci_error_t err;
@@ -81,30 +85,35 @@ static int unhold(struct smartio_nvme_manager *m, uint64_t number)
 	return err == SCI_ERR_OK || err == SCI_ERR_ILLEGAL_PARAMETER ? 0 : lost_lender(m, err);
 }
 
-/* What becomes of the pair stands in the book before it does. */
-static void enter(struct smartio_nvme_manager *m, uint32_t qid, enum sio_nvme_pair_state state)
+/* What becomes of the pair is recorded before it happens. */
+void sio_nvme_manager_enter(struct smartio_nvme_manager *m, uint32_t qid,
+			    enum sio_nvme_pair_state state)
 {
 	m->ledger.pair[qid].state = state;
-	sio_nvme_book_pair(&m->book, qid, &m->ledger.pair[qid]);
+	sio_nvme_record_pair(&m->record, qid, &m->ledger.pair[qid]);
 }
 
-static void release(struct smartio_nvme_manager *m, uint32_t qid)
+#define enter sio_nvme_manager_enter
+
+void sio_nvme_manager_release(struct smartio_nvme_manager *m, uint32_t qid)
 {
 	sio_nvme_ledger_release(&m->ledger, qid);
 	enter(m, qid, SIO_NVME_PAIR_FREE);
 }
 
-/* Let go of one hold of a pair; that of its other queue is written down still. */
+#define release sio_nvme_manager_release
+
+/* Release one hold of a pair; that of its other queue is written down still. */
 static int unhold_one(struct smartio_nvme_manager *m, uint32_t qid, uint64_t *number)
 {
 	int rc = *number ? unhold(m, *number) : 0;
 
 	*number = 0;
-	sio_nvme_book_pair(&m->book, qid, &m->ledger.pair[qid]);
+	sio_nvme_record_pair(&m->record, qid, &m->ledger.pair[qid]);
 	return rc;
 }
 
-static int unhold_pair(struct smartio_nvme_manager *m, uint32_t qid)
+int sio_nvme_manager_unhold(struct smartio_nvme_manager *m, uint32_t qid)
 {
 	struct sio_nvme_pair *pair = &m->ledger.pair[qid];
 	int rc = unhold_one(m, qid, &pair->sq_hold);
@@ -116,9 +125,13 @@ static int hold_pair(struct smartio_nvme_manager *m, const struct sio_nvme_req *
 		     struct sio_nvme_rep *rep)
 {
 	struct sio_nvme_pair *pair = &m->ledger.pair[qid];
-	int rc = hold(m, pair->borrower, req->create.sq, req->create.sq_entries * (size_t)64,
-		      &pair->sq_hold, rep);
+	int rc;
 
+	if (req->create.cmb) /* the drive's own memory needs no hold */
+		rc = sio_nvme_manager_place(m, pair, req->create.sq_entries, rep);
+	else
+		rc = hold(m, pair->borrower, req->create.sq, req->create.sq_entries * (size_t)64,
+			  &pair->sq_hold, rep);
 	enter(m, qid, SIO_NVME_PAIR_TAKING);
 	if (rc || rep->h.error)
 		return rc;
@@ -126,6 +139,13 @@ static int hold_pair(struct smartio_nvme_manager *m, const struct sio_nvme_req *
 		  &pair->cq_hold, rep);
 	enter(m, qid, SIO_NVME_PAIR_TAKING);
 	return rc;
+}
+
+/* Where the drive has the submission queue. */
+static uint64_t sq_address(const struct sio_nvme_req *req, const struct sio_nvme_pair *pair)
+{
+	return pair->cmb ? SIO_NVME_CMB_BASE + (pair->cmb - 1u) * (uint64_t)SIO_NVME_PAGE
+			 : req->create.sq;
 }
 
 static int create_queues(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
@@ -142,8 +162,8 @@ static int create_queues(struct smartio_nvme_manager *m, const struct sio_nvme_r
 		       smartio_nvme_status_string(status));
 		return 0;
 	}
-	rc = sio_nvme_ctrl_create_sq(&m->ctrl, qid, req->create.sq, req->create.sq_entries,
-				     &status);
+	rc = sio_nvme_ctrl_create_sq(&m->ctrl, qid, sq_address(req, &m->ledger.pair[qid]),
+				     req->create.sq_entries, &status);
 	if (rc || !status)
 		return rc;
 	refuse(rep, -EIO, "the drive refused the submission queue: %s",
@@ -151,7 +171,10 @@ static int create_queues(struct smartio_nvme_manager *m, const struct sio_nvme_r
 	return sio_nvme_ctrl_delete_cq(&m->ctrl, qid);
 }
 
-/* All are taken: by whom. Who wants to hear of the next one is written down. */
+/*
+ * All pairs are in use: the reply names their owners. A client that wants to be notified of the
+ * next free one is recorded.
+ */
 static void no_pair(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
 		    struct sio_nvme_rep *rep)
 {
@@ -161,7 +184,7 @@ static void no_pair(struct smartio_nvme_manager *m, const struct sio_nvme_req *r
 	char holders[1536];
 
 	if (req->create.notify && !sio_nvme_waiters_add(&m->waiters, &waiter)) {
-		refuse(rep, -EBUSY, "%u clients wait for a queue pair of %s; more cannot",
+		refuse(rep, -EBUSY, "%u clients wait for a queue pair of %s; no more can wait",
 		       SIO_NVME_WAITERS, m->d.name);
 		return;
 	}
@@ -180,11 +203,19 @@ void sio_nvme_keep_text(char *to, const char *from, size_t size)
 	to[len] = '\0';
 }
 
-static void tell_pair(const struct smartio_nvme_manager *m, uint32_t qid, struct sio_nvme_rep *rep)
+static void fill_pair(const struct smartio_nvme_manager *m, uint32_t qid,
+		      const struct sio_nvme_req *req, struct sio_nvme_rep *rep)
 {
-	rep->create.qid = qid;
-	rep->create.reserved = 0;
-	rep->create.key = m->ledger.pair[qid].key;
+	const struct sio_nvme_pair *pair = &m->ledger.pair[qid];
+
+	rep->create = (struct sio_nvme_rep_pair){
+		.qid = qid,
+		.place = sio_nvme_ledger_place(pair, req->borrower, req->sequence),
+		.key = pair->key,
+		.share = pair->share,
+		.depth = pair->depth,
+		.most = pair->most,
+		.cmb = pair->cmb};
 }
 
 /* Of the free @qid. */
@@ -195,10 +226,20 @@ static int make_pair(struct smartio_nvme_manager *m, const struct sio_nvme_req *
 				     .borrower = req->borrower,
 				     .sequence = req->sequence,
 				     .key = smartio_random(),
-				     .node = req->reply_node};
+				     .node = req->reply_node,
+				     .share = req->create.share,
+				     .depth = req->create.share_depth,
+				     .most = req->create.share_most,
+				     .over = req->create.share_over};
 	int rc;
 
 	sio_nvme_keep_text(pair.program, req->create.program, sizeof(pair.program));
+	if (pair.share) {
+		pair.sharer[0] = (struct sio_nvme_sharer){.borrower = pair.borrower,
+							  .sequence = pair.sequence,
+							  .notice = req->create.share_notice};
+		memcpy(pair.sharer[0].program, pair.program, sizeof(pair.program));
+	}
 	sio_nvme_ledger_take(&m->ledger, qid, &pair);
 	enter(m, qid, SIO_NVME_PAIR_TAKING);
 	rc = hold_pair(m, req, qid, rep);
@@ -207,60 +248,54 @@ static int make_pair(struct smartio_nvme_manager *m, const struct sio_nvme_req *
 	if (rc)
 		return rc; /* whether the drive has them nobody knows: held until it is reset */
 	if (rep->h.error) {
-		rc = unhold_pair(m, qid);
+		rc = sio_nvme_manager_unhold(m, qid);
 		release(m, qid);
 		return rc;
 	}
 	enter(m, qid, SIO_NVME_PAIR_TAKEN);
 	m->ledger.given++;
-	tell_pair(m, qid, rep);
+	if (pair.share)
+		m->place_free = true;
+	fill_pair(m, qid, req, rep);
 	return 0;
 }
 
 static bool may_have_pair(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
 			  struct sio_nvme_rep *rep)
 {
-	if (!queue_is_good(m, req->create.sq, req->create.sq_entries) ||
+	if (sio_nvme_manager_is_occupied(m, rep))
+		return false;
+	if (!queue_is_good(m, req->create.cmb ? SIO_NVME_PAGE : req->create.sq,
+			   req->create.sq_entries) ||
 	    !queue_is_good(m, req->create.cq, req->create.cq_entries)) {
 		refuse(rep, -EINVAL,
 		       "a queue needs 2 to %u entries and memory from the start of a page on",
 		       m->ctrl.max_entries);
 		return false;
 	}
+	if (req->create.cmb > 1 || (req->create.cmb && req->create.share)) {
+		refuse(rep, -EINVAL, "a queue in the drive's memory (%u) is nobody else's",
+		       req->create.cmb);
+		return false;
+	}
 	if (req->vector > UINT16_MAX) {
 		refuse(rep, -EINVAL, "interrupt vector %u is not 0 to 65535", req->vector);
 		return false;
 	}
+	if (!sio_nvme_manager_may_share(req, rep))
+		return false;
 	if (req->borrower == smartio_borrower_id(m->d.handle)) {
 		refuse(rep, -EACCES, "the manager's own borrow has no queue pairs");
 		return false;
 	}
 	if (req->create.formats && req->create.formats != m->meta.formats) {
 		refuse(rep, -ESTALE,
-		       "%s was formatted since this client opened it: it is to open it again",
+		       "%s was formatted since this client opened it: the client must open it "
+		       "again",
 		       m->d.name);
 		return false;
 	}
 	return true;
-}
-
-static int op_create(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
-		     struct sio_nvme_rep *rep)
-{
-	/* The reply was lost with the manager before us: whatever is asked now, it has the pair. */
-	uint32_t qid = sio_nvme_ledger_given(&m->ledger, req->borrower, req->sequence);
-
-	if (qid) {
-		tell_pair(m, qid, rep);
-		return 0;
-	}
-	if (!may_have_pair(m, req, rep))
-		return 0;
-	qid = sio_nvme_ledger_free_id(&m->ledger);
-	if (qid)
-		return make_pair(m, req, qid, rep);
-	no_pair(m, req, rep);
-	return 0;
 }
 
 /* Submission queue first: a drive whose completion queue vanishes first stops for everyone. */
@@ -273,10 +308,50 @@ int sio_nvme_manager_delete_pair(struct smartio_nvme_manager *m, uint32_t qid)
 	if (rc == 0)
 		rc = sio_nvme_ctrl_delete_cq(&m->ctrl, qid);
 	if (rc == 0)
-		rc = unhold_pair(m, qid);
+		rc = sio_nvme_manager_unhold(m, qid);
 	if (rc == 0)
 		release(m, qid);
 	return rc;
+}
+
+/*
+ * The pair that the client had before, of the same borrow or of one that it has lost: nothing in
+ * its submission queue is done any more when the new one is reported. One that is not there was
+ * deleted with its borrow, or by a reset.
+ */
+static int end_old(struct smartio_nvme_manager *m, const struct sio_nvme_req *req)
+{
+	if (!sio_nvme_ledger_has(&m->ledger, req->create.old_qid, req->create.old_key))
+		return 0;
+	return sio_nvme_manager_delete_pair(m, req->create.old_qid);
+}
+
+static int op_create(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
+		     struct sio_nvme_rep *rep)
+{
+	/* The reply was lost with the manager before us: whatever is asked now, it has the pair. */
+	uint32_t qid = sio_nvme_ledger_given(&m->ledger, req->borrower, req->sequence);
+	int rc;
+
+	if (qid) {
+		fill_pair(m, qid, req, rep);
+		return 0;
+	}
+	if (!may_have_pair(m, req, rep))
+		return 0;
+	rc = end_old(m, req);
+	if (rc)
+		return rc;
+	qid = sio_nvme_ledger_free_id(&m->ledger);
+	if (qid)
+		return make_pair(m, req, qid, rep);
+	if (req->create.share)
+		qid = sio_nvme_manager_join(m, req);
+	if (qid)
+		fill_pair(m, qid, req, rep);
+	else
+		no_pair(m, req, rep);
+	return 0;
 }
 
 /* All submission queues first. What they lay in ends with the word that settles the borrower. */
@@ -292,7 +367,11 @@ int sio_nvme_manager_delete_pairs(struct smartio_nvme_manager *m, uint64_t borro
 	}
 	for (qid = 0; rc == 0 && (qid = sio_nvme_ledger_next(l, borrower, qid));) {
 		rc = sio_nvme_ctrl_delete_cq(&m->ctrl, qid);
-		if (rc == 0)
+		if (l->pair[qid].share)
+			sio_nvme_ledger_sharer_ended(&l->pair[qid], borrower);
+		if (rc == 0 && l->pair[qid].share)
+			rc = sio_nvme_manager_end_shared(m, qid);
+		else if (rc == 0)
 			release(m, qid);
 	}
 	return rc;
@@ -301,11 +380,42 @@ int sio_nvme_manager_delete_pairs(struct smartio_nvme_manager *m, uint64_t borro
 static int op_delete(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
 		     struct sio_nvme_rep *rep)
 {
+	const struct sio_nvme_pair *pair;
+
 	if (!sio_nvme_ledger_owns(&m->ledger, req->del.qid, req->borrower, req->del.key)) {
 		refuse(rep, -EACCES, "queue pair %u is not this client's", req->del.qid);
 		return 0;
 	}
-	return sio_nvme_manager_delete_pair(m, req->del.qid);
+	pair = &m->ledger.pair[req->del.qid];
+	if (pair->share && (req->del.place >= SIO_NVME_SHARERS ||
+			    pair->sharer[req->del.place].borrower != req->borrower ||
+			    (uint32_t)pair->sharer[req->del.place].sequence != req->del.sequence)) {
+		refuse(rep, -EACCES, "place %u of queue pair %u is not this client's",
+		       req->del.place, req->del.qid);
+		return 0;
+	}
+	/* The pair's queues lie in memory that the first sharer has mapped. */
+	if (!pair->share || req->del.flags & SIO_NVME_DEL_ENDS || req->del.place == 0)
+		return sio_nvme_manager_delete_pair(m, req->del.qid);
+	sio_nvme_manager_part(m, req->del.qid, req->del.place);
+	return 0;
+}
+
+/*
+ * Whether the drive finds the command is its own matter (section 5.1): nothing is reported of it.
+ */
+static int op_abort(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
+		    struct sio_nvme_rep *rep)
+{
+	if (!sio_nvme_ledger_owns(&m->ledger, req->abort.qid, req->borrower, req->abort.key)) {
+		refuse(rep, -EACCES, "queue pair %u is not this client's", req->abort.qid);
+		return 0;
+	}
+	if (req->abort.cid > 0xffff) {
+		refuse(rep, -EINVAL, "command id %#x is not 0 to 0xffff", req->abort.cid);
+		return 0;
+	}
+	return sio_nvme_ctrl_abort(&m->ctrl, req->abort.qid, (uint16_t)req->abort.cid);
 }
 
 static int op_identify(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
@@ -326,7 +436,30 @@ static int op_identify(struct smartio_nvme_manager *m, const struct sio_nvme_req
 	return rc;
 }
 
-/* As many as one reply tells of. */
+/* Into as many as share a pair. Return: how many. */
+static size_t list_owners(const struct sio_nvme_pair *p, uint32_t qid,
+			  struct sio_nvme_wire_pair *to)
+{
+	size_t n = 0;
+
+	if (p->borrower && !p->share) {
+		*to = (struct sio_nvme_wire_pair){
+			.qid = qid, .node = p->node, .borrower = p->borrower};
+		memcpy(to->program, p->program, sizeof(to->program));
+		return 1;
+	}
+	for (unsigned i = 0; p->share && i < SIO_NVME_SHARERS; i++) {
+		if (!p->sharer[i].borrower || p->dead >> i & 1)
+			continue;
+		to[n] = (struct sio_nvme_wire_pair){
+			.qid = qid, .node = p->node, .borrower = p->sharer[i].borrower};
+		memcpy(to[n].program, p->sharer[i].program, sizeof(to->program));
+		n++;
+	}
+	return n;
+}
+
+/* As many as one reply reports. */
 static void op_pairs(const struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
 		     struct sio_nvme_rep *rep)
 {
@@ -334,23 +467,16 @@ static void op_pairs(const struct smartio_nvme_manager *m, const struct sio_nvme
 	size_t n = 0;
 
 	memset(rep->pairs, 0, sizeof(rep->pairs));
-	for (uint32_t qid = req->pairs.after; qid < l->pairs && n < SIO_NVME_PAIRS_TOLD; qid++) {
-		const struct sio_nvme_pair *p = &l->pair[qid + 1];
-		struct sio_nvme_wire_pair *to = &rep->pairs[n];
-
-		if (!p->borrower)
-			continue;
-		to->qid = qid + 1;
-		to->node = p->node;
-		to->borrower = p->borrower;
-		memcpy(to->program, p->program, sizeof(to->program));
-		n++;
-	}
+	/* All that share a pair are reported at once. */
+	for (uint32_t qid = req->pairs.after + 1; req->pairs.after < l->pairs && qid <= l->pairs &&
+						  n + SIO_NVME_SHARERS <= SIO_NVME_PAIRS_A_REPLY;
+	     qid++)
+		n += list_owners(&l->pair[qid], qid, &rep->pairs[n]);
 }
 
 /* Whether it got to where the client can take it. */
-static bool send_to(struct smartio_nvme_manager *m, uint32_t node, uint32_t interrupt,
-		    const struct sio_nvme_rep *rep)
+bool sio_nvme_manager_send(struct smartio_nvme_manager *m, uint32_t node, uint32_t interrupt,
+			   const struct sio_nvme_rep *rep)
 {
 	sci_remote_data_interrupt_t to;
 	sci_error_t err, ignored;
@@ -368,22 +494,31 @@ static bool send_to(struct smartio_nvme_manager *m, uint32_t node, uint32_t inte
 static bool send_reply(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
 		       const struct sio_nvme_rep *rep)
 {
-	return send_to(m, req->reply_node, req->reply_interrupt, rep);
+	return sio_nvme_manager_send(m, req->reply_node, req->reply_interrupt, rep);
+}
+
+void sio_nvme_manager_head(const struct smartio_nvme_manager *m, uint32_t op, uint64_t sequence,
+			   struct sio_nvme_rep *rep)
+{
+	rep->h = (struct sio_nvme_rep_head){.magic = SIO_NVME_REP_MAGIC,
+					    .version = SIO_NVME_VERSION,
+					    .op = op,
+					    .instance = m->meta.instance,
+					    .sequence = sequence};
 }
 
 /* One that is not reached has ended, or has given up. */
 void sio_nvme_manager_notify(struct smartio_nvme_manager *m)
 {
-	const struct sio_nvme_rep rep = {.h = {.magic = SIO_NVME_REP_MAGIC,
-					       .version = SIO_NVME_VERSION,
-					       .op = SIO_NVME_OP_FREED,
-					       .instance = m->meta.instance}};
 	struct sio_nvme_waiter waiter;
+	struct sio_nvme_rep rep;
 
-	if (m->ledger.used == m->ledger.pairs)
+	if (m->ledger.used == m->ledger.pairs && !m->place_free)
 		return;
+	m->place_free = false;
+	sio_nvme_manager_head(m, SIO_NVME_OP_FREED, 0, &rep);
 	while (sio_nvme_waiters_next(&m->waiters, &waiter))
-		send_to(m, waiter.node, waiter.interrupt, &rep);
+		sio_nvme_manager_send(m, waiter.node, waiter.interrupt, &rep);
 }
 
 static int execute(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
@@ -394,6 +529,8 @@ static int execute(struct smartio_nvme_manager *m, const struct sio_nvme_req *re
 		return op_create(m, req, rep);
 	case SIO_NVME_OP_DELETE:
 		return op_delete(m, req, rep);
+	case SIO_NVME_OP_ABORT:
+		return op_abort(m, req, rep);
 	case SIO_NVME_OP_IDENTIFY:
 		return op_identify(m, req, rep);
 	case SIO_NVME_OP_ADMIN:
@@ -420,11 +557,7 @@ int sio_nvme_manager_request(struct smartio_nvme_manager *m, size_t len)
 
 	if (rc == -EPROTO || sio_nvme_ledger_ended(&m->ledger, req.borrower))
 		return 0;
-	rep.h.magic = SIO_NVME_REP_MAGIC;
-	rep.h.version = SIO_NVME_VERSION;
-	rep.h.op = req.op;
-	rep.h.instance = m->meta.instance;
-	rep.h.sequence = req.sequence;
+	sio_nvme_manager_head(m, req.op, req.sequence, &rep);
 	if (rc) {
 		refuse(&rep, rc, "client speaks version %u, manager version %u", req.version,
 		       SIO_NVME_VERSION);
@@ -434,13 +567,19 @@ int sio_nvme_manager_request(struct smartio_nvme_manager *m, size_t len)
 	} else {
 		rc = execute(m, &req, &rep);
 	}
+	if (rc == SIO_NVME_LATER)
+		return 0;
 	if (rc) {
 		/* What the drive has done of it nobody knows: the client keeps its memory. */
 		refuse(&rep, -ENODEV, "%.180s", smartio_nvme_error());
 		m->failed = rc;
 	}
-	/* A queue pair that its client will not know of is no use to anybody. */
-	if (!send_reply(m, &req, &rep) && req.op == SIO_NVME_OP_CREATE && !rep.h.error)
+	if (send_reply(m, &req, &rep) || req.op != SIO_NVME_OP_CREATE || rep.h.error)
+		return m->failed;
+	/* A queue pair, or place, that its client will not know of is no use to anybody. */
+	if (sio_nvme_ledger_sharers(&m->ledger.pair[rep.create.qid]) < 2)
 		return sio_nvme_manager_delete_pair(m, rep.create.qid);
+	if (rep.create.place)
+		sio_nvme_manager_part(m, rep.create.qid, rep.create.place);
 	return m->failed;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Leases of blocks, as clients ask for them. */
+/* Leases of blocks, the manager's side. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -47,6 +47,8 @@ static void take(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
 	const struct sio_nvme_wire_lease *other;
 	int rc;
 
+	if (sio_nvme_manager_is_occupied(m, rep))
+		return;
 	sio_nvme_keep_text(want.name, req->lease.name, sizeof(want.name));
 	sio_nvme_keep_text(want.program, req->lease.program, sizeof(want.program));
 	if (!*want.name) {
@@ -56,7 +58,8 @@ static void take(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
 	if (req->lease.formats != m->meta.formats) {
 		sio_nvme_refuse(
 			rep, -ESTALE,
-			"%s was formatted since this client opened it: it is to open it again",
+			"%s was formatted since this client opened it: the client must open it "
+			"again",
 			m->d.name);
 		return;
 	}
@@ -73,7 +76,7 @@ static void list(const struct smartio_nvme_manager *m, uint64_t after, struct si
 	size_t n = 0;
 
 	memset(rep->leases, 0, sizeof(rep->leases));
-	for (uint32_t i = 0; i < m->leases.n && n < SIO_NVME_LEASES_TOLD; i++)
+	for (uint32_t i = 0; i < m->leases.n && n < SIO_NVME_LEASES_A_REPLY; i++)
 		if (m->leases.list[i].l.id > after)
 			rep->leases[n++] = m->leases.list[i].l;
 }
@@ -88,5 +91,5 @@ void sio_nvme_manager_lease(struct smartio_nvme_manager *m, const struct sio_nvm
 	else if (sio_nvme_leases_give(&m->leases, req->borrower, req->unlease.id))
 		sio_nvme_refuse(rep, -EACCES, "lease %" PRIu64 " is not this client's",
 				req->unlease.id);
-	sio_nvme_book_leases(&m->book, &m->leases);
+	sio_nvme_record_leases(&m->record, &m->leases);
 }

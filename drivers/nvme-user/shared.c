@@ -6,15 +6,17 @@
 #include "shared.h"
 #include "smartio/ext.h"
 
+#define TRIES 100u /* that one takes is rare, so two in a row are somebody's doing */
 #define HINTS (SCI_MEMACCESS_HOST_WRITE | SCI_MEMACCESS_MULTIHOST_READ)
 
 static int connect_and_map(struct sio_nvme_device *d, unsigned id, size_t size, unsigned flags,
-			   struct sio_nvme_shared *ret)
+			   struct sio_nvme_shared *ret, sci_error_t *ret_err)
 {
 	sci_error_t err;
 
 	SCIConnectDeviceSegment(d->handle, &ret->segment, id, SCI_MEMTYPE_SHARED, NULL, NULL, 0,
 				&err);
+	*ret_err = err;
 	if (err != SCI_ERR_OK) {
 		ret->segment = NULL;
 		return sio_nvme_fail_sci(err, "%s: cannot connect its segment %#x", d->name, id);
@@ -23,6 +25,7 @@ static int connect_and_map(struct sio_nvme_device *d, unsigned id, size_t size, 
 		return sio_nvme_fail(-EPROTO, "segment %#x of %s has %zu bytes, not %zu", id,
 				     d->name, SCIGetRemoteSegmentSize(ret->segment), size);
 	ret->at = SCIMapRemoteSegment(ret->segment, &ret->map, 0, size, NULL, flags, &err);
+	*ret_err = err;
 	if (err == SCI_ERR_OK)
 		return 0;
 	ret->map = NULL;
@@ -33,26 +36,34 @@ static int connect_and_map(struct sio_nvme_device *d, unsigned id, size_t size, 
 int sio_nvme_shared_make(struct sio_nvme_device *d, unsigned id, size_t size, unsigned flags,
 			 struct sio_nvme_shared *ret)
 {
-	sci_error_t err;
-	int rc;
+	sci_error_t err = SCI_ERR_NO_SUCH_SEGMENT;
+	int rc = 0;
 
-	memset(ret, 0, sizeof(*ret));
-	SCICreateDeviceSegment(d->handle, id, size, SCI_MEMTYPE_SHARED, HINTS, flags, &err);
-	if (err != SCI_ERR_OK)
-		return sio_nvme_fail_sci(err, "%s: cannot make its segment %#x", d->name, id);
-	rc = connect_and_map(d, id, size, 0, ret);
-	if (rc)
-		sio_nvme_shared_close(ret);
+	/*
+	 * A segment ends with its last connection: who looks at it before we have ours, and leaves,
+	 * takes it away. Then it is made again; but nobody can keep us at it for ever.
+	 */
+	for (unsigned i = 0; i < TRIES && err == SCI_ERR_NO_SUCH_SEGMENT; i++) {
+		memset(ret, 0, sizeof(*ret));
+		SCICreateDeviceSegment(d->handle, id, size, SCI_MEMTYPE_SHARED, HINTS, flags, &err);
+		if (err != SCI_ERR_OK)
+			return sio_nvme_fail_sci(err, "%s: cannot make its segment %#x", d->name,
+						 id);
+		rc = connect_and_map(d, id, size, 0, ret, &err);
+		if (rc)
+			sio_nvme_shared_close(ret);
+	}
 	return rc;
 }
 
 int sio_nvme_shared_open(struct sio_nvme_device *d, unsigned id, size_t size, bool write,
 			 struct sio_nvme_shared *ret)
 {
+	sci_error_t err;
 	int rc;
 
 	memset(ret, 0, sizeof(*ret));
-	rc = connect_and_map(d, id, size, write ? 0 : SCI_FLAG_READONLY_MAP, ret);
+	rc = connect_and_map(d, id, size, write ? 0 : SCI_FLAG_READONLY_MAP, ret, &err);
 	if (rc)
 		sio_nvme_shared_close(ret);
 	return rc;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A shared segment of a drive that programs alone look at: what one says to all borrowers. */
+/*
+ * A shared segment of a drive that only programs access: one of them publishes something there for
+ * all borrowers.
+ */
 #ifndef NVME_USER_SHARED_H
 #define NVME_USER_SHARED_H
 
@@ -13,13 +16,15 @@ struct sio_nvme_shared {
 	volatile uint8_t *at;
 };
 
-/* Make segment @id of @size bytes, zeroed. @flags: SCI_FLAG_*. -EEXIST: there is one. */
+/* Makes segment @id of @size bytes, zeroed. @flags: SCI_FLAG_*. -EEXIST: there is one. */
 int sio_nvme_shared_make(struct sio_nvme_device *d, unsigned id, size_t size, unsigned flags,
 			 struct sio_nvme_shared *ret);
-/* Look at one that is there, or @write to it. -ENOENT: there is none. */
+/* Opens an existing segment, to read or, with @write, to write. -ENOENT: there is none. */
 int sio_nvme_shared_open(struct sio_nvme_device *d, unsigned id, size_t size, bool write,
 			 struct sio_nvme_shared *ret);
-/* Half-made is fine. Who made it ends it so, unless others are connected. */
+/*
+ * Closes the segment; a half-made one is fine. Its maker removes it, unless others are connected.
+ */
 void sio_nvme_shared_close(struct sio_nvme_shared *s);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A standby: a manager that waits for the end of the one that serves. It has borrowed the drive,
- * and is connected to that manager's segment: the library tells of its end, so nothing is polled.
- * Then it asks for the registers. The lender gives them when the dead one's maps of them are gone,
- * and to one of several.
+ * and is connected to that manager's segment: the library reports the segment's end, so nothing is
+ * polled. Then it requests the registers. The lender grants them when the dead manager's mappings
+ * of them are gone, and to one of several standbys.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #define LONGEST_PAUSE_MS 64u /* between two looks while nobody serves, and registers are taken */
 
 /* ---- be found ---- */
-static void tell_of_us(struct smartio_nvme_manager *m)
+static void publish_standby(struct smartio_nvme_manager *m)
 {
 	struct sio_nvme_wire_standby us = {.version = SIO_NVME_VERSION, .node = m->d.node};
 	volatile uint8_t *at = m->watch.self.at;
@@ -26,7 +26,7 @@ static void tell_of_us(struct smartio_nvme_manager *m)
 	strncpy(us.program, program_invocation_short_name, sizeof(us.program) - 1);
 	sio_nvme_standby_encode(&us, &us);
 	sio_copy_to(at + 4, (char *)&us + 4, sizeof(us) - 4);
-	/* Who sees the magic number sees the rest. Pairs with smartio_nvme_get_standbys(). */
+	/* A reader that sees the magic number sees the rest. Pairs with sio_nvme_standby_at(). */
 	sio_to_fabric_barrier();
 	sio_write32(at, us.magic);
 }
@@ -39,10 +39,10 @@ static int be_found(struct smartio_nvme_manager *m)
 		rc = sio_nvme_shared_make(&m->d, SIO_NVME_STANDBY_SEGMENT + i, SIO_NVME_PAGE,
 					  SCI_FLAG_LOCAL_ONLY, &m->watch.self);
 	if (rc == -EEXIST)
-		return sio_nvme_fail(-EBUSY, "%s has %u standby managers; more cannot be",
+		return sio_nvme_fail(-EBUSY, "%s has %u standby managers; no more are possible",
 				     m->d.name, SIO_NVME_STANDBYS);
 	if (rc == 0)
-		tell_of_us(m);
+		publish_standby(m);
 	return rc;
 }
 
@@ -63,7 +63,7 @@ int sio_nvme_stand(struct smartio_nvme_manager *m)
 }
 
 /* ---- the manager that serves ---- */
-/* On the library's thread. What else may be told of the segment is no end. */
+/* On the library's thread. What else may be reported of the segment is no end. */
 static sci_callback_action_t on_other(void *arg, sci_remote_segment_t segment,
 				      sci_segment_cb_reason_t reason, sci_error_t status)
 {
@@ -72,6 +72,7 @@ static sci_callback_action_t on_other(void *arg, sci_remote_segment_t segment,
 	(void)segment;
 	(void)status;
 	if (reason == SCI_CB_DISCONNECT || reason == SCI_CB_LOST) {
+		/* pairs with sio_nvme_stand_by() */
 		__atomic_store_n(&m->watch.ended, 1, __ATOMIC_RELEASE);
 		smartio_wake(m->d.handle);
 	}
@@ -87,12 +88,15 @@ static void forget(struct smartio_nvme_manager *m)
 	m->watch.other = NULL;
 }
 
-/* Return: 1: a manager serves, and its end will be told; 0: nobody does; -errno. */
+/*
+ * Return: 1: a manager serves, and its end will be reported; 0: nobody does; -errno.
+ */
 static int watch(struct smartio_nvme_manager *m)
 {
 	sci_error_t err;
 
-	__atomic_store_n(&m->watch.ended, 0, __ATOMIC_RELEASE);
+	/* There is no callback before the next call. */
+	__atomic_store_n(&m->watch.ended, 0, __ATOMIC_RELAXED);
 	SCIConnectDeviceSegment(m->d.handle, &m->watch.other, SIO_NVME_SEGMENT, SCI_MEMTYPE_SHARED,
 				on_other, m, SCI_FLAG_USE_CALLBACK, &err);
 	if (err == SCI_ERR_OK) {
@@ -154,8 +158,8 @@ static unsigned ms_until(uint64_t deadline, unsigned most)
 }
 
 /*
- * Nobody tells of a manager, so nobody serves, or one is about to. Return: 1: we do; 0: somebody
- * has the registers; -errno.
+ * No manager is published, so none serves, or one is about to. Return: 1: we serve; 0: another
+ * program owns the registers; -errno.
  */
 static int take_over(struct smartio_nvme_manager *m)
 {
@@ -184,8 +188,9 @@ static int take_over(struct smartio_nvme_manager *m)
 	return 1;
 }
 
-static bool told_to_stop(struct smartio_nvme_manager *m)
+static bool asked_to_stop(struct smartio_nvme_manager *m)
 {
+	/* pairs with smartio_nvme_manager_stop() */
 	return __atomic_exchange_n(&m->stop, 0, __ATOMIC_ACQUIRE);
 }
 
@@ -195,6 +200,7 @@ int sio_nvme_stand_by(struct smartio_nvme_manager *m, uint64_t deadline)
 	int rc = 0;
 
 	while (rc == 0) {
+		/* pairs with on_other() */
 		if (m->watch.other && __atomic_load_n(&m->watch.ended, __ATOMIC_ACQUIRE)) {
 			m->watch.ended_ns = smartio_now_ns();
 			forget(m);
@@ -208,9 +214,9 @@ int sio_nvme_stand_by(struct smartio_nvme_manager *m, uint64_t deadline)
 		}
 		if (rc)
 			break;
-		if (told_to_stop(m))
+		if (asked_to_stop(m))
 			return 0;
-		/* Who has the registers and says nothing: no event tells of its end. */
+		/* A program owns the registers and publishes nothing: no event reports its end. */
 		left = ms_until(deadline, m->watch.other ? SCI_INFINITE_TIMEOUT : pause_ms);
 		if (left == 0)
 			return 0;

@@ -17,7 +17,7 @@ bool sio_nvme_standby_at(struct sio_nvme_device *d, unsigned number,
 
 	if (rc)
 		return false;
-	/* Pairs with the standby's: behind the magic number stands the rest. */
+	/* Behind the magic number stands the rest: pairs with publish_standby(). */
 	rc = sio_read32(segment.at) == 0 ? -EAGAIN : 0;
 	sio_from_fabric_barrier();
 	if (rc == 0) {

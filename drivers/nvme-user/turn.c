@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Waiting for a queue pair while all are taken. The manager tells a data interrupt of this wait's
- * own when one comes free; others may be quicker, then it is asked, and awaited, once more. Without
- * the client's lock: its other threads go on, and perhaps close what this one waits for. A manager
- * that comes anew is an event of the device; one that is killed has none, so each second it is
- * looked for, which costs it nothing.
+ * Waiting for a queue pair while all are taken. The manager triggers a data interrupt of this wait
+ * when one comes free. Another client may be quicker; then the manager is asked again, and waited
+ * for. The wait does not hold the client's lock: other threads go on, and may close what this one
+ * waits for. A manager that serves again is an event of the device. The death of a manager has no
+ * event, so once a second the client checks for it, which costs the manager nothing.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Waiting for a manager that is on its way. A client that has borrowed the drive sleeps until it
- * has an event: the manager's reset is one. Two things have no event, so they are looked for again
- * after a pause: the end of an exclusive borrow (a manager's, until it serves), which concerns who
- * has no borrow yet, and the moment between its reset and its being ready.
+ * Waiting for a manager that does not serve yet. A client that has borrowed the drive sleeps until
+ * an event: the manager's reset is one. Two things have no event, so they are checked again after a
+ * pause: the end of an exclusive borrow (a manager's, until it serves), for a client that has no
+ * borrow yet, and the time between a manager's reset and its serving.
  */
 #include "client.h"
 #include "smartio/ext.h"

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who was refused a queue pair and wants to hear when one comes free. Pure logic of the manager.
- *
- * All are told at once, the first that came first, and ask anew: so one that does not listen any
- * more keeps nobody waiting.
+ * Waiters: clients that were refused a queue pair and want to be notified when one is free. Pure
+ * logic of the manager. All are notified at once, in the order in which they came, and ask again:
+ * so a client that does not listen any more delays nobody.
  */
 #ifndef NVME_USER_WAITERS_H
 #define NVME_USER_WAITERS_H
@@ -15,7 +14,7 @@
 
 struct sio_nvme_waiter {
 	uint64_t borrower;
-	uint32_t node, interrupt; /* where it is told */
+	uint32_t node, interrupt; /* where it is notified */
 };
 
 struct sio_nvme_waiters {
@@ -23,11 +22,11 @@ struct sio_nvme_waiters {
 	struct sio_nvme_waiter list[SIO_NVME_WAITERS];
 };
 
-/* Once however often it asks. False: too many wait already. */
+/* A client is recorded once, however often it asks. False: too many wait already. */
 bool sio_nvme_waiters_add(struct sio_nvme_waiters *w, const struct sio_nvme_waiter *waiter);
-/* It has ended. */
+/* The waiting client has ended. */
 void sio_nvme_waiters_end(struct sio_nvme_waiters *w, uint64_t borrower);
-/* Take the one that has waited longest. False: nobody waits. */
+/* Takes the client that has waited longest. False: nobody waits. */
 bool sio_nvme_waiters_next(struct sio_nvme_waiters *w, struct sio_nvme_waiter *ret);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a host has by number: adapters and devices. */
+/* Adapters and devices of a host, by number. */
 #include "emu/base/state.h"
 
 int emu_adapter_get(struct emu_request *rq, unsigned index, struct emu_adapter **ret)
@@ -19,11 +19,17 @@ struct emu_device *emu_device_known(struct emu_host *h, uint64_t id)
 	return NULL;
 }
 
+void emu_slot_enter(struct emu_device *d, enum emu_slot_event event)
+{
+	if (!emu_slot_next(d->slot, event, &d->slot))
+		abort();
+}
+
 struct emu_device *emu_device_find(struct emu_host *h, uint64_t id)
 {
 	struct emu_device *d = emu_device_known(h, id);
 
-	return d && !d->gone ? d : NULL;
+	return d && !emu_device_is_out(d) ? d : NULL;
 }
 
 int emu_device_get(struct emu_request *rq, uint64_t id, struct emu_device **ret)

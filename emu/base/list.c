@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* LIST: what there is of one kind, in ascending order of id. */
+/* LIST: the objects of one kind, in ascending order of id. */
 #include "emu/base/state.h"
 
 void emu_object_row(const struct emu_object *o, struct sio_list_entry *e)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Objects: made, found, counted, and freed in one order. */
+/* Objects: creation, look-up, reference counts, and the one order in which they are freed. */
 #include "emu/base/state.h"
+
+/* An open device is an object by its device id, which no other object of the host may get. */
+_Static_assert(EMU_FIRST_ID > (SIO_MAX_NODE << 20 | SIO_TOPO_NUMBERS), "ids of devices lie below");
 
 static const struct emu_kind *kind_of(const struct emu_room *r, uint32_t kind)
 {
@@ -17,11 +20,12 @@ const char *emu_object_name(const struct emu_object *o)
 	return emu_kind_of(o)->name;
 }
 
-static int check_share(struct emu_request *rq, const struct emu_kind *kind)
+/* May the host's objects hold @n more descriptors, for a @kind? */
+static int check_share(struct emu_request *rq, const struct emu_kind *kind, uint32_t n)
 {
 	const struct emu_host *h = rq->host;
 
-	if (kind->descriptors == 0 || h->descriptors + kind->descriptors <= h->room->descriptors)
+	if (n == 0 || h->descriptors + n <= h->room->descriptors)
 		return 0;
 	return sio_fail(&rq->err, -EMFILE,
 			"no %s: %s holds %" PRIu64 " of its share of %" PRIu64
@@ -36,7 +40,7 @@ void *emu_object_new(struct emu_request *rq, uint32_t kind, size_t size, uint64_
 	const struct emu_kind *k = kind_of(h->room, kind);
 	struct emu_object *o;
 
-	if (check_share(rq, k) < 0)
+	if (check_share(rq, k, k->descriptors) < 0)
 		return NULL;
 	o = calloc(1, size);
 	if (!o)
@@ -56,13 +60,26 @@ void *emu_object_new(struct emu_request *rq, uint32_t kind, size_t size, uint64_
 		o->owner->n_objects++;
 	}
 	h->n_of_kind[kind]++;
-	h->descriptors += k->descriptors;
+	o->descriptors = k->descriptors;
+	o->rank = k->rank;
+	h->descriptors += o->descriptors;
 	h->room->watch_dirty = true;
 	return o;
 
 fail:
 	sio_fail(&rq->err, -ENOMEM, "out of memory for another %s", k->name);
 	return NULL;
+}
+
+int emu_object_hold(struct emu_request *rq, struct emu_object *o)
+{
+	int rc = check_share(rq, emu_kind_of(o), 1);
+
+	if (rc < 0)
+		return rc;
+	o->descriptors++;
+	o->host->descriptors++;
+	return 0;
 }
 
 void emu_object_drop(struct emu_object *o)
@@ -75,7 +92,7 @@ void emu_object_drop(struct emu_object *o)
 		o->owner->n_objects--;
 	}
 	h->n_of_kind[o->kind]--;
-	h->descriptors -= emu_kind_of(o)->descriptors;
+	h->descriptors -= o->descriptors;
 	h->room->watch_dirty = true;
 	free(o);
 }
@@ -107,7 +124,7 @@ static void falls(struct emu_object *o)
 	if (k->in_use && k->in_use(o))
 		return;
 	o->falling = true;
-	LL_PREPEND2(o->host->falling[k->rank], o, falling_next);
+	LL_PREPEND2(o->host->falling[o->rank], o, falling_next);
 }
 
 void emu_object_give(struct emu_object *o, struct emu_owner *to)
@@ -198,7 +215,7 @@ void emu_objects_clear(struct emu_host *h)
 	h->daemon.children = NULL;
 	for (unsigned i = 0; i < EMU_RANKS; i++)
 		HASH_ITER (hh, h->objects, o, tmp)
-			if (emu_kind_of(o)->rank == (enum emu_rank)i)
+			if (o->rank == (enum emu_rank)i)
 				emu_object_free(o);
 	memset(h->falling, 0, sizeof(h->falling));
 }

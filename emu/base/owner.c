@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Owners, and what happens when one ends. At once fall: memory, BAR views, interrupts, windows and
- * requester entries that nothing refers to. The rest stays where it is: DMA mappings until the
- * word that the device let go of them (SETTLE, RESET), grants until the word that the peer did
- * (UNGRANT), and what these refer to as long as they do.
+ * Owners, and what happens when one ends. Memory, BAR views, interrupts, windows and requester
+ * entries that nothing refers to are freed at once. The rest stays as it is: DMA mappings until the
+ * message that the device has released them (SETTLE, RESET), grants until the peer has released
+ * them (UNGRANT), and the objects that these refer to as long as they do.
  */
 #include "emu/base/state.h"
 
@@ -60,8 +60,8 @@ int emu_op_owner_new(struct emu_request *rq, const void *msg)
 	return 0;
 }
 
-/* The edge's end of its descriptor goes. A child has none. */
-static void let_go(const struct emu_owner *w)
+/* Frees the edge's end of the owner's descriptor. A child has none. */
+static void release_descriptor(const struct emu_owner *w)
 {
 	struct emu_room *r = w->o.host->room;
 
@@ -74,7 +74,7 @@ static void release(struct emu_object *o)
 	const struct emu_owner *w = (const struct emu_owner *)o;
 
 	if (!w->ended)
-		let_go(w);
+		release_descriptor(w);
 }
 
 static void row(const struct emu_object *o, struct sio_list_entry *e)
@@ -130,7 +130,7 @@ static void end(struct emu_owner *w)
 		end(w->children);
 	w->ended = true;
 	w->o.state = SIO_STATE_QUARANTINED;
-	let_go(w);
+	release_descriptor(w);
 	/* The parent may be forgotten before a child that the device may still write to. */
 	if (w->parent) {
 		DL_DELETE(w->parent->children, w);

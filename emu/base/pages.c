@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pages of BARs, as all rooms see them: where they lie, which memory a view is of, and whether it
- * still is one. How views are made and taken away: device/bar.c.
+ * Pages of BARs, as all rooms use them: where they lie, which memory a view is of, and whether a
+ * view still has its pages. device/bar.c makes views and takes them away.
  */
 #include "emu/base/state.h"
 

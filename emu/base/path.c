@@ -3,7 +3,7 @@
  * Paths and their state. A path joins an adapter of this host with one of a peer; it is up while
  * both hosts are, both cables are in, and switches between them lead from one to the other. Each
  * host has a page, sealed against writing by others, in which programs see the state without
- * asking; it changes before any daemon is told.
+ * asking; it changes before any daemon is notified.
  */
 #include "emu/base/state.h"
 #include "smartio/io.h"
@@ -15,13 +15,14 @@ int emu_paths_init(struct emu_host *h, struct sio_err *reterr)
 	const struct sio_topology *t = h->room->topo;
 	struct sio_path found[MAX_PATHS_PER_PAIR];
 
-	h->path = calloc((size_t)t->n_hosts * MAX_PATHS_PER_PAIR, sizeof(*h->path));
+	h->path =
+		calloc((size_t)(t->n_hosts + t->n_machines) * MAX_PATHS_PER_PAIR, sizeof(*h->path));
 	if (!h->path)
 		return sio_fail(reterr, -ENOMEM, "host %s: out of memory", h->topo->name);
-	for (unsigned i = 0; i < t->n_hosts; i++) {
+	for (unsigned i = 0; i < t->n_hosts + t->n_machines; i++) {
 		unsigned n = 0;
 
-		if (i != h->index)
+		if (i != h->index && !(h->machine && i >= t->n_hosts))
 			n = sio_topology_paths(t, h->topo->node, t->host[i].node, found,
 					       MAX_PATHS_PER_PAIR);
 		if (n > MAX_PATHS_PER_PAIR)
@@ -38,7 +39,9 @@ int emu_paths_init(struct emu_host *h, struct sio_err *reterr)
 
 /*
  * A reader compares generation and errors with those it saw before: the state is written first, so
- * that whoever sees the old generation may at worst see the new state too early.
+ * that whoever sees the old generation may at worst see the new state too early. The first barrier
+ * pairs with those in sio_sequence_begin() and judge_path(), the second with the read in
+ * sio_push_stores(): what is lost from now on is lost behind the page.
  */
 static void publish(struct emu_host *h, unsigned index)
 {
@@ -116,15 +119,31 @@ bool emu_adapters_joined(const struct emu_adapter *a, const struct emu_adapter *
 	return a->cable && b->cable && sio_outage_joins(a->host->room->outage, a->topo, b->topo);
 }
 
+static bool is_on(const struct emu_host *h, unsigned adapter)
+{
+	return h->machine ? h->adapter[adapter].start != 0 : h->up;
+}
+
 static bool path_is_up(const struct emu_host *h, const struct emu_path *p)
 {
 	const struct emu_host *peer = &h->room->host[p->peer_host];
 
-	return h->up && peer->up &&
+	return is_on(h, p->adapter) && is_on(peer, p->peer_adapter) &&
 	       emu_adapters_joined(&h->adapter[p->adapter], &peer->adapter[p->peer_adapter]);
 }
 
-static void tell_state(struct emu_host *h, struct emu_path *p, uint32_t state)
+static uint32_t links_of(const struct emu_host *h, const struct emu_path *p)
+{
+	return sio_outage_hops(h->room->outage, &h->topo->adapter[p->adapter],
+			       &h->room->host[p->peer_host].topo->adapter[p->peer_adapter]);
+}
+
+static uint64_t boot_of(const struct emu_host *h, unsigned adapter)
+{
+	return h->machine ? h->adapter[adapter].start : h->boot_generation;
+}
+
+static void report_state(struct emu_host *h, struct emu_path *p, uint32_t state)
 {
 	const struct emu_host *peer = &h->room->host[p->peer_host];
 	struct sio_evt_link evt;
@@ -134,35 +153,38 @@ static void tell_state(struct emu_host *h, struct emu_path *p, uint32_t state)
 	evt.peer_node = peer->topo->node;
 	evt.peer_adapter = p->peer_adapter;
 	evt.state = state;
-	evt.generation = state == SIO_LINK_UP ? peer->boot_generation : 0;
+	evt.generation = state == SIO_LINK_UP ? boot_of(peer, p->peer_adapter) : 0;
 	evt.turn = p->turn;
+	evt.hops = state == SIO_LINK_UP ? p->hops : 0;
 	emu_event(h, &evt, sizeof(evt), SIO_EV_LINK);
 }
 
 static void tell(struct emu_host *h, struct emu_path *p)
 {
-	tell_state(h, p, p->state);
-	if (!h->overflow)
-		p->told = p->generation;
+	report_state(h, p, p->state);
+	if (h->overflow)
+		return;
+	p->reported = p->generation;
+	p->reported_hops = p->hops;
 }
 
-/* After events were dropped. A link that is up may have been down, which is told then, too. */
-void emu_links_tell_again(struct emu_host *h)
+/* After events were dropped. A link that is up may have been down, which is reported, too. */
+void emu_links_report_again(struct emu_host *h)
 {
 	for (unsigned i = 0; i < h->topo->n_adapters; i++)
-		emu_link_tell(&h->adapter[i]);
+		emu_link_report(&h->adapter[i]);
 	for (unsigned k = 0; k < h->n_paths; k++) {
 		struct emu_path *p = &h->path[k];
 
-		if (p->told == p->generation)
+		if (p->reported == p->generation && p->reported_hops == p->hops)
 			continue;
-		if (p->state == SIO_LINK_UP)
-			tell_state(h, p, SIO_LINK_DOWN);
+		if (p->reported != p->generation && p->state == SIO_LINK_UP)
+			report_state(h, p, SIO_LINK_DOWN);
 		tell(h, p);
 	}
 }
 
-void emu_link_tell(struct emu_adapter *a)
+void emu_link_report(struct emu_adapter *a)
 {
 	struct sio_evt_link evt;
 
@@ -177,15 +199,17 @@ void emu_link_tell(struct emu_adapter *a)
 
 void emu_paths_update(struct emu_room *r)
 {
-	for (unsigned i = 0; i < r->n_hosts; i++) {
+	for (unsigned i = 0; i < r->n_hosts + r->n_machines; i++) {
 		struct emu_host *h = &r->host[i];
 
 		for (unsigned k = 0; k < h->n_paths; k++) {
 			struct emu_path *p = &h->path[k];
 			uint32_t state = path_is_up(h, p) ? SIO_LINK_UP : SIO_LINK_DOWN;
+			uint32_t hops = state == SIO_LINK_UP ? links_of(h, p) : p->hops;
 
-			p->changed = state != p->state;
-			if (!p->changed)
+			p->changed = state != p->state || hops != p->hops;
+			p->hops = hops;
+			if (state == p->state)
 				continue;
 			p->state = state;
 			p->generation++;
@@ -217,7 +241,7 @@ void emu_paths_turn(struct emu_host *h, unsigned adapter)
 
 uint64_t emu_path_start(const struct emu_host *h, const struct emu_path *p)
 {
-	return SIO_LINK_START(h->room->host[p->peer_host].boot_generation, p->turn);
+	return SIO_LINK_START(boot_of(&h->room->host[p->peer_host], p->peer_adapter), p->turn);
 }
 
 struct emu_path *emu_path_find(struct emu_host *h, unsigned adapter, unsigned peer_host,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every request of a host's daemon comes through here and is checked the same way, in this order:
- * header, operation, size, reserved fields, flags, descriptors, served at all, owner. Only then
- * does its handler see it.
+ * Every request of a host's daemon is checked here in the same way, in this order: header,
+ * operation, size, reserved fields, flags, descriptors, whether it is served at all, owner. Only
+ * then is its handler called.
  */
 #include "core/port.h"
 #include "emu/base/state.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests of a host's daemon: what each looks like, how it is checked, who serves it. */
+/* Requests of a host's daemon: their form, how they are checked, and their handlers. */
 #ifndef EMU_BASE_REQUEST_H
 #define EMU_BASE_REQUEST_H
 
@@ -14,46 +14,48 @@
 struct emu_request {
 	struct emu_host *host;
 	const struct sio_req *h;
-	struct emu_owner *owner; /* of h->owner; what is made hangs on it */
+	struct emu_owner *owner; /* of h->owner; it will own what is made */
 	int fd;			 /* that came along, -1: none; who keeps it sets -1 */
 	struct sio_err err;
 };
 
-/* 0: it has answered; -errno, and rq->err may say why: nothing has changed. */
+/* Return: 0: the handler has answered; -errno, with the reason in rq->err: nothing has changed. */
 typedef int emu_handler(struct emu_request *rq, const void *msg);
 
-/* What an operation wants its h.owner to be. */
+/* What an operation requires of its h.owner. */
 enum emu_owner_rule {
 	EMU_OWNER_ASKS,	   /* the daemon (0), or who asks, ended or not */
-	EMU_OWNER_HOLDS,   /* the daemon (0) or a live owner: the new resource hangs on it */
+	EMU_OWNER_HOLDS,   /* the daemon (0) or a live owner: it will own the resource */
 	EMU_OWNER_SUBJECT, /* the operation is about it: the handler looks */
 };
 
-/* Which worlds have it: see emu_outlives(). */
+/* Which worlds support an operation: see emu_outlives(). */
 enum emu_world_rule {
 	EMU_EVERYWHERE,
 	EMU_WITH_ADAPTERS, /* smartio.ko, whose daemons are started again, has no adapters */
 	EMU_WITH_RESTART,  /* it is for daemons that are started again */
 };
 
-/* Who serves a kind of request. The table of all: machine/requests.c. */
+/* The handler of a kind of request. The table of all: machine/requests.c. */
 struct emu_operation {
 	emu_handler *handler; /* NULL: nobody */
 	enum emu_owner_rule owner;
 	enum emu_world_rule world;
 };
 
-/* @fds were received with it: they are taken or closed. */
+/* Serves one request. @fds were received with it: they are taken or closed. */
 void emu_request_serve(struct emu_host *h, const void *req, size_t len, int *fds, unsigned n_fds);
-/* Answer with success; @evt starts with struct sio_evt. @fds stay the caller's. */
+/* Answers with success; @evt starts with struct sio_evt. @fds stay the caller's. */
 void emu_answer(struct emu_request *rq, void *evt, size_t size, const int *fds, unsigned n_fds);
 void emu_answer_ok(struct emu_request *rq);
-/* Answer @req with @error, what ran out, and why. */
+/* Answers @req with @error, the exhausted resource, and the text. */
 void emu_refuse(struct emu_host *h, const struct sio_req *req, int error, uint32_t reason,
 		const char *text);
-/* Bit n: operation n is served. */
+/* Bit n: operation n is supported. */
 uint64_t emu_served(const struct emu_room *r);
 
-emu_handler emu_op_list, emu_op_owner_new, emu_op_owner_close, emu_op_status;
+/* The handlers, each in the room of its objects; machine/requests.c lists them. */
+#define EMU_HANDLER(NAME, name, ...) emu_handler emu_op_##name;
+SIO_PORT_REQUESTS(EMU_HANDLER)
 
 #endif

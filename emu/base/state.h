@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The state of the machine room: hosts with their adapters, devices and paths. What the rooms above
- * alone look into is theirs: memory.h, engine.h, device.h. Nothing outside emu/ and its tests
- * includes these.
+ * The state of the machine room: hosts with their adapters, devices and paths. Structures that only
+ * the rooms above use are declared there: memory.h, engine.h, device.h. Nothing outside emu/ and
+ * its tests includes these.
  */
 #ifndef EMU_BASE_STATE_H
 #define EMU_BASE_STATE_H
@@ -26,6 +26,7 @@
 #include "emu/base/edge.h"
 #include "emu/base/object.h"
 #include "emu/base/request.h"
+#include "emu/base/slot_life.h"
 #include "emu/devices/model.h"
 #include "smartio/uapi.h"
 
@@ -46,7 +47,10 @@ struct emu_ram;
 struct emu_requester;
 struct emu_vector;
 
-/* What passed a place, by PCIe's rules. Sums wrap, as counters of hardware do. */
+/*
+ * Packets and bytes that passed a place, by PCIe's rules. The sums wrap, as counters of hardware
+ * do.
+ */
 struct emu_count {
 	struct sio_pcie_count pcie;
 	uint64_t msg, faults;
@@ -55,7 +59,7 @@ struct emu_count {
 /* One entry of an adapter's requester table. */
 struct emu_requester_entry {
 	uint32_t bdf;
-	uint32_t holders; /* objects; 0: free */
+	uint32_t holders; /* reference count of objects; 0: free */
 	UT_hash_handle hh;
 	struct emu_requester_entry *next_free;
 };
@@ -73,6 +77,7 @@ struct emu_adapter {
 	struct emu_count count;
 	struct emu_engine *engine; /* NULL: it has no channels */
 	struct sio_pcie_count dma; /* that engines sent through it; atomic */
+	uint64_t start;		   /* of a machine's: counts its starts; 0: it is off */
 };
 
 /* A run of pages of a BAR with one purpose. */
@@ -80,8 +85,8 @@ struct emu_run {
 	struct emu_device *device;
 	const struct emu_dev_pages *pages;
 	struct emu_mem mem;    /* doorbells, controller memory */
-	struct emu_mem view;   /* registers: of the one who may write; fresh each time */
-	struct emu_mem mirror; /* registers: of the others */
+	struct emu_mem view;   /* registers: the pages of the owner, made afresh for each */
+	struct emu_mem mirror; /* registers: the read-only mirror for all others */
 	struct emu_bar *writer;
 };
 
@@ -94,17 +99,32 @@ struct emu_bar {
 	bool mirror;
 	bool cut; /* the device was pulled out, or reset: it is a view of nothing */
 	unsigned n_grants;
+	struct emu_mem own; /* a part of controller memory: pages of its own */
 };
 
-/* A page of a device's address space, found before. Valid while @gen is the room's. */
+/*
+ * The parts of an access's path that are not adapters: in the hosts where it begins and ends, the
+ * chassis between two places in them (`in` of the topology; 0: up to the root), and the links
+ * between two cluster switches. Zeroed where it is not used, so that two can be compared.
+ */
+struct emu_way {
+	struct emu_host *host[2];   /* NULL: no second one */
+	uint8_t from[2], to[2];	    /* in each host, in the order of the access */
+	uint8_t sw[2], reserved[2]; /* the same switch twice: no link is crossed */
+};
+
+/* A cached translation of a page of a device's address space. Valid while @gen is the room's. */
 struct emu_xlat {
 	uint64_t page, gen;
 	uint8_t *data;
-	const struct emu_ram *sender; /* NULL; else @data is, and it is not kept */
+	/* a sender of a multicast group: then @data is NULL, and the translation is not cached */
+	const struct emu_ram *sender;
 	uint64_t sender_offset;
 	uint32_t access;
-	uint32_t n_hops;
+	uint16_t n_hops;
+	bool far; /* the path has more than adapters: @way */
 	struct emu_count *hop[EMU_HOPS];
+	struct emu_way way;
 };
 
 struct emu_device {
@@ -112,7 +132,7 @@ struct emu_device {
 	struct emu_room *room;
 	struct emu_host *host;
 	const struct sio_topo_device *topo;
-	const struct emu_adapter *engine_of; /* a DMA engine: goes out through this one alone */
+	const struct emu_adapter *engine_of; /* a DMA engine: it uses this adapter alone */
 	const struct emu_dev_model *model;
 	void *state; /* the model's; NULL: none yet */
 	struct emu_dev_config config;
@@ -121,30 +141,31 @@ struct emu_device {
 	struct emu_object *opened; /* NULL: it is not */
 	struct emu_dmamap *dmamaps;
 	struct emu_requester *requesters[SIO_MAX_ADAPTERS];
-	struct emu_vector **vector; /* msix_count; NULL: masked, stands for nothing */
+	struct emu_vector **vector; /* msix_count entries; NULL: masked, not set */
 	uint8_t *pending;	    /* a bit array in hardware, a byte each here */
 	struct sio_iommu iommu;
 	struct sio_range iova;
 	uint64_t generation; /* counts resets */
-	bool gone;	     /* pulled out: it does nothing and has no pages */
-	bool unpowered;	     /* and its host has lost its power since */
+	enum emu_slot_state slot;
 	unsigned writable_views;
-	struct emu_mem doze;		     /* its first word: asleep, for EVENT watches */
-	unsigned n_dozing;		     /* those that look at it */
+	struct emu_mem doze; /* its first word says that the device sleeps, for EVENT watches */
+	unsigned n_dozing;   /* those that look at it */
 	uint64_t wakes[SIO_WATCH_EVENT + 1]; /* by kind of watch */
 	struct emu_count count;
 	uint64_t xlat_misses;
 	uint32_t unchecked;	  /* counts accesses, for emu_room_check_every() */
-	struct emu_xlat to_group; /* the last that was to a sender */
+	struct emu_xlat to_group; /* the last access to a sender of a group */
 	struct emu_xlat xlat[EMU_XLATS];
 };
 
-/* One way to a peer, as its slot in the status page. */
+/* A path to a peer, which has a slot in the status page. */
 struct emu_path {
 	unsigned adapter, peer_host, peer_adapter;
 	uint32_t state, generation, errors;
-	uint32_t told; /* the generation that the host's daemon was told last */
-	uint64_t turn; /* how often it came back with other addresses; as of its other end */
+	uint32_t reported; /* the generation that the host's daemon was sent last */
+	uint64_t turn;	   /* how often it came back with other addresses; as of its other end */
+	/* Links on the path, while it is up; the number that the daemon was sent. */
+	uint32_t hops, reported_hops;
 	bool changed;
 };
 
@@ -156,13 +177,13 @@ struct emu_fault {
 
 struct emu_fault_log {
 	struct emu_fault ring[EMU_FAULTS];
-	uint64_t count;	       /* of all times; the last is ring[(count - 1) % EMU_FAULTS] */
+	uint64_t count;	       /* of all faults; the last is ring[(count - 1) % EMU_FAULTS] */
 	uint64_t window_start; /* events are limited per span of time */
 	unsigned sent;
 	bool overflow;
 };
 
-/* What emu_objects_fall() freed since it was last set to zero. */
+/* Counts what emu_objects_fall() has freed since it was last set to zero. */
 struct emu_tally {
 	uint64_t dmamaps, grants, maps, mems, bytes;
 };
@@ -171,22 +192,26 @@ struct emu_host {
 	struct emu_room *room;
 	const struct sio_topo_host *topo;
 	unsigned index;
+	/* a machine beside the room: only the fields of adapters and paths are used */
+	bool machine;
 	bool up;
 	bool overflow; /* an event was dropped, and so are all until emu_room_drained() */
 	uint64_t boot_generation;
 	uint8_t boot_id[16];
-	uint64_t last_id; /* goes on across starts: a late word about an owner finds nothing */
+	/* Continues across starts: late messages about owners of an earlier start find nothing. */
+	uint64_t last_id;
 	struct emu_object *objects;
 	struct emu_grant *grants; /* by the start of their tokens */
-	struct emu_grant
-		*irq_grants; /* by what they are of, and for whom; keys come more than once */
+	/* By their target and their node; a key may occur more than once. */
+	struct emu_grant *irq_grants;
 	struct emu_object *falling[EMU_RANKS];
-	struct emu_owner *ended; /* those that have something left */
+	struct emu_owner *ended; /* ended owners that have objects left */
 	struct emu_owner daemon; /* owner 0 */
 	struct emu_tally freed;
 	struct sio_range ram;
 	struct sio_addrmap map;
 	struct emu_adapter adapter[SIO_MAX_ADAPTERS];
+	struct sio_pcie_count *chassis; /* what passed their links towards the host; atomic */
 	struct emu_device *device;
 	unsigned n_devices; /* as many as are made */
 	struct emu_mem status;
@@ -196,14 +221,14 @@ struct emu_host {
 	uint64_t requests, requests_refused, events;
 	uint64_t n_of_kind[EMU_LAST_KIND + 1];
 	uint64_t descriptors; /* that its objects hold at the edge */
-	bool engine_runs;     /* the edge was told to run the engines */
+	bool engine_runs;     /* the edge was asked to run the engines */
 };
 
 struct emu_check;
 
 /* A multicast group: mcast.c. */
 struct emu_group {
-	struct emu_mem mem; /* fused: everybody's; exact: its size alone */
+	struct emu_mem mem; /* fused: the members' common memory; exact: only its size */
 	struct emu_ram *member;
 	unsigned users; /* objects that have @mem; 0: there is none */
 	unsigned members, published;
@@ -215,12 +240,17 @@ struct emu_room {
 	void *ctx;
 	const struct emu_operation *operations; /* SIO_OP_COUNT */
 	const struct emu_kind *const *kinds;	/* by SIO_KIND_* */
-	uint64_t gen; /* counts whatever may make a kept translation wrong */
+	/* The generation: incremented when a cached translation may have become wrong. */
+	uint64_t gen;
 	struct emu_host *host;
 	unsigned n_hosts;     /* as many as are made */
+	unsigned n_machines;  /* machines, behind the hosts in @host, as many as are made */
 	uint64_t descriptors; /* that the objects of one host may hold */
 	struct emu_group group[EMU_GROUPS];
-	struct sio_outage *outage; /* of switches and trunks */
+	struct sio_outage *outage;    /* of switches and trunks */
+	struct sio_pcie_count *link;  /* of chassis, host by host, then of trunks; atomic */
+	struct sio_pcie_count *trunk; /* in it */
+	size_t n_links;
 	struct emu_check *check;
 	uint32_t check_mask; /* of an access's number; 0 there: compare it with the list */
 	struct sio_pcie pcie;
@@ -237,29 +267,39 @@ struct emu_room {
 void emu_log(struct emu_room *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void emu_event(struct emu_host *h, void *evt, size_t size, uint32_t op);
 
-/* A kept translation may be wrong from now on. */
+/* Invalidates all cached translations. */
 static inline void emu_invalidate(struct emu_room *r)
 {
 	r->gen++;
 }
 
-/* Hosts go on when their daemon ends, and another one comes. */
+/* Does the host go on when its daemon ends and another one is started? */
 static inline bool emu_outlives(const struct emu_room *r)
 {
 	return r->ops->identify;
 }
 
-/* host.c: what a host has by number. */
+/* host.c: look-ups by number. */
 /* -ENODEV, and rq->err says so. */
 int emu_adapter_get(struct emu_request *rq, unsigned index, struct emu_adapter **ret);
-/* One of the topology; one that is there, too; NULL. */
+/* Is the device pulled out of its slot? */
+static inline bool emu_device_is_out(const struct emu_device *d)
+{
+	return d->slot != EMU_SLOT_IN;
+}
+/*
+ * Applies an event to the slot's state. An event that is not allowed in that state is a bug of the
+ * room, and ends it.
+ */
+void emu_slot_enter(struct emu_device *d, enum emu_slot_event event);
+/* A device of the topology; one that is also in its slot; NULL: there is none. */
 struct emu_device *emu_device_known(struct emu_host *h, uint64_t id);
 struct emu_device *emu_device_find(struct emu_host *h, uint64_t id);
 /* -ENODEV none; -EPERM not open. */
 int emu_device_get(struct emu_request *rq, uint64_t id, struct emu_device **ret);
 
 /* pages.c: pages of BARs, and views of them. */
-/* Does the device look at these pages? */
+/* Does the device poll these pages? */
 static inline bool emu_run_polled(const struct emu_run *run)
 {
 	return run->pages->kind == EMU_PAGE_REGISTERS || run->pages->kind == EMU_PAGE_DOORBELLS;
@@ -270,25 +310,25 @@ struct emu_mem *emu_bar_mem(const struct emu_bar *b);
 int emu_bar_check(struct emu_request *rq, const char *what, const struct emu_object *o);
 
 /* path.c */
-/* Its link is trained: the cable is in, and what is at its other end has power. */
+/* Is the adapter's link trained? The cable is in, and what is at its other end has power. */
 bool emu_adapter_linked(const struct emu_adapter *a);
-/* The links and what lies between them lead from one to the other. */
+/* Do the links of the two adapters, and the switches between them, lead from one to the other? */
 bool emu_adapters_joined(const struct emu_adapter *a, const struct emu_adapter *b);
 int emu_paths_init(struct emu_host *h, struct sio_err *reterr);
 int emu_status_new(struct emu_host *h);
 void emu_status_free(struct emu_host *h);
-/* Bring every path's state up to date: first the pages, then the events to the daemons. */
+/* Updates the state of every path: first the pages, then the events to the daemons. */
 void emu_paths_update(struct emu_room *r);
-/* Its host hears of its cable, whoever is behind it. */
-void emu_link_tell(struct emu_adapter *a);
-void emu_links_tell_again(struct emu_host *h);
-/* Those over @adapter, and their other ends', have other addresses. */
+/* Reports the state of the adapter's own link to its host. */
+void emu_link_report(struct emu_adapter *a);
+void emu_links_report_again(struct emu_host *h);
+/* Paths over @adapter, and their other ends, have got other addresses. */
 void emu_paths_turn(struct emu_host *h, unsigned adapter);
-/* The start of the peer, and of the way to it, that @p leads to now. */
+/* The present start of the peer of @p, combined with the number of the path's addresses (@turn). */
 uint64_t emu_path_start(const struct emu_host *h, const struct emu_path *p);
 struct emu_path *emu_path_find(struct emu_host *h, unsigned adapter, unsigned peer_host,
 			       unsigned peer_adapter);
-/* A transaction was lost on the way: the error count of the page goes up. */
+/* A transaction was lost on the path: increments the error count of the page. */
 void emu_path_lost(struct emu_host *h, struct emu_path *p);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pages of a device's BARs. Each run of pages with one purpose is a memory of its own, because who
- * has a descriptor can map all of it. A register page is made afresh for each writer, so that the
- * mapping of the one before is cut off from the device; the others see a sealed mirror. Doorbells
- * are made afresh at each reset (cut.c).
+ * Pages of a device's BARs. Each run of pages with one purpose is a memory object of its own,
+ * because whoever has a descriptor can map all of it. A register page is made afresh for each
+ * writer, so that the mapping of the previous one is cut off from the device; all others see a
+ * sealed read-only mirror. Doorbells are made afresh at each reset (cut.c). So is a part of
+ * controller memory, which also zeroes it, for a borrower that may use that part alone.
  */
 #include "emu/device/device.h"
 
@@ -104,7 +105,10 @@ static int take_registers(struct emu_request *rq, struct emu_bar *b)
 {
 	struct emu_room *r = rq->host->room;
 	struct emu_device *d = b->device;
-	int rc = r->ops->mem_new(r->ctx, "registers", b->run->pages->length, &b->run->view);
+	int rc;
+
+	b->run->view.in = d->topo->in;
+	rc = r->ops->mem_new(r->ctx, "registers", b->run->pages->length, &b->run->view);
 
 	if (rc < 0) {
 		memset(&b->run->view, 0, sizeof(b->run->view));
@@ -123,6 +127,37 @@ static int take_registers(struct emu_request *rq, struct emu_bar *b)
 	return 0;
 }
 
+/* Pages of controller memory for one who is not to reach its other pages. */
+static int take_part(struct emu_request *rq, struct emu_bar *b)
+{
+	struct emu_room *r = rq->host->room;
+	int rc;
+
+	b->own.in = b->device->topo->in;
+	rc = r->ops->mem_new(r->ctx, "part", b->length, &b->own);
+	if (rc == 0) {
+		rc = r->ops->mem_place(r->ctx, &b->run->mem, b->offset, &b->own);
+		if (rc < 0)
+			r->ops->mem_free(r->ctx, &b->own);
+	}
+	if (rc == 0)
+		return 0;
+	memset(&b->own, 0, sizeof(b->own));
+	return sio_fail(&rq->err, rc, "BAR: no memory for a part of the controller's");
+}
+
+static bool is_part(const struct emu_bar *b)
+{
+	return b->run->pages->kind == EMU_PAGE_MEMORY && b->access & SIO_ACCESS_WRITE &&
+	       b->length < b->run->pages->length && b->o.host->room->ops->mem_place;
+}
+
+static int view_file(const struct emu_bar *b, uint64_t *ret_offset)
+{
+	*ret_offset = b->own.data ? 0 : b->offset;
+	return b->own.data ? b->own.fd : emu_bar_mem(b)->fd;
+}
+
 int emu_op_bar(struct emu_request *rq, const void *msg)
 {
 	const struct sio_req_bar *m = msg;
@@ -131,7 +166,8 @@ int emu_op_bar(struct emu_request *rq, const void *msg)
 	struct emu_run *run = NULL;
 	struct emu_bar *b = NULL;
 	bool write, registers;
-	int rc;
+	uint64_t offset;
+	int rc, fd;
 
 	rc = emu_device_get(rq, m->device, &d);
 	if (rc == 0)
@@ -151,19 +187,21 @@ int emu_op_bar(struct emu_request *rq, const void *msg)
 	b->length = m->length;
 	b->access = m->access;
 	b->mirror = registers && !write;
-	if (registers && write) {
+	if (registers && write)
 		rc = take_registers(rq, b);
-		if (rc < 0) {
-			emu_object_drop(&b->o);
-			return rc;
-		}
+	else if (is_part(b))
+		rc = take_part(rq, b);
+	if (rc < 0) {
+		emu_object_drop(&b->o);
+		return rc;
 	}
 	emu_object_ref(d->opened);
 	d->writable_views += write;
 	d->room->writable_views += write;
 	memset(&evt, 0, sizeof(evt));
 	evt.id = b->o.id;
-	evt.offset = b->offset;
+	fd = view_file(b, &offset);
+	evt.offset = offset;
 	evt.length = b->length;
 	if (b->mirror)
 		evt.bar_flags = SIO_BAR_MIRROR;
@@ -173,7 +211,7 @@ int emu_op_bar(struct emu_request *rq, const void *msg)
 		evt.bar_flags = SIO_BAR_POLLED;
 	else if (run->pages->kind == EMU_PAGE_MEMORY)
 		evt.bar_flags = SIO_BAR_MEMORY;
-	emu_answer(rq, &evt, sizeof(evt), &emu_bar_mem(b)->fd, 1);
+	emu_answer(rq, &evt, sizeof(evt), &fd, 1);
 	return 0;
 }
 
@@ -194,8 +232,28 @@ int emu_op_bar_close(struct emu_request *rq, const void *msg)
 	return 0;
 }
 
+/*
+ * Do the pages belong to another borrow's view, too, to which they were assigned after the end of
+ * their user? References to a view outlive that user. The pages are left as they are until the
+ * other borrow gets them.
+ */
+static bool has_successor(const struct emu_bar *b)
+{
+	struct emu_object *o, *tmp;
+
+	HASH_ITER (hh, b->o.host->objects, o, tmp) {
+		const struct emu_bar *other = (const struct emu_bar *)o;
+
+		if (o->kind == SIO_KIND_BAR && other != b && other->run == b->run &&
+		    other->own.data && other->offset < b->offset + b->length &&
+		    b->offset < other->offset + other->length)
+			return true;
+	}
+	return false;
+}
+
 /* Give back what it has of its device. */
-static void let_go(struct emu_bar *b)
+static void release_view(struct emu_bar *b)
 {
 	struct emu_room *r = b->o.host->room;
 	struct emu_device *d = b->device;
@@ -211,9 +269,15 @@ static void let_go(struct emu_bar *b)
 		emu_invalidate(r);
 		r->ops->mem_free(r->ctx, &run->view);
 		memset(&run->view, 0, sizeof(run->view));
-		if (!d->gone)
+		if (!emu_device_is_out(d))
 			d->model->view_changed(d->state, (unsigned)(run - d->run));
 	}
+	if (b->own.data) {
+		if (run->mem.data && !has_successor(b))
+			r->ops->mem_put_back(r->ctx, &run->mem, b->offset, &b->own);
+		r->ops->mem_free(r->ctx, &b->own);
+	}
+	memset(&b->own, 0, sizeof(b->own));
 	emu_object_unref(d->opened);
 }
 
@@ -222,10 +286,10 @@ static void release(struct emu_object *o)
 	struct emu_bar *b = (struct emu_bar *)o;
 
 	if (!b->cut)
-		let_go(b);
+		release_view(b);
 }
 
-/* Nobody reaches the pages by it any more, whoever was let. */
+/* No program reaches the pages by this view any more, assigned or not. */
 static void owner_ended(struct emu_object *o)
 {
 	if (o->refs)
@@ -248,8 +312,7 @@ static int file(const struct emu_object *o, uint64_t *ret_offset)
 {
 	const struct emu_bar *b = (const struct emu_bar *)o;
 
-	*ret_offset = b->offset;
-	return emu_bar_mem(b)->fd;
+	return view_file(b, ret_offset);
 }
 
 static void row(const struct emu_object *o, struct sio_list_entry *e)
@@ -275,6 +338,6 @@ void emu_bar_cut(struct emu_bar *b)
 {
 	if (b->cut)
 		return;
-	let_go(b);
+	release_view(b);
 	b->cut = true;
 }

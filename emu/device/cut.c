@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Pages of a device's BARs are taken from under those who have them: it is pulled out of its slot,
- * or a reset takes its doorbells away. What hosts have of them stays as objects, which refer to
- * nothing any more, until who has them ends them. What is mapped reads as ones, and stores to it
- * stay there.
+ * Pages of a device's BARs are revoked: the device is pulled out of its slot, or a reset takes its
+ * doorbells away. What hosts have of them stays as objects that refer to nothing any more, until
+ * their owners end them. Mapped pages read as ones, and stores to them go nowhere else.
  */
 #include "emu/device/device.h"
 #include "smartio/io.h"
@@ -30,11 +29,14 @@ static void cut(const struct emu_device *d, const struct emu_run *run, struct em
 {
 	struct emu_dmamap *m = (struct emu_dmamap *)o;
 	struct emu_grant *g = (struct emu_grant *)o;
+	struct emu_ram *member = (struct emu_ram *)o;
 
 	if (o->kind == SIO_KIND_DMAMAP && is_view(m->target, d, run))
 		emu_dmamap_cut(m);
 	else if (o->kind == SIO_KIND_GRANT && is_view(g->source, d, run))
 		emu_grant_cut(g);
+	else if (o->kind == SIO_KIND_MEM && member->overlay && is_view(&member->overlay->o, d, run))
+		emu_overlay_cut(member);
 }
 
 /* Windows of all hosts to its pages lead nowhere. */
@@ -66,16 +68,19 @@ void emu_view_cut(const struct emu_bar *b)
 	HASH_ITER (hh, h->objects, o, tmp) {
 		struct emu_dmamap *m = (struct emu_dmamap *)o;
 		struct emu_grant *g = (struct emu_grant *)o;
+		struct emu_ram *member = (struct emu_ram *)o;
 
 		if (o->kind == SIO_KIND_DMAMAP && is_this(m->target, b))
 			emu_dmamap_cut(m);
 		else if (o->kind == SIO_KIND_GRANT && is_this(g->source, b))
 			emu_grant_cut(g);
+		else if (o->kind == SIO_KIND_MEM && member->overlay == b)
+			emu_overlay_cut(member);
 	}
 	emu_invalidate(h->room);
 }
 
-/* Who refers to a view goes first. */
+/* Objects that refer to a view end first. */
 void emu_pages_cut(struct emu_device *d, const struct emu_run *run)
 {
 	struct emu_object *o, *tmp;
@@ -121,8 +126,10 @@ int emu_doorbells_renew(struct emu_device *d)
 	int rc = 0;
 
 	for (unsigned i = 0; rc == 0 && i < d->config.n_pages; i++)
-		if (d->run[i].pages->kind == EMU_PAGE_DOORBELLS)
+		if (d->run[i].pages->kind == EMU_PAGE_DOORBELLS) {
+			fresh[n].in = d->topo->in;
 			rc = r->ops->mem_new(r->ctx, "bar", d->run[i].pages->length, &fresh[n++]);
+		}
 	if (rc < 0) {
 		n--; /* the one that could not be had */
 		while (n-- > 0)

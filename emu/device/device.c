@@ -143,7 +143,10 @@ int emu_device_init(struct emu_device *d, struct emu_host *h, const struct sio_t
 		.bulk_new = h->room->ops->bulk_new ? dev_bulk_new : NULL,
 		.bulk_free = h->room->ops->bulk_free ? dev_bulk_free : NULL,
 		.bulk_zero = h->room->ops->bulk_zero ? dev_bulk_zero : NULL,
+		.store = h->room->ops->store ? h->room->ops->store(h->room->ctx) : NULL,
 	};
+	if (topo->physical)
+		d->dev.physical = h->device[topo->physical - 1].state;
 	d->model = find_model(models, topo->type);
 	if (!d->model)
 		return sio_fail(reterr, -EINVAL, "device %s: no model of type '%s'", topo->name,
@@ -177,6 +180,7 @@ static int new_pages(struct emu_device *d, struct emu_run *run)
 	struct emu_room *r = d->room;
 	int rc;
 
+	run->mem.in = run->mirror.in = d->topo->in;
 	switch (run->pages->kind) {
 	case EMU_PAGE_REGISTERS:
 		rc = r->ops->mem_new(r->ctx, "mirror", run->pages->length, &run->mirror);
@@ -187,7 +191,9 @@ static int new_pages(struct emu_device *d, struct emu_run *run)
 		return r->ops->mem_seal(r->ctx, &run->mirror);
 	case EMU_PAGE_DOORBELLS:
 	case EMU_PAGE_MEMORY:
-		rc = r->ops->mem_new(r->ctx, "bar", run->pages->length, &run->mem);
+		rc = r->ops->mem_new(r->ctx,
+				     run->pages->kind == EMU_PAGE_MEMORY ? "bar memory" : "bar",
+				     run->pages->length, &run->mem);
 		if (rc < 0)
 			memset(&run->mem, 0, sizeof(run->mem));
 		return rc;
@@ -283,12 +289,12 @@ void emu_device_unplug(struct emu_device *d)
 	emu_invalidate(d->room);
 }
 
-/* Firmware places the BARs of a slot's device anew at each start, also of one that comes later. */
+/* Firmware places the BARs of a slot's device again at each start, also of one that comes later. */
 int emu_device_power_on(struct emu_device *d, struct sio_err *reterr)
 {
 	int rc = place_bars(d, reterr);
 
-	return rc < 0 || d->gone ? rc : emu_device_plug(d, true, reterr);
+	return rc < 0 || emu_device_is_out(d) ? rc : emu_device_plug(d, true, reterr);
 }
 
 void emu_device_power_off(struct emu_device *d)
@@ -299,10 +305,9 @@ void emu_device_power_off(struct emu_device *d)
 		r->ops->mem_free(r->ctx, &d->doze);
 	memset(&d->doze, 0, sizeof(d->doze));
 	d->n_dozing = 0;
-	if (d->gone)
-		d->unpowered = true;
-	else
+	if (!emu_device_is_out(d))
 		emu_device_unplug(d);
+	emu_slot_enter(d, EMU_SLOT_POWER_OFF);
 }
 
 /* Each is alone on its bus, where its file says that it has a bus reset. */
@@ -313,6 +318,14 @@ static uint32_t resets(const struct emu_device *d)
 _Static_assert((int)SIO_TOPO_RESET_FUNCTION == SIO_RESET_FUNCTION &&
 		       (int)SIO_TOPO_RESET_BUS == SIO_RESET_BUS,
 	       "one numbering");
+
+/* In its slot. */
+static uint32_t functions(const struct emu_device *d)
+{
+	const struct sio_topo_device *t = d->topo;
+
+	return 1 + (t->physical ? d->host->device[t->physical - 1].topo : t)->virtual_functions;
+}
 
 static void answer_device(struct emu_request *rq, struct emu_device *d)
 {
@@ -333,7 +346,7 @@ static void answer_device(struct emu_request *rq, struct emu_device *d)
 	evt.device = d->config.device;
 	evt.subsys_vendor = d->config.subsys_vendor;
 	evt.subsys_device = d->config.subsys_device;
-	evt.functions = 1;
+	evt.functions = functions(d);
 	evt.msix_count = d->config.msix_count;
 	for (unsigned i = 0; i < d->config.n_pages; i++)
 		if (d->config.pages[i].kind == EMU_PAGE_MSIX) {
@@ -357,7 +370,7 @@ int emu_op_device_list(struct emu_request *rq, const void *msg)
 	for (unsigned i = 0; i < rq->host->n_devices; i++) {
 		struct emu_device *d = &rq->host->device[i];
 
-		if (!d->gone && d->topo->fdid > m->after &&
+		if (!emu_device_is_out(d) && d->topo->fdid > m->after &&
 		    (!best || d->topo->fdid < best->topo->fdid))
 			best = d;
 	}
@@ -446,7 +459,11 @@ int emu_op_reset(struct emu_request *rq, const void *msg)
 	if (m->kind != SIO_RESET_DONE && !(resets(d) & 1u << m->kind))
 		return sio_fail(&rq->err, -EOPNOTSUPP, "RESET: %s has no %s reset", d->topo->name,
 				m->kind == SIO_RESET_BUS ? "bus" : "function");
-	rc = emu_doorbells_renew(d);
+	if (m->h.flags & SIO_RESET_KEEP_DOORBELLS && m->kind == SIO_RESET_DONE)
+		return sio_fail(
+			&rq->err, -EINVAL,
+			"RESET: doorbells can be kept over a reset, not over the report of one");
+	rc = m->h.flags & SIO_RESET_KEEP_DOORBELLS ? 0 : emu_doorbells_renew(d);
 	if (rc < 0)
 		return sio_fail(&rq->err, rc, "RESET: no memory for the doorbells of %s",
 				d->topo->name);
@@ -458,6 +475,8 @@ int emu_op_reset(struct emu_request *rq, const void *msg)
 	memset(&evt, 0, sizeof(evt));
 	evt.generation = d->generation;
 	evt.freed = emu_dmamaps_settle(d, 0);
+	if (m->kind != SIO_RESET_DONE)
+		emu_slot_functions_renew(d);
 	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
 	return 0;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Devices in their slots: power, identity, pages of BARs, interrupt vectors, who wakes them. */
+/*
+ * Devices in their slots: power, identity, pages of BARs, interrupt vectors, watches that wake
+ * them.
+ */
 #ifndef EMU_DEVICE_DEVICE_H
 #define EMU_DEVICE_DEVICE_H
 
@@ -8,7 +11,7 @@
 #define EMU_VECTORS 2048u /* most of one device, as PCI has it */
 #define EMU_WATCHES 1024  /* of one host: each may hold a descriptor */
 
-/* How one mapping of polled pages wakes their device. */
+/* How stores through one mapping of polled pages wake their device. */
 struct emu_watch {
 	struct emu_object o;
 	struct emu_object *target; /* struct emu_bar or emu_map */
@@ -19,7 +22,7 @@ struct emu_watch {
 	uint32_t fired;
 };
 
-/* An entry of a device's interrupt table that stands for something. */
+/* An entry of a device's interrupt table that is in use. */
 struct emu_vector {
 	struct emu_object o;
 	struct emu_device *device;
@@ -43,47 +46,51 @@ extern const struct emu_kind emu_kind_device, emu_kind_bar, emu_kind_watch, emu_
 int emu_device_init(struct emu_device *d, struct emu_host *h, const struct sio_topo_device *topo,
 		    const struct emu_dev_model *const *models, struct sio_err *reterr);
 void emu_device_done(struct emu_device *d);
-/* Its host starts: fresh pages and regions, power-on reset of the model, if it is in its slot. */
+/*
+ * The device's host starts: fresh pages and regions, power-on reset of the model, if the device is
+ * in its slot.
+ */
 int emu_device_power_on(struct emu_device *d, struct sio_err *reterr);
 void emu_device_power_off(struct emu_device *d);
-/* The same of one that is put into its slot and taken out; @power: it begins without media. */
+/* The same for a device that is put into its slot, or pulled out; @power: its media are lost. */
 int emu_device_plug(struct emu_device *d, bool power, struct sio_err *reterr);
 void emu_device_unplug(struct emu_device *d);
-emu_handler emu_op_device_list, emu_op_device_open, emu_op_device_close, emu_op_reset;
 
-/* slot.c: pull it out of its slot, or put it (@in) back. */
+/* slot.c: pulls the device out of its slot, or puts it (@in) back, with its virtual functions. */
 int emu_slot_set(struct emu_device *d, bool in, struct sio_err *reterr);
+/*
+ * A reset of a physical function removes its virtual ones, and its host enables them again: each
+ * disappears and comes back, as new, and its users are notified.
+ */
+void emu_slot_functions_renew(struct emu_device *d);
 
 /* bar.c */
-emu_handler emu_op_bar, emu_op_bar_close;
 void emu_bar_cut(struct emu_bar *b);
 uint64_t emu_run_key(const struct emu_run *run); /* for emu_check_*: below all object ids */
 volatile void *emu_bar_view(struct emu_dev *dev, unsigned index);
 volatile void *emu_bar_mirror(struct emu_dev *dev, unsigned index);
 
 /* cut.c */
-/* What hosts have of @run of @d (NULL: of all its pages) leads nowhere any more. */
+/* All that hosts have mapped of @run of @d (NULL: of all its pages) leads nowhere any more. */
 void emu_pages_cut(struct emu_device *d, const struct emu_run *run);
-/* The same of DMA mappings and grants of one view. */
+/* The same for DMA mappings, grants and multicast overlays of one view. */
 void emu_view_cut(const struct emu_bar *b);
 /*
- * A reset takes the doorbells from all who have them: the device has new pages, and the old ones
- * read as ones. -errno: nothing was done.
+ * A reset takes the doorbells from all who have mapped them: the device has new pages, and the old
+ * ones read as ones. -errno: nothing was done.
  */
 int emu_doorbells_renew(struct emu_device *d);
-/* Whoever has it mapped reads ones from now on. */
+/* Every mapping of the memory reads as ones from now on. */
 void emu_fill_ones(const struct emu_mem *m);
 
 /* vector.c */
-emu_handler emu_op_vector;
-/* The device raised @vector: send its message, or keep that there is one. */
+/* The device raised @vector: sends its message, or marks it as pending. */
 void emu_vector_raise(struct emu_dev *dev, unsigned vector);
-/* A reset of the device: what was kept is forgotten. */
+/* A reset of the device: pending interrupts are dropped. */
 void emu_vectors_reset(struct emu_device *d);
 
 /* watch.c */
-emu_handler emu_op_watch, emu_op_unwatch;
-/* See emu_room_naps() and those behind it. */
+/* See emu_room_naps() and the functions behind it. */
 bool emu_watches_nap(struct emu_room *r);
 void emu_watches_doze(struct emu_room *r, bool asleep);
 void emu_watch_fired(struct emu_host *h, uint64_t id);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A device is pulled out of its slot, without a word before, and put back. What hosts have of it is
- * cut off at once: it stays as objects, which refer to nothing any more, until who has them ends
- * them.
+ * Surprise removal: a device is pulled out of its slot, and put back. What hosts have of it is cut
+ * off at once: it stays as objects that refer to nothing any more, until their owners end them.
  */
 #include "emu/device/device.h"
 
-/* Whoever has its pages mapped reads ones from now on; what he stores stays with them. */
+/* Mappings of its pages read as ones from now on; stores to them have no effect on the device. */
 static void fill_pages(const struct emu_device *d)
 {
 	for (unsigned i = 0; i < d->config.n_pages; i++) {
@@ -39,7 +38,7 @@ static void cut(struct emu_device *d, struct emu_object *o)
 	}
 }
 
-/* Who refers to the open device goes first. */
+/* Objects that refer to the open device end first. */
 static void cut_all(struct emu_device *d)
 {
 	struct emu_object *o, *tmp;
@@ -61,7 +60,7 @@ static void tell(struct emu_device *d, uint32_t op)
 	emu_event(d->host, &evt, sizeof(evt), op);
 }
 
-/* First it stops, then nobody reaches it; then what it could write to is let go. */
+/* First it stops, then nobody reaches it; then what it could write to is released. */
 static void pull(struct emu_device *d)
 {
 	struct emu_host *h = d->host;
@@ -69,7 +68,7 @@ static void pull(struct emu_device *d)
 	emu_vectors_reset(d);
 	d->model->reset(d->state, false);
 	fill_pages(d);
-	d->gone = true;
+	emu_slot_enter(d, EMU_SLOT_PULL);
 	d->generation++;
 	cut_all(d);
 	emu_device_unplug(d);
@@ -78,31 +77,85 @@ static void pull(struct emu_device *d)
 	emu_owners_bury(h);
 }
 
-/* Its media are as they were, unless its host has lost its power since: see docs/emulation.md. */
+/*
+ * Its media keep their contents, unless its host has lost its power since: see docs/emulation.md.
+ */
 static int put(struct emu_device *d, struct sio_err *err)
 {
-	int rc = emu_device_plug(d, d->unpowered, err);
+	int rc = emu_device_plug(d, d->slot == EMU_SLOT_OUT_UNPOWERED, err);
 
 	if (rc < 0) {
 		emu_device_unplug(d);
 		return rc;
 	}
-	d->gone = d->unpowered = false;
+	emu_slot_enter(d, EMU_SLOT_PUT);
 	tell(d, SIO_EV_DEVICE_BACK);
 	return 0;
 }
 
-int emu_slot_set(struct emu_device *d, bool in, struct sio_err *reterr)
+static int set(struct emu_device *d, bool in, struct sio_err *reterr)
 {
-	if (d->gone != in)
+	if (emu_device_is_out(d) != in)
 		return -EALREADY;
 	if (!d->host->up) {
-		d->gone = !in;
-		d->unpowered = !in;
+		emu_slot_enter(d, in ? EMU_SLOT_SET : EMU_SLOT_TAKE);
 		return 0;
 	}
 	if (in)
 		return put(d, reterr);
 	pull(d);
 	return 0;
+}
+
+/* The virtual function of @d behind @last in its host's devices (NULL: the first); NULL: none. */
+static struct emu_device *function_after(struct emu_device *d, const struct emu_device *last)
+{
+	unsigned physical = (unsigned)(d - d->host->device) + 1;
+	unsigned i = last ? (unsigned)(last - d->host->device) + 1 : physical;
+
+	for (; i < d->host->n_devices; i++)
+		if (d->host->device[i].topo->physical == physical)
+			return &d->host->device[i];
+	return NULL;
+}
+
+/* The virtual functions exist as long as the physical one. */
+static int set_functions(struct emu_device *d, bool in, struct sio_err *reterr)
+{
+	struct emu_device *f = NULL;
+	int rc = 0;
+
+	while ((f = function_after(d, f))) {
+		int r = set(f, in, reterr);
+
+		if (r < 0 && r != -EALREADY)
+			rc = r;
+	}
+	return rc;
+}
+
+int emu_slot_set(struct emu_device *d, bool in, struct sio_err *reterr)
+{
+	int rc;
+
+	if (d->topo->physical)
+		return sio_fail(reterr, -EINVAL,
+				"%s is a virtual function, which comes and goes with %s; name "
+				"that one",
+				d->topo->name, d->host->device[d->topo->physical - 1].topo->name);
+	if (emu_device_is_out(d) != in)
+		return -EALREADY;
+	if (!in)
+		set_functions(d, false, reterr);
+	rc = set(d, in, reterr);
+	return rc == 0 && in ? set_functions(d, true, reterr) : rc;
+}
+
+void emu_slot_functions_renew(struct emu_device *d)
+{
+	struct sio_err err = {0};
+
+	set_functions(d, false, &err);
+	if (set_functions(d, true, &err) < 0)
+		emu_log(d->room, "%s", err.text);
 }

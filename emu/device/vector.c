@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Interrupt vectors of devices (PCI Express base specification, MSI-X). The table of a device is
- * the port's alone: an entry is made by VECTOR and ends with its owner, at once, for a device whose
- * entry is masked sends no more. A message is a posted write of 4 bytes behind all others of its
- * device.
+ * Interrupt vectors of devices (PCI Express base specification, MSI-X). Only the port writes to a
+ * device's table: an entry is made by VECTOR and ends with its owner, at once, because a device
+ * whose entry is masked sends no more. A message is a posted write of 4 bytes, ordered behind all
+ * others of its device.
  */
 #include <endian.h>
 
@@ -80,8 +80,8 @@ static int place_page(struct emu_request *rq, struct emu_vector *v, uint64_t phy
 
 	if (rc < 0)
 		return rc == -ENOSPC ? emu_no_iova(rq) : rc;
-	rc = sio_iommu_map(&d->iommu, v->iova, EMU_PAGE, v->target, physical & ~(EMU_PAGE - 1),
-			   SIO_ACCESS_WRITE, &rq->err);
+	rc = sio_iommu_map(&d->iommu, (struct sio_dev_addr){v->iova}, EMU_PAGE, v->target,
+			   physical & ~(EMU_PAGE - 1), SIO_ACCESS_WRITE, &rq->err);
 	if (rc < 0) {
 		sio_range_free(&d->iova, v->iova);
 		return rc;
@@ -126,17 +126,23 @@ static void send(struct emu_vector *v)
 	struct emu_room *r = d->room;
 	uint32_t data = htole32(v->data);
 	struct emu_target t;
+	static const struct sio_pcie_count message = {.write_tlps = 1,
+						      .write_bytes = SIO_MSI_BYTES};
 	struct emu_irq *q;
-	int rc = emu_translate_message(d, v->address, v->data, v->target, &q, &t);
+	int rc = emu_translate_message(d, (struct sio_dev_addr){v->address}, v->data, v->target, &q,
+				       &t);
 
 	count_message(&d->count);
 	for (unsigned i = 0; i < t.n_hops; i++)
 		count_message(t.hop[i]);
+	if (t.far)
+		emu_way_count(&t.way, r, &message);
 	if (rc < 0)
-		emu_fault_record(d, v->address, SIO_MSI_BYTES, SIO_FAULT_MSI, &t);
+		emu_fault_record(d, (struct sio_dev_addr){v->address}, SIO_MSI_BYTES, SIO_FAULT_MSI,
+				 &t);
 	else if (q)
 		r->ops->event_signal(r->ctx, q->fd);
-	else
+	else if (t.data)
 		sio_write32(t.data, data);
 }
 
@@ -228,7 +234,7 @@ int emu_op_vector(struct emu_request *rq, const void *msg)
 		if (!v)
 			return rq->err.code;
 	}
-	if (old) { /* what was kept is told to the new target */
+	if (old) { /* what was pending is sent to the new target */
 		kept = d->pending[m->vector];
 		emu_object_free(&old->o);
 	}
@@ -251,7 +257,7 @@ static void release(struct emu_object *o)
 		d->pending[v->number] = 0;
 	}
 	if (v->has_iova) {
-		sio_iommu_unmap(&d->iommu, v->iova);
+		sio_iommu_unmap(&d->iommu, (struct sio_dev_addr){v->iova});
 		sio_range_free(&d->iova, v->iova);
 	}
 	emu_invalidate(d->room);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who wakes a sleeping device, and how: one watch for each mapping of polled pages. What a watch
- * waits for is the edge's (struct emu_ops); here is who may have one, and whether there is anybody
- * whose stores wake nobody, so that the room must look by itself.
+ * Watches: what wakes a sleeping device. There is one watch for each mapping of polled pages. What
+ * a watch waits for is the edge's decision (struct emu_ops). This file decides who may have one,
+ * and whether there is a mapping whose stores wake nobody, so that the room must poll.
  */
 #include "emu/device/device.h"
 #include "smartio/io.h"
@@ -108,7 +108,7 @@ static int make_doze(struct emu_request *rq, struct emu_device *d)
 	return 0;
 }
 
-/* It goes with the last watch that needs it, or with the power of its host. */
+/* Frees it with the last watch that needs it, or when its host is powered off. */
 static void drop_doze(struct emu_device *d)
 {
 	struct emu_room *r = d->room;
@@ -258,7 +258,7 @@ static bool needs_naps(const struct emu_object *o)
 	if (o->state != SIO_STATE_LIVE)
 		return false;
 	switch (o->kind) {
-	case SIO_KIND_BAR: /* of a granted one the daemon's descriptor is nobody's */
+	case SIO_KIND_BAR: /* of a granted one the daemon's descriptor is unowned */
 		return polled_run(o) && !is_watched(o) && !b->n_grants;
 	case SIO_KIND_MAP:
 		return m->polled && !is_watched(o) && leads_somewhere(m);
@@ -293,7 +293,7 @@ void emu_watches_doze(struct emu_room *r, bool asleep)
 	for (unsigned i = 0; i < r->n_devices; i++)
 		if (r->device[i]->doze.data)
 			sio_write32(r->device[i]->doze.data, asleep);
-	/* Pairs with the barrier between a program's store and its look at the word. */
+	/* The word, then the last look: pairs with sio_nvme_wake() and sio_accel_wake(). */
 	if (asleep)
 		sio_full_barrier();
 }
@@ -308,7 +308,10 @@ static struct emu_watch *find(const struct emu_host *h, uint64_t id)
 void emu_watch_fired(struct emu_host *h, uint64_t id)
 {
 	struct emu_watch *w = find(h, id);
+	struct emu_object *o = w ? NULL : emu_object_by_id(h, id);
 
+	if (o && o->kind == SIO_KIND_MAP)
+		emu_machine_ring((struct emu_map *)o);
 	if (!w)
 		return;
 	w->fired++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Channels of DMA engines and what they may reach: made and ended. A range ends with its target,
- * whose end it does not hold up: the engines stand still while the room changes anything, so that
- * a piece that was begun has ended, and the next one finds an empty slot.
+ * Channels of DMA engines and the ranges that they may reach: creation and end. A range ends with
+ * its target and does not delay the target's end: the engines stand still while the room changes
+ * anything, so a piece that was begun has ended, and the next one finds an empty slot.
  */
 #include <stdio.h>
 
@@ -57,6 +57,7 @@ static int get_engine(struct emu_request *rq, struct emu_adapter *a, struct emu_
 		snprintf(e->topo.name, sizeof(e->topo.name), "%.16s/dma%u", rq->host->topo->name,
 			 a->index);
 		e->topo.bdf = a->topo->bdf;
+		e->topo.in = a->topo->in;
 		e->topo.dma_bits = 64;
 		e->adapter = a;
 		e->d = (struct emu_device){
@@ -227,6 +228,13 @@ static int check_target(struct emu_request *rq, const struct sio_req_dma_attach 
 	if (m->target_kind == SIO_KIND_MAP && map->trigger)
 		return sio_fail(&rq->err, -EINVAL,
 				"DMA_ATTACH: map %#" PRIx64 " is of an interrupt", (*ret)->id);
+	if (m->target_kind == SIO_KIND_MAP && rq->host->room->host[map->peer_host].machine)
+		return sio_fail(
+			&rq->err, -EOPNOTSUPP,
+			"DMA_ATTACH: map %#" PRIx64
+			" is of a machine, whose memory DMA engines of emulated hosts do not "
+			"reach; processors do",
+			(*ret)->id);
 	if (m->target_kind == SIO_KIND_MAP && map->adapter != c->engine->adapter->index)
 		return sio_fail(&rq->err, -EINVAL,
 				"DMA_ATTACH: map %#" PRIx64 " goes through adapter %u, the "

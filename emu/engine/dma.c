@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A device reads and writes. This is the data path: an access within a page that was translated
- * before is one look into a small table, a few additions and one copy. A kept translation holds
- * while the room's generation stands still; whatever is taken away or re-routed moves it.
+ * Reads and writes of devices. This is the data path: an access within a page that was translated
+ * before is one look-up in a small table, a few additions and one copy. A cached translation is
+ * valid while the room's generation stands still; whatever is taken away or re-routed increments
+ * it.
  *
- * Counting: at the device's port what it sends; at each adapter passed, on the way out and in, the
- * same, because neither switches nor windows split packets. Where an access ends in a fault, what
- * was sent counts as far as it came; a read is then answered by a completion without data.
+ * Counting: what a device sends is counted at its port; at each adapter that the access passes, on
+ * the way out and in, the same is counted, because neither switches nor windows split packets.
+ * Where an access ends in a fault, what was sent counts as far as it came; a read is then answered
+ * by a completion without data.
  */
 #include "emu/engine/engine.h"
 #include "smartio/io.h"
@@ -50,22 +52,24 @@ static inline void write_packets(const struct emu_room *r, uint64_t addr, size_t
 static void count_fault(struct emu_device *d, uint64_t addr, size_t len, uint32_t access,
 			const struct emu_target *t)
 {
-	struct sio_pcie_count *c[1 + EMU_HOPS] = {&d->count.pcie};
+	struct sio_pcie_count *c[1 + EMU_HOPS] = {&d->count.pcie}, sent = {0};
 
+	if (access == SIO_ACCESS_READ)
+		read_packets(d->room, addr, len, &sent);
+	else
+		write_packets(d->room, addr, len, &sent);
+	sent.completions = sent.read_requests;
+	sent.read_bytes = 0;
 	for (unsigned i = 0; i < t->n_hops; i++)
 		c[1 + i] = &t->hop[i]->pcie;
-	for (unsigned i = 0; i < 1 + t->n_hops; i++) {
-		struct sio_pcie_count sent = {0};
-
-		if (access == SIO_ACCESS_READ)
-			read_packets(d->room, addr, len, &sent);
-		else
-			write_packets(d->room, addr, len, &sent);
+	for (unsigned i = 0; i < 1u + t->n_hops; i++) {
 		c[i]->read_requests += sent.read_requests;
 		c[i]->completions += sent.read_requests;
 		c[i]->write_tlps += sent.write_tlps;
 		c[i]->write_bytes += sent.write_bytes;
 	}
+	if (t->far)
+		emu_way_count(&t->way, d->room, &sent);
 }
 
 static const struct emu_xlat *translate_page(struct emu_device *d, uint64_t addr, uint32_t access,
@@ -75,7 +79,7 @@ static const struct emu_xlat *translate_page(struct emu_device *d, uint64_t addr
 
 	d->xlat_misses++;
 	d->unchecked = UINT32_MAX; /* so that this access is compared with the list */
-	if (emu_translate(d, addr & ~(EMU_PAGE - 1), access, t) < 0)
+	if (emu_translate(d, (struct sio_dev_addr){addr & ~(EMU_PAGE - 1)}, access, t) < 0)
 		return NULL;
 	if (t->sender) {
 		d->to_group =
@@ -83,12 +87,14 @@ static const struct emu_xlat *translate_page(struct emu_device *d, uint64_t addr
 		return &d->to_group;
 	}
 	x->page = addr / EMU_PAGE;
-	x->gen = d->room->gen;
+	x->gen = t->fleeting ? 0 : d->room->gen; /* the room's is never 0 */
 	x->data = t->data;
 	x->access = t->access;
 	x->n_hops = t->n_hops;
 	for (unsigned i = 0; i < EMU_HOPS; i++)
 		x->hop[i] = t->hop[i];
+	x->far = t->far;
+	x->way = t->way;
 	return x;
 }
 
@@ -103,7 +109,7 @@ static inline const struct emu_xlat *kept(const struct emu_device *d, uint64_t a
 	return NULL;
 }
 
-/* The same, translated now if need be; NULL: *t says why not. */
+/* The same, translated now if necessary; NULL: *t has the reason. */
 static inline const struct emu_xlat *page_of(struct emu_device *d, uint64_t addr, uint32_t access,
 					     struct emu_target *t)
 {
@@ -131,7 +137,8 @@ static inline void copy_from(void *to, const uint8_t *from, size_t len)
 /*
  * Small writes go word by word, lowest first, each whole: who polls for the last word of a
  * completion finds the others there. The fence keeps what was written before ahead of them, also
- * where the library copied much with streaming stores.
+ * where the library copied much with streaming stores. Pairs with the reader's barrier: took() and
+ * take() of the NVMe driver.
  */
 static inline void copy_out(uint8_t *to, const void *from, size_t len)
 {
@@ -147,8 +154,22 @@ static inline void copy_out(uint8_t *to, const void *from, size_t len)
 static inline void check(struct emu_device *d, const struct emu_xlat *x, uint64_t addr, size_t len,
 			 uint32_t access)
 {
-	if (EMU_CHECK && unlikely((++d->unchecked & d->room->check_mask) == 0))
-		emu_check_access(d, addr, len, access, x->data + addr % EMU_PAGE);
+	if (EMU_CHECK && x->gen && unlikely((++d->unchecked & d->room->check_mask) == 0))
+		emu_check_access(d, (struct sio_dev_addr){addr}, len, access,
+				 x->data + addr % EMU_PAGE);
+}
+
+/* Of a way that has more than adapters. */
+APART static void pass_far(struct emu_device *d, const struct emu_xlat *x, uint64_t addr,
+			   size_t len, uint32_t access)
+{
+	struct sio_pcie_count c = {0};
+
+	if (access == SIO_ACCESS_READ)
+		read_packets(d->room, addr, len, &c);
+	else
+		write_packets(d->room, addr, len, &c);
+	emu_way_count(&x->way, d->room, &c);
 }
 
 /* Count and check what goes within a page. Return: its place. */
@@ -158,6 +179,8 @@ static inline uint8_t *pass_read(struct emu_device *d, const struct emu_xlat *x,
 	read_packets(d->room, addr, len, &d->count.pcie);
 	for (unsigned i = 0; i < x->n_hops; i++)
 		read_packets(d->room, addr, len, &x->hop[i]->pcie);
+	if (unlikely(x->far))
+		pass_far(d, x, addr, len, SIO_ACCESS_READ);
 	check(d, x, addr, len, SIO_ACCESS_READ);
 	return x->data + addr % EMU_PAGE;
 }
@@ -168,6 +191,8 @@ static inline uint8_t *pass_write(struct emu_device *d, const struct emu_xlat *x
 	write_packets(d->room, addr, len, &d->count.pcie);
 	for (unsigned i = 0; i < x->n_hops; i++)
 		write_packets(d->room, addr, len, &x->hop[i]->pcie);
+	if (unlikely(x->far))
+		pass_far(d, x, addr, len, SIO_ACCESS_WRITE);
 	check(d, x, addr, len, SIO_ACCESS_WRITE);
 	return x->data + addr % EMU_PAGE;
 }
@@ -206,8 +231,8 @@ static int fault(struct emu_device *d, uint64_t addr, size_t len, uint32_t acces
 {
 	count_fault(d, addr, len, access, t);
 	if (EMU_CHECK)
-		emu_check_access(d, addr, len, access, NULL);
-	emu_fault_record(d, addr, len, access, t);
+		emu_check_access(d, (struct sio_dev_addr){addr}, len, access, NULL);
+	emu_fault_record(d, (struct sio_dev_addr){addr}, len, access, t);
 	return -EFAULT;
 }
 
@@ -223,7 +248,7 @@ static int wraps(struct emu_device *d, uint64_t addr, size_t len, uint32_t acces
 	struct emu_target t = {.node = d->host->topo->node,
 			       .reason = "the access wraps around the end of the address space"};
 
-	emu_fault_record(d, addr, len, access, &t);
+	emu_fault_record(d, (struct sio_dev_addr){addr}, len, access, &t);
 	return -EFAULT;
 }
 
@@ -286,7 +311,7 @@ static int write_group(struct emu_device *d, const struct emu_xlat *x, uint64_t 
 	rc = emu_group_write(d, x->sender, x->sender_offset + addr % EMU_PAGE, from, len, &c,
 			     passed_by_device, &t);
 	if (rc < 0)
-		emu_fault_record(d, addr, len, SIO_ACCESS_WRITE, &t);
+		emu_fault_record(d, (struct sio_dev_addr){addr}, len, SIO_ACCESS_WRITE, &t);
 	return rc;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * DMA engines at work. A transfer is done in pieces; between two of them other channels have their
- * turn and the room may change anything: each piece finds its way anew. What is read from a ring is
- * read once and checked.
+ * turn and the room may change anything, so each piece is translated again. Whatever is read from a
+ * ring is read once and checked.
  */
 #include "emu/engine/engine.h"
 #include "smartio/io.h"
@@ -36,13 +36,15 @@ static const struct emu_xlat *page_at(struct emu_engine *e, uint64_t addr, uint3
 		return x;
 	d->xlat_misses++;
 	d->unchecked = UINT32_MAX; /* so that this access is compared with the list */
-	if (emu_translate(d, addr & ~(EMU_PAGE - 1), access, t) < 0)
+	if (emu_translate(d, (struct sio_dev_addr){addr & ~(EMU_PAGE - 1)}, access, t) < 0)
 		return NULL;
 	*x = (struct emu_xlat){.page = addr / EMU_PAGE,
 			       .gen = d->room->gen,
 			       .data = t->data,
 			       .access = t->access,
-			       .n_hops = t->n_hops};
+			       .n_hops = t->n_hops,
+			       .far = t->far,
+			       .way = t->way};
 	memcpy(x->hop, t->hop, sizeof(x->hop));
 	return x;
 }
@@ -51,15 +53,16 @@ static void check(struct emu_engine *e, uint64_t addr, size_t len, uint32_t acce
 		  const uint8_t *data)
 {
 	if (EMU_CHECK && (!data || (++e->d.unchecked & e->d.room->check_mask) == 0))
-		emu_check_access(&e->d, addr, len, access, data);
+		emu_check_access(&e->d, (struct sio_dev_addr){addr}, len, access, data);
 }
 
 /* What lies behind it in addresses, and in bytes, and on the same way: one longer stretch. */
 static bool follows(const struct emu_stretch *s, uint64_t addr, const uint8_t *data,
-		    uint32_t n_hops, struct emu_count *const *hop)
+		    const struct emu_xlat *x)
 {
-	return addr == s->addr + s->len && data == s->data + s->len && n_hops == s->n_hops &&
-	       memcmp(hop, s->hop, sizeof(s->hop)) == 0;
+	return addr == s->addr + s->len && data == s->data + s->len && x->n_hops == s->n_hops &&
+	       memcmp(x->hop, s->hop, sizeof(s->hop)) == 0 &&
+	       memcmp(&x->way, &s->way, sizeof(s->way)) == 0;
 }
 
 /* Look page by page for at most @len bytes from @addr on. 0; -EFAULT, kept. */
@@ -84,13 +87,15 @@ static int look(struct emu_engine *e, uint64_t addr, size_t len, uint32_t access
 			keep_fault(e, at, n, access, &t);
 			return -EFAULT;
 		}
-		if (ret->data && !follows(ret, at, x->data + HERE(at), x->n_hops, x->hop))
+		if (ret->data && !follows(ret, at, x->data + HERE(at), x))
 			break;
 		check(e, at, n, access, x->data + HERE(at));
 		if (!ret->data) {
 			ret->data = x->data + HERE(at);
 			ret->n_hops = x->n_hops;
 			memcpy(ret->hop, x->hop, sizeof(ret->hop));
+			ret->far = x->far;
+			ret->way = x->way;
 		}
 		ret->len += n;
 	}
@@ -102,13 +107,14 @@ static bool continues(const struct emu_stretch *k, const struct emu_stretch *s)
 {
 	return k->data && s->addr >= k->addr && s->addr - k->addr <= k->len &&
 	       s->data == k->data + (s->addr - k->addr) && s->n_hops == k->n_hops &&
-	       memcmp(s->hop, k->hop, sizeof(s->hop)) == 0;
+	       memcmp(s->hop, k->hop, sizeof(s->hop)) == 0 &&
+	       memcmp(&s->way, &k->way, sizeof(s->way)) == 0;
 }
 
 /*
- * The same, from what is known of range @g: a large one is looked through once, not for each piece.
- * Builds that compare every access with the list look each time; so what is known in part does not
- * count, or pieces would be cut there, in other builds than those.
+ * The same, from the cached translations of range @g: a large range is translated once, not for
+ * each piece. Builds that compare every access with the list translate each time; so a partly known
+ * range does not count, or pieces would be cut there only in other builds.
  */
 static int find(struct emu_engine *e, struct emu_dma_range *g, uint64_t addr, size_t len,
 		uint32_t access, struct emu_stretch *ret)
@@ -138,21 +144,6 @@ static int find(struct emu_engine *e, struct emu_dma_range *g, uint64_t addr, si
 	return 0;
 }
 
-static void add(uint64_t *sum, uint64_t n)
-{
-	if (n)
-		__atomic_fetch_add(sum, n, __ATOMIC_RELAXED);
-}
-
-static void add_count(struct sio_pcie_count *sum, const struct sio_pcie_count *c)
-{
-	add(&sum->read_requests, c->read_requests);
-	add(&sum->completions, c->completions);
-	add(&sum->read_bytes, c->read_bytes);
-	add(&sum->write_tlps, c->write_tlps);
-	add(&sum->write_bytes, c->write_bytes);
-}
-
 /* An adapter's own count is the room's thread's; what engines send through it is beside that. */
 static struct sio_pcie_count *passed(struct emu_count *hop)
 {
@@ -176,7 +167,9 @@ static void count(struct emu_engine *e, const struct emu_stretch *s, size_t len,
 	own->write_tlps += c.write_tlps;
 	own->write_bytes += c.write_bytes;
 	for (unsigned i = 0; i < s->n_hops; i++)
-		add_count(passed(s->hop[i]), &c);
+		emu_count_add(passed(s->hop[i]), &c);
+	if (s->far)
+		emu_way_count(&s->way, e->d.room, &c);
 }
 
 /* The range and address of the entry's next byte; NULL: the slot does not allow it. */
@@ -195,7 +188,7 @@ static struct emu_dma_range *range_of(const struct emu_channel *c, uint32_t slot
 
 static void passed_by_engine(struct emu_adapter *a, const struct sio_pcie_count *c)
 {
-	add_count(&a->dma, c);
+	emu_count_add(&a->dma, c);
 }
 
 /* To the members of a group. @in: what is copied. */
@@ -209,7 +202,7 @@ static int copy_to_group(struct emu_channel *c, const struct emu_dma_range *g, u
 	int rc;
 
 	sio_pcie_write(&e->d.room->pcie, addr, in->len, &sent);
-	add_count(&e->d.count.pcie, &sent);
+	emu_count_add(&e->d.count.pcie, &sent);
 	rc = emu_group_write(&e->d, sender, g->m.offset + (addr - g->m.iova), in->data, in->len,
 			     &sent, passed_by_engine, &t);
 	count(e, in, in->len, SIO_ACCESS_READ);
@@ -259,7 +252,14 @@ static int copy_piece(struct emu_channel *c)
 	return 0;
 }
 
-/* Its result first, then that it is over, then who waits for that. */
+/* An event that cannot come is an error of ours: it ends the machine room. */
+static void enter(struct emu_channel *c, enum emu_channel_event event)
+{
+	if (!emu_channel_next(c->state, event, &c->state))
+		abort();
+}
+
+/* Writes the result first, then that the transfer has completed, then wakes the waiters. */
 static void finish(struct emu_channel *c)
 {
 	struct sio_dma_ring *ring = ring_of(c);
@@ -268,10 +268,10 @@ static void finish(struct emu_channel *c)
 	c->engine->transfers++;
 	c->engine->failed += c->error != 0;
 	sio_write32(&ring->result[c->done % SIO_DMA_RESULTS], (uint32_t)c->error);
-	sio_to_fabric_barrier();
+	sio_to_fabric_barrier(); /* pairs with sio_dma_settle() */
 	sio_write32(&ring->done, ++c->done);
 	c->error = 0;
-	/* Pairs with the barrier between a program's store to waiting and its look at done. */
+	/* Done, then the look who waits: pairs with sleep_until() in libsmartio. */
 	sio_full_barrier();
 	if (sio_read32(&ring->waiting))
 		r->ops->event_signal(r->ctx, c->finished);
@@ -279,7 +279,7 @@ static void finish(struct emu_channel *c)
 
 static void entry_done(struct emu_channel *c)
 {
-	c->busy = false;
+	enter(c, EMU_CHANNEL_DONE);
 	sio_write32(&ring_of(c)->head, ++c->head);
 	if (c->entry.flags & SIO_DMA_LAST)
 		finish(c);
@@ -291,18 +291,18 @@ static bool take_entry(struct emu_channel *c)
 	struct sio_dma_ring *ring = ring_of(c);
 	uint32_t ready = sio_read32(&ring->tail) - c->head;
 
-	if (ready == 0 || c->broken)
+	if (ready == 0 || c->state == EMU_CHANNEL_BROKEN)
 		return false;
 	if (ready > SIO_DMA_ENTRIES) {
-		c->broken = true;
+		enter(c, EMU_CHANNEL_NONSENSE);
 		return false;
 	}
-	sio_from_fabric_barrier();
+	sio_from_fabric_barrier(); /* pairs with submit() in libsmartio */
 	sio_copy_from(&c->entry, &ring->entry[c->head % SIO_DMA_ENTRIES], sizeof(c->entry));
 	/* It comes from the program's processor, while this one copies. */
 	if (ready > 1)
 		__builtin_prefetch(&ring->entry[(c->head + 1) % SIO_DMA_ENTRIES]);
-	c->busy = true;
+	enter(c, EMU_CHANNEL_TAKE);
 	c->copied = 0;
 	return true;
 }
@@ -315,10 +315,10 @@ static bool aborted(const struct emu_channel *c)
 /* Return: was there anything to do? */
 static bool channel_step(struct emu_channel *c)
 {
-	/* Its faults could not be kept. */
+	/* There was no room to record its faults. */
 	if (c->engine->n_faults == EMU_ENGINE_FAULTS)
 		return false;
-	if (!c->busy && !take_entry(c))
+	if (c->state != EMU_CHANNEL_BUSY && !take_entry(c))
 		return false;
 	if (c->error == 0 && aborted(c))
 		c->error = -ECANCELED;
@@ -369,7 +369,7 @@ void emu_engines_doze(struct emu_host *h, bool asleep)
 		DL_FOREACH (h->adapter[i].engine->channels, c)
 			sio_write32(&ring_of(c)->asleep, asleep);
 	}
-	/* Pairs with the barrier between a program's store to tail and its look at the word. */
+	/* The word, then the last look at the tails: pairs with sio_dma_ring(). */
 	if (asleep)
 		sio_full_barrier();
 }
@@ -381,7 +381,7 @@ static void record(struct emu_engine *e, const struct emu_engine_fault *f)
 	struct sio_pcie_count sent = {0}, c = {0};
 
 	if (f->t.counted) {
-		emu_fault_record(&e->d, f->addr, f->len, f->access, &f->t);
+		emu_fault_record(&e->d, (struct sio_dev_addr){f->addr}, f->len, f->access, &f->t);
 		return;
 	}
 	memcpy(s.hop, f->t.hop, sizeof(s.hop));
@@ -391,10 +391,12 @@ static void record(struct emu_engine *e, const struct emu_engine_fault *f)
 	} else {
 		sio_pcie_write(&e->d.room->pcie, f->addr, f->len, &c);
 	}
-	add_count(&e->d.count.pcie, &c);
+	emu_count_add(&e->d.count.pcie, &c);
 	for (unsigned i = 0; i < s.n_hops; i++)
-		add_count(passed(s.hop[i]), &c);
-	emu_fault_record(&e->d, f->addr, f->len, f->access, &f->t);
+		emu_count_add(passed(s.hop[i]), &c);
+	if (f->t.far)
+		emu_way_count(&f->t.way, e->d.room, &c);
+	emu_fault_record(&e->d, (struct sio_dev_addr){f->addr}, f->len, f->access, &f->t);
 }
 
 static void collect(struct emu_engine *e)

@@ -1,42 +1,48 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DMA engines, inside the room: one in each adapter that has channels. It is a device without
- * registers: requests reach it by the channels' rings.
+ * DMA engines, internal to the room: one in each adapter that has channels. An engine is a device
+ * without registers: requests reach it by the channels' rings.
  *
  * An edge may run the engines of a host on a thread beside the room's own (emu/machine/room.h).
- * Then what is below marked "engine" is that thread's, between two calls of engines_stop() and
- * engines_go() it stands still, and the room changes what engines look at (objects, tables, paths)
- * only then. What both count is kept twice: struct emu_adapter's count is the room's, its dma the
- * engines'.
+ * Then the fields that are marked "engine" belong to that thread. Between two calls of
+ * engines_stop() and engines_go() it stands still, and only then does the room change what engines
+ * read (objects, tables, paths). Counters of both are kept twice: struct emu_adapter's count is the
+ * room's, its dma the engines'.
  */
 #ifndef EMU_ENGINE_ENGINE_H
 #define EMU_ENGINE_ENGINE_H
 
+#include "emu/engine/channel_life.h"
 #include "emu/memory/memory.h"
 
 #define EMU_CHANNELS 256 /* of one engine */
-/* Bytes that are copied between two looks at anything else; and where no other channel is. */
+/*
+ * The most bytes that are copied before other channels are served; and where no other channel has
+ * work.
+ */
 #define EMU_DMA_PIECE (256u << 10)
 #define EMU_DMA_PIECE_ALONE (1u << 20)
-#define EMU_ENGINE_FAULTS 16 /* told to the room at once; a channel with more waits */
+#define EMU_ENGINE_FAULTS 16 /* reported to the room at once; a channel with more waits */
 
 struct emu_channel;
 
-/* A stretch of addresses of the engine that is one of bytes, too, and passes the same places. */
+/* A range of the engine's addresses that is contiguous in memory, too, and takes one path. */
 struct emu_stretch {
 	uint64_t addr;
 	uint8_t *data; /* NULL: it is empty */
 	size_t len;
-	uint32_t n_hops;
+	uint16_t n_hops;
+	bool far;
 	struct emu_count *hop[EMU_HOPS];
+	struct emu_way way;
 };
 
-/* What a channel may reach: a mapping of its engine. */
+/* A mapping of the engine, which a channel may reach. */
 struct emu_dma_range {
 	struct emu_dmamap m; /* m.o.kind: SIO_KIND_DMA_RANGE */
 	struct emu_channel *channel;
 	unsigned slot;
-	/* engine: where it leads for reading and writing, as far as was looked; while gen is now */
+	/* engine: the cached translations for reading and writing; valid while gen is the room's */
 	struct {
 		struct emu_stretch stretch;
 		uint64_t gen;
@@ -52,11 +58,10 @@ struct emu_channel {
 	struct emu_dma_range *slot[SIO_DMA_SLOTS];
 	/* engine */
 	uint32_t head, done;
-	struct sio_dma_entry entry; /* a copy of the one at head, if there is one under way */
-	bool busy;
-	uint64_t copied; /* of it */
-	int error;	 /* of the transfer, so far */
-	bool broken;	 /* its ring makes no sense: not looked at any more */
+	enum emu_channel_state state;
+	struct sio_dma_entry entry; /* a copy of the one at head, while it is under way */
+	uint64_t copied;	    /* of it */
+	int error;		    /* of the transfer, so far */
 };
 
 extern const struct emu_kind emu_kind_dma, emu_kind_dma_range;
@@ -81,27 +86,27 @@ struct emu_engine {
 };
 
 /* channel.c */
-emu_handler emu_op_dma, emu_op_dma_free, emu_op_dma_attach, emu_op_dma_detach;
-/* The host of its adapters goes: nothing is left of them. */
+/* The host of these adapters is powered off: frees all channels. */
 void emu_engines_power_off(struct emu_host *h);
 
 /* engine.c */
-/* Run the engines of @h for a piece each. Return: work done; 0: nothing to do. */
+/* Runs the engines of @h for a piece each. Return: work done; 0: nothing to do. */
 unsigned emu_engines_step(struct emu_host *h);
-/* Tell their programs whether to ring. */
+/* Notes in each ring whether its program has to ring the doorbell. */
 void emu_engines_doze(struct emu_host *h, bool asleep);
-/* Record what the engines of all hosts could not do. */
+/* Records the faults of the engines of all hosts. */
 void emu_engines_collect(struct emu_room *r);
 
-/* dma.c: a device reads and writes, see struct emu_dev. */
+/* dma.c: reads and writes of a device, see struct emu_dev. */
 int emu_dma_read(struct emu_dev *dev, uint64_t addr, void *buf, size_t len);
 int emu_dma_write(struct emu_dev *dev, uint64_t addr, const void *buf, size_t len);
 
-/* fanout.c; @c passed an adapter: tell it. */
+/* fanout.c; reports that @c has passed an adapter. */
 typedef void emu_passed(struct emu_adapter *a, const struct sio_pcie_count *c);
 /*
  * @d writes @len bytes to @sender's group, @c in packets: to each member that can be reached, in
- * order. Return: 0; -EFAULT: the others have it, and *t says who was not reached.
+ * order. Return: 0; -EFAULT: the others have received it, and *t is the member that was not
+ * reached.
  */
 int emu_group_write(struct emu_device *d, const struct emu_ram *sender, uint64_t offset,
 		    const void *from, size_t len, const struct sio_pcie_count *c,

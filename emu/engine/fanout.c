@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A write to an exact multicast group: one posted write from its sender, which the switch between
- * the adapters makes into one for each member. So it counts once where it is sent and once where it
- * is let out, whoever is behind, and once at each adapter that it comes in through. A member on the
- * sender's own host is reached without a link.
+ * A write to an exact multicast group: one posted write of its sender, of which the switch between
+ * the adapters makes one for each member. So it is counted once where it is sent, once where it
+ * leaves the host, however many members there are, and once at each adapter where it arrives. A
+ * member on the sender's own host is reached without a link; one in the BAR of a device, by way of
+ * that device's chassis. Nothing goes back to the device that sends.
  */
 #include <stdio.h>
 
@@ -22,6 +23,7 @@ struct fanout {
 	struct emu_target *t;
 	bool out;		   /* it has left the host */
 	uint8_t in[SIO_MAX_HOSTS]; /* bit per adapter: it has come in */
+	struct emu_spread *spread; /* NULL: there are adapters alone */
 	int rc;
 };
 
@@ -30,8 +32,27 @@ static void deliver(const struct fanout *f, const struct emu_ram *member)
 {
 	uint64_t room = member->mem.size > f->offset ? member->mem.size - f->offset : 0;
 
-	sio_copy_to((uint8_t *)member->mem.data + f->offset, f->from,
+	sio_copy_to((uint8_t *)emu_member_data(member) + f->offset, f->from,
 		    f->len < room ? f->len : (size_t)room);
+}
+
+/* On its way to @member, out of the sender's host through @a if that is another. */
+static void pass_links(struct fanout *f, const struct emu_ram *member, const struct emu_adapter *a)
+{
+	struct emu_host *h = f->sender->o.host, *peer = member->o.host;
+	struct emu_way w = {.host = {h}, .from = {(uint8_t)f->d->topo->in}};
+	unsigned in = member->overlay ? member->overlay->device->topo->in : 0;
+
+	if (!f->spread)
+		return;
+	if (peer != h) {
+		w.to[0] = (uint8_t)a->topo->in;
+		w.host[1] = peer;
+		w.from[1] = (uint8_t)peer->adapter[member->adapter].topo->in;
+		emu_way_cross(&w, a->topo, peer->adapter[member->adapter].topo);
+	}
+	w.to[peer != h] = (uint8_t)in;
+	emu_way_spread(&w, h->room, f->spread, f->count);
 }
 
 static void missed(struct fanout *f, const struct emu_host *h, const char *why)
@@ -62,6 +83,7 @@ static void reach(struct fanout *f, const struct emu_ram *member)
 	struct emu_path *p;
 
 	if (peer == h) {
+		pass_links(f, member, NULL);
 		deliver(f, member);
 		return;
 	}
@@ -76,7 +98,13 @@ static void reach(struct fanout *f, const struct emu_ram *member)
 	if (!(f->in[peer->index] >> member->adapter & 1))
 		f->passed(&peer->adapter[member->adapter], f->count);
 	f->in[peer->index] |= 1u << member->adapter;
+	pass_links(f, member, a);
 	deliver(f, member);
+}
+
+static bool is_of(const struct emu_ram *member, const struct emu_device *d)
+{
+	return member->overlay && member->overlay->device == d;
 }
 
 int emu_group_write(struct emu_device *d, const struct emu_ram *sender, uint64_t offset,
@@ -92,12 +120,18 @@ int emu_group_write(struct emu_device *d, const struct emu_ram *sender, uint64_t
 			   .passed = passed,
 			   .t = t};
 	const struct emu_ram *member;
+	struct emu_spread spread;
 
+	if (d->room->n_links) {
+		memset(&spread, 0, sizeof(spread));
+		f.spread = &spread;
+	}
+	t->far = false;
 	memset(t->hop, 0, sizeof(t->hop));
 	t->n_hops = 0;
 	t->counted = true;
 	DL_FOREACH2(sender->group->member, member, group_next)
-	if (member->published)
+	if (member->published && !is_of(member, d))
 		reach(&f, member);
 	return f.rc;
 }

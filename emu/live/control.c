@@ -7,6 +7,9 @@
  *   switch INDEX down|up        take a cluster switch's power away, or give it back
  *   trunk INDEX down|up         pull a link between two switches out, or put it back
  *   device ID out|in            pull a device out of its slot, or put it back
+ *   fault ID KIND OPCODE QUEUE AFTER COUNT VALUE
+ *                               have a device do something wrong: numbers of struct emu_dev_fault,
+ *                               KIND 0: nothing any more
  *   outage                      which switches and trunks are down: "ok switch 1 trunk 0 trunk 4"
  *
  * Switches and trunks are counted as in the topology.
@@ -23,6 +26,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "emu/devices/model.h"
 #include "emu/live/live.h"
 
 #define REQUEST_MAX 128
@@ -84,7 +88,7 @@ void live_control_close(struct live *l)
 		unlink(l->control_path);
 }
 
-/* Who says nothing is not waited for: the one that came first makes room. */
+/* Whoever says nothing is not waited for: the one that came first makes room. */
 static void take_caller(struct live *l)
 {
 	struct live_caller *c;
@@ -136,23 +140,57 @@ static int set_link(struct live *l, unsigned node, unsigned adapter, const char 
 		return sio_fail(err, -ENXIO, "host %s has no adapter %u; it has %u from 0 on",
 				host->name, adapter, host->n_adapters);
 	live_log("%s: link of adapter %u %s", host->name, adapter, state);
-	if (host == machine)
-		return emu_ntb_link(l->ntb, node, adapter, up);
+	/* Each side has the cable in its own tables. */
+	if (l->ntb)
+		emu_ntb_link(l->ntb, node, adapter, up);
 	return emu_room_link(l->room, (unsigned)(host - l->topo->host), adapter, up);
+}
+
+static int find_device(const struct live *l, uint32_t id, const struct sio_topo_host **ret,
+		       unsigned *ret_index, struct sio_err *err)
+{
+	const struct sio_topo_device *dev = sio_topology_device(l->topo, id, ret);
+
+	*ret_index = 0;
+	if (!dev)
+		return sio_fail(err, -ENODEV, "no device of cluster %s has id %#" PRIx32,
+				l->topo->name, id);
+	*ret_index = (unsigned)(dev - (*ret)->device);
+	return 0;
+}
+
+static int fault_device(struct live *l, uint32_t id, const struct emu_dev_fault *f,
+			struct sio_err *err)
+{
+	const struct sio_topo_host *host;
+	unsigned index;
+	int rc = find_device(l, id, &host, &index, err);
+
+	if (rc < 0)
+		return rc;
+	live_log("%s: %s: fault %u", host->name, host->device[index].name, f->kind);
+	return emu_room_fault(l->room, (unsigned)(host - l->topo->host), index,
+			      f->kind == EMU_FAULT_NONE ? NULL : f, err);
 }
 
 static int move_device(struct live *l, uint32_t id, const char *state, struct sio_err *err)
 {
-	const struct sio_topo_host *host = sio_topology_host(l->topo, id >> 8);
-	unsigned index = (id & 0xff) - 1;
+	const struct sio_topo_host *host;
+	unsigned index;
 	bool in = strcmp(state, "in") == 0;
 	int rc;
 
 	if (!in && strcmp(state, "out") != 0)
 		return sio_fail(err, -EINVAL, "a device is 'out' or 'in', not '%s'", state);
-	if (!host || index >= host->n_devices)
-		return sio_fail(err, -ENODEV, "no device of cluster %s has id %#" PRIx32,
-				l->topo->name, id);
+	rc = find_device(l, id, &host, &index, err);
+	if (rc < 0)
+		return rc;
+	if (host->device[index].physical)
+		return sio_fail(err, -EINVAL,
+				"%s is a virtual function, which comes and goes with %s; name "
+				"that one",
+				host->device[index].name,
+				host->device[host->device[index].physical - 1].name);
 	live_log("%s: %s is %s", host->name, host->device[index].name,
 		 in ? "put into its slot" : "pulled out of its slot");
 	rc = emu_room_device(l->room, (unsigned)(host - l->topo->host), index, in);
@@ -181,7 +219,7 @@ static int set_between(struct live *l, const char *what, unsigned index, const c
 	return 0;
 }
 
-static void tell_outage(const struct live *l, char answer[ANSWER_MAX])
+static void report_outage(const struct live *l, char answer[ANSWER_MAX])
 {
 	size_t at = (size_t)snprintf(answer, ANSWER_MAX, "ok");
 
@@ -199,6 +237,8 @@ static int serve(struct live *l, const char *request, char answer[ANSWER_MAX], s
 {
 	unsigned node, adapter, id;
 	char state[8], what[8];
+	struct emu_dev_fault f;
+	unsigned kind;
 	int end = 0;
 
 	if (sscanf(request, "link %u %u %7s%n", &node, &adapter, state, &end) == 3 &&
@@ -208,17 +248,25 @@ static int serve(struct live *l, const char *request, char answer[ANSWER_MAX], s
 	if (sscanf(request, "device %u %7s%n", &id, state, &end) == 2 && request[end] == '\0')
 		return move_device(l, id, state, err);
 	end = 0;
+	if (sscanf(request, "fault %u %u %u %u %u %u %" SCNu64 "%n", &id, &kind, &f.opcode,
+		   &f.queue, &f.after, &f.count, &f.value, &end) == 7 &&
+	    request[end] == '\0') {
+		f.kind = (enum emu_dev_fault_kind)kind;
+		return fault_device(l, id, &f, err);
+	}
+	end = 0;
 	if (sscanf(request, "%7s %u %7s%n", what, &id, state, &end) == 3 && request[end] == '\0' &&
 	    (strcmp(what, "switch") == 0 || strcmp(what, "trunk") == 0))
 		return set_between(l, what, id, state, err);
 	if (strcmp(request, "outage") == 0) {
-		tell_outage(l, answer);
+		report_outage(l, answer);
 		return 0;
 	}
 	return sio_fail(
 		err, -EINVAL,
 		"'%s' is not understood; right is 'link NODE ADAPTER down|up', "
-		"'switch INDEX down|up', 'trunk INDEX down|up', 'device ID out|in' or 'outage'",
+		"'switch INDEX down|up', 'trunk INDEX down|up', 'device ID out|in', 'fault ID KIND "
+		"OPCODE QUEUE AFTER COUNT VALUE' or 'outage'",
 		request);
 }
 
@@ -241,7 +289,7 @@ void live_control_event(struct live *l, const struct live_source *s)
 		request[n] = '\0';
 		if (serve(l, request, answer, &err) < 0)
 			snprintf(answer, sizeof(answer), "%s", err.text);
-		/* Who does not wait for the answer does not get it. */
+		/* Whoever does not wait for the answer does not get it. */
 		send(s->fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
 	}
 	hang_up(l, c);

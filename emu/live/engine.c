@@ -29,7 +29,8 @@ struct live_engine {
 
 static bool stopped(const struct live *l)
 {
-	return __atomic_load_n(&l->engines_end, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&l->engines_end,
+			       __ATOMIC_ACQUIRE); /* pairs with live_engines_end() */
 }
 
 static unsigned look(struct live_engine *e)
@@ -204,7 +205,7 @@ void live_engines_end(struct live *l)
 {
 	if (!l->engine)
 		return;
-	__atomic_store_n(&l->engines_end, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&l->engines_end, true, __ATOMIC_RELEASE); /* pairs with stopped() */
 	wake_all(l);
 	for (unsigned i = 0; i < l->topo->n_hosts; i++)
 		if (l->engine[i].runs)

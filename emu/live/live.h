@@ -14,6 +14,8 @@
 #include "core/err.h"
 #include "core/topology.h"
 #include "eventfd/eventfd.h"
+#include "emu/devices/store.h"
+#include "emu/live/vfiomem.h"
 #include "emu/machine/pace.h"
 #include "emu/machine/room.h"
 #include "emu/ntb/ntb.h"
@@ -22,7 +24,7 @@
 #define LIVE_VFIO_FDS 52  /* of a machine's device beside its interrupts: messages on their way */
 #define LIVE_CALLERS 8	  /* of the socket "room" at a time */
 
-/* What an epoll event is about. */
+/* The kinds of descriptors that epoll events are about. */
 enum live_kind {
 	LIVE_LISTENER,
 	LIVE_PORT,
@@ -33,7 +35,8 @@ enum live_kind {
 	LIVE_CONTROL,
 	LIVE_VFIO_LISTENER, /* host: the index of the device or adapter */
 	LIVE_VFIO,
-	LIVE_ALARM
+	LIVE_ALARM,
+	LIVE_STORE
 };
 
 struct live_source {
@@ -81,7 +84,7 @@ struct live_port {
 	bool cut; /* to be closed as soon as the room has returned */
 };
 
-/* Whoever has opened the socket "room": one request, one answer. */
+/* A client of the socket "room": one request, one answer. */
 struct live_caller {
 	struct live_caller *prev, *next;
 	struct live_source source;
@@ -116,9 +119,11 @@ struct live {
 	unsigned n_vfios;
 	struct emu_ntb *ntb; /* what joins machines; NULL: none has an adapter */
 	struct emu_ntb_pool pool;
+	struct live_vfiomem pool_memory;
 	char pool_path[LIVE_PATH_MAX + 1];
 	struct live_source alarm;
-	uint64_t alarm_at; /* 0: it is not set */
+	uint64_t alarm_at;	  /* 0: it is not set */
+	struct live_store *store; /* NULL: no drive has a file */
 	int pid_fd;
 	char pid_path[LIVE_PATH_MAX + 1];
 };
@@ -128,13 +133,14 @@ extern const struct emu_ops live_ops;
 void live_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void live_owners_bury(struct live *l);
 int live_watch(struct live *l, struct live_source *s, uint32_t events);
+bool live_is_event(void *ctx, int fd);
 
 /* port.c */
 int live_ports_open(struct live *l, struct sio_err *reterr);
 void live_ports_close(struct live *l);
 void live_port_event(struct live *l, const struct live_source *s, uint32_t events);
 void live_ports_cut(struct live *l);
-/* No descriptor is left to accept with: with the spare one the caller at least learns it. */
+/* No descriptor is left to accept with: accepts with the spare one, and refuses the caller. */
 void live_turn_away(struct live *l, int listener, const char *name);
 int live_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
 	      unsigned n_fds);
@@ -145,7 +151,7 @@ void live_control_close(struct live *l);
 void live_control_event(struct live *l, const struct live_source *s);
 void live_callers_bury(struct live *l);
 
-/* state.c: the state directory's part of ours. */
+/* state.c: this program's part of the state directory. */
 int live_state_lock(struct live *l, struct sio_err *reterr);
 void live_state_unlock(struct live *l);
 int live_path(char *path, size_t size, struct sio_err *reterr, const char *fmt, ...)
@@ -156,15 +162,17 @@ int live_watch_new(void *ctx, unsigned host, uint64_t watch, uint32_t kind, int 
 		   uint64_t address, uint64_t length);
 void live_watch_free(void *ctx, unsigned host, uint64_t watch);
 void live_watch_event(struct live *l, const struct live_source *s, uint32_t events);
-/* Protect all pages that are not; let the stores to one of those that are go on. */
+/* Protects all pages that are not protected; removes the protection of one watch's pages. */
 void live_watches_arm(struct live *l);
 void live_watches_calm(struct live *l);
+/* Lets stores that wait in a fault try again: one whose event did not come faults once more. */
+void live_watches_retry(struct live *l);
 void live_watches_bury(struct live *l);
 void live_watches_close(struct live *l);
 
 /* engine.c */
 int live_engines_open(struct live *l, struct sio_err *reterr);
-/* No engine runs any more; the room's channels may still be there. */
+/* Stops all engines; the room's channels may still exist. */
 void live_engines_end(struct live *l);
 void live_engines_close(struct live *l);
 void live_engines_event(struct live *l);
@@ -179,14 +187,25 @@ void live_engine_report(void *ctx);
 int live_ntb_open(struct live *l, struct sio_err *reterr);
 void live_ntb_close(struct live *l);
 void live_ntb_event(struct live *l);
+int live_machine_memory(void *ctx, const struct emu_reach *x, struct emu_reached *ret);
+int live_machine_message(void *ctx, const struct emu_reach *x, uint32_t data, bool send);
+/* A host of the room is on, or off: informs the machines. */
+void live_ntb_host(struct live *l, unsigned host);
 
-/* vfio.c: devices and adapters of machines, served to whoever speaks vfio-user. */
+/* vfio.c: devices and adapters of machines, served to clients of vfio-user. */
 int live_vfios_open(struct live *l, struct sio_err *reterr);
 void live_vfios_close(struct live *l);
 void live_vfio_event(struct live *l, const struct live_source *s, uint32_t events);
 void live_vfios_cut(struct live *l);
 unsigned live_vfios_step(struct live *l, unsigned budget);
 bool live_vfios_busy(const struct live *l);
+
+/* store.c, or store_none.c without liburing: files that back drives, an emu_store. */
+struct emu_store *live_store(void *ctx);
+/* From now on the loop is woken by what ends. */
+int live_store_watch(struct live *l, struct sio_err *reterr);
+void live_store_event(struct live *l);
+void live_store_close(struct live *l);
 
 /* loop.c */
 int live_loop_open(struct live *l, struct sio_err *reterr);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One thread: sockets and devices in turn. While nobody holds a page that a device must look at,
- * the loop sleeps in epoll. Else it looks: all the time while there is work and for a window
- * (emu/machine/pace.h) longer, yielding. Then it sleeps until a watch wakes it, or, if there is
- * somebody whose stores wake nobody, naps, short ones at first. docs/waking.md has the measurements
- * behind the figures.
+ * One thread: sockets and devices in turn. While nobody has a page mapped that a device must poll,
+ * the loop sleeps in epoll. Otherwise it polls: without a pause while there is work, and yielding
+ * for a window after that (emu/machine/pace.h). Then it sleeps until a watch wakes it or, if there
+ * is a mapping whose stores wake nobody, naps, with short naps first. docs/waking.md has the
+ * measurements behind the figures.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,10 @@
 #define SHORT_NS 5000000ull
 #define SHORT_NAP_NS 50000
 #define LONG_NAP_NS 1000000
-/* A store may be missed: of a fork's child, which has no watch. Somebody looks, though seldom. */
+/*
+ * A store may be missed: of a fork's child, which has no watch, or one whose fault the room was not
+ * notified of. Somebody looks, though seldom.
+ */
 #define BACKSTOP_NS 100000000
 #define TURNS_PER_CALM 16 /* a room at work for longer keeps nobody waiting in a fault */
 #define EVENTS 32
@@ -50,6 +53,7 @@ int live_loop_open(struct live *l, struct sio_err *reterr)
 	sigaddset(&set, SIGINT);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a drive's file beyond a limit: the write fails */
 	l->signal.fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (l->signal.fd < 0)
 		return sio_fail(reterr, -errno, "no signal descriptor: %s", strerror(errno));
@@ -108,6 +112,9 @@ static void handle(struct live *l, const struct epoll_event *ev)
 	case LIVE_VFIO:
 		live_vfio_event(l, s, ev->events);
 		break;
+	case LIVE_STORE:
+		live_store_event(l);
+		break;
 	case LIVE_ALARM:
 		live_ntb_event(l);
 		break;
@@ -163,6 +170,7 @@ static bool is_busy(const struct live *l)
 
 struct rest {
 	uint64_t last_work; /* 0: just now */
+	uint64_t retry_at;  /* when faults of which no event came are to be repeated */
 	unsigned turn;	    /* of work, since the last sleep */
 };
 
@@ -197,8 +205,13 @@ static void doze(struct live *l, struct rest *r, long ns)
 	after = live_ops.now(l);
 	emu_room_doze(l->room, false);
 	emu_room_rested(l->room, ns < BACKSTOP_NS);
-	if (n <= 0)
+	if (n <= 0) {
+		if (after >= r->retry_at) {
+			live_watches_retry(l);
+			r->retry_at = after + BACKSTOP_NS;
+		}
 		return;
+	}
 	r->last_work = after;
 	r->turn = 0;
 	emu_pace_look_on(&l->pace);

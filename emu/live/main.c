@@ -146,7 +146,8 @@ static void share_descriptors(struct live *l)
 	for (unsigned i = 0; i < l->topo->n_hosts; i++)
 		own += 2 * (uint64_t)l->topo->host[i].n_devices;
 	for (unsigned i = 0; i < l->topo->n_machines; i++) {
-		own += l->topo->machine[i].n_adapters * (LIVE_VFIO_FDS + SIO_VNTB_VECTORS);
+		own += l->topo->machine[i].n_adapters *
+		       (LIVE_VFIO_FDS + LIVE_FILES + SIO_VNTB_VECTORS);
 		for (unsigned k = 0; k < l->topo->machine[i].n_devices; k++)
 			own += LIVE_VFIO_FDS + l->topo->machine[i].device[k].vectors;
 	}
@@ -196,6 +197,8 @@ static int run(const struct options *o, struct sio_err *err)
 	if (rc == 0)
 		rc = live_vfios_open(&l, err);
 	if (rc == 0)
+		rc = live_store_watch(&l, err);
+	if (rc == 0)
 		rc = live_control_open(&l, err);
 	if (rc == 0)
 		share_descriptors(&l);
@@ -211,6 +214,7 @@ static int run(const struct options *o, struct sio_err *err)
 	live_ports_close(&l);
 	live_engines_end(&l);
 	emu_room_free(l.room);
+	live_store_close(&l);
 	live_loop_close(&l);
 	live_state_unlock(&l);
 	sio_topology_free(topo);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Adapters of machines: the file that has the RAM of those that are mapped, and the clock. */
+/* Adapters of machines: the file that holds the RAM of those that are mapped, and the clock. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "emu/live/live.h"
-#include "emu/live/vfiomem.h"
 
 static uint64_t now(void *ctx)
 {
@@ -35,7 +34,67 @@ static void say(void *ctx, const char *text)
 	live_log("%s", text);
 }
 
-static const struct emu_ntb_ops ops = {.now = now, .alarm = set_alarm, .log = say};
+/* ---- machines and the room's hosts, towards each other ---- */
+
+static int outward(void *ctx, const struct emu_ntb_outward *x, uint8_t **ret)
+{
+	const struct emu_inbound in = {.node = x->node,
+				       .adapter = x->adapter,
+				       .machine = x->machine,
+				       .machine_adapter = x->machine_adapter,
+				       .address = x->address,
+				       .len = x->len,
+				       .data = x->data};
+
+	return emu_room_inbound(((struct live *)ctx)->room, &in, ret);
+}
+
+static void report_power(void *ctx, uint32_t node, unsigned adapter, uint64_t start)
+{
+	emu_room_machine(((struct live *)ctx)->room, node, adapter, start);
+}
+
+static struct emu_ntb_inward inward(const struct emu_reach *x)
+{
+	return (struct emu_ntb_inward){.node = x->node,
+				       .adapter = x->adapter,
+				       .machine = x->machine,
+				       .machine_adapter = x->machine_adapter,
+				       .address = x->address,
+				       .len = x->length};
+}
+
+int live_machine_memory(void *ctx, const struct emu_reach *x, struct emu_reached *ret)
+{
+	const struct emu_ntb_inward in = inward(x);
+	struct live *l = ctx;
+	bool can_read, can_write;
+	int rc = l->ntb ? emu_ntb_host_memory(l->ntb, &in, &ret->data, &can_read, &can_write)
+			: -EACCES;
+
+	if (rc < 0)
+		return rc;
+	ret->access = (can_read ? SIO_ACCESS_READ : 0u) | (can_write ? SIO_ACCESS_WRITE : 0u);
+	ret->fd = x->file ? live_vfiomem_file(ret->data, &ret->fd_offset) : -1;
+	return 0;
+}
+
+int live_machine_message(void *ctx, const struct emu_reach *x, uint32_t data, bool send)
+{
+	const struct emu_ntb_inward in = inward(x);
+	struct live *l = ctx;
+
+	return l->ntb ? emu_ntb_host_message(l->ntb, &in, data, send) : -EACCES;
+}
+
+void live_ntb_host(struct live *l, unsigned host)
+{
+	if (l->ntb)
+		emu_ntb_host_power(l->ntb, l->topo->host[host].node, emu_room_start(l->room, host));
+}
+
+static const struct emu_ntb_ops ops = {
+	.outward = outward, .power = report_power, .now = now, .alarm = set_alarm, .log = say};
 
 /* Sparse: what no machine has touched costs nothing. */
 static int open_pool(struct live *l, struct sio_err *reterr)
@@ -57,7 +116,9 @@ static int open_pool(struct live *l, struct sio_err *reterr)
 		return sio_fail(reterr, -errno, "%s: %" PRIu64 " bytes of machines' RAM: %s",
 				l->pool_path, size, strerror(errno));
 	/* Machines have the file, too, and can cut it short. */
-	rc = live_vfiomem_map(l, l->pool.fd, 0, size, true, &data);
+	rc = live_vfiomem_open(&l->pool_memory, 1, 0);
+	if (rc == 0)
+		rc = live_vfiomem_map(&l->pool_memory, l->pool.fd, 0, size, true, &data);
 	if (rc < 0)
 		return sio_fail(reterr, rc, "%s: cannot map %" PRIu64 " bytes: %s", l->pool_path,
 				size, strerror(-rc));
@@ -96,7 +157,8 @@ void live_ntb_close(struct live *l)
 	emu_ntb_free(l->ntb);
 	l->ntb = NULL;
 	if (l->pool.data)
-		live_vfiomem_unmap(l, l->pool.data, l->pool.size);
+		live_vfiomem_unmap(&l->pool_memory, l->pool.data, l->pool.size);
+	live_vfiomem_close(&l->pool_memory);
 	if (l->pool.fd >= 0)
 		close(l->pool.fd);
 	if (l->pool_path[0])

@@ -2,6 +2,7 @@
 /* The room's operations, as Linux does them: memfds, eventfds, pipes, clock, random numbers. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,8 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -75,6 +78,53 @@ static void mem_free(void *ctx, struct emu_mem *m)
 	(void)ctx;
 	munmap(m->data, m->size);
 	close(m->fd);
+}
+
+/* Engines may be at work there: to them the pages are the ones or the others. */
+static int place(const struct emu_mem *whole, uint64_t offset, uint64_t size, int fd, off_t in_file)
+{
+	void *at = (uint8_t *)whole->data + offset;
+
+	at = mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, in_file);
+	return at == MAP_FAILED ? -errno : 0;
+}
+
+static int mem_place(void *ctx, const struct emu_mem *whole, uint64_t offset,
+		     const struct emu_mem *part)
+{
+	(void)ctx;
+	return place(whole, offset, part->size, part->fd, 0);
+}
+
+/* Without memory for that they stay apart until the next time. */
+static void mem_put_back(void *ctx, const struct emu_mem *whole, uint64_t offset,
+			 const struct emu_mem *part)
+{
+	(void)ctx;
+	if (pwrite(whole->fd, part->data, part->size, (off_t)offset) == (ssize_t)part->size)
+		place(whole, offset, part->size, whole->fd, (off_t)offset);
+}
+
+/* It cannot be cut short under us, so no access to it can fail for that. */
+static int mem_take(void *ctx, int fd, uint64_t offset, uint64_t size, struct emu_mem *ret)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct statfs fs;
+	struct stat st;
+	void *data;
+
+	(void)ctx;
+	/* Huge pages can be missing when they are touched, and are unmapped as a whole alone. */
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0 ||
+	    (unsigned long)fs.f_type != TMPFS_MAGIC)
+		return -EBADF;
+	if (st.st_size < 0 || offset > (uint64_t)st.st_size || size > (uint64_t)st.st_size - offset)
+		return -EINVAL;
+	data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+	if (data == MAP_FAILED)
+		return -errno;
+	*ret = (struct emu_mem){.fd = fd, .data = data, .size = size};
+	return 0;
 }
 
 /* The pages go back to the system, and come as zeros when they are touched again. */
@@ -206,6 +256,16 @@ static int event_signal(void *ctx, int fd)
 	return sio_eventfd_add(&((struct live *)ctx)->events, fd, 1);
 }
 
+/*
+ * Anything else that can be written to may be full, and whoever waits for its reader waits for
+ * ever.
+ */
+bool live_is_event(void *ctx, int fd)
+{
+	(void)ctx;
+	return sio_eventfd_is(fd);
+}
+
 static int op_dup(void *ctx, int fd)
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -254,14 +314,19 @@ const struct emu_ops live_ops = {
 	.mem_new = mem_new,
 	.mem_seal = mem_seal,
 	.mem_free = mem_free,
+	.mem_place = mem_place,
+	.mem_put_back = mem_put_back,
+	.mem_take = mem_take,
 	.mem_zero = mem_zero,
 	.bulk_new = bulk_new,
 	.bulk_free = bulk_free,
 	.bulk_zero = bulk_zero,
+	.store = live_store,
 	.owner_new = owner_new,
 	.owner_free = owner_free,
 	.event_new = event_new,
 	.event_signal = event_signal,
+	.event_check = live_is_event,
 	.dup = op_dup,
 	.close = op_close,
 	.watch_new = live_watch_new,
@@ -273,6 +338,8 @@ const struct emu_ops live_ops = {
 	.engines_stop = live_engines_stop,
 	.engines_go = live_engines_go,
 	.engine_report = live_engine_report,
+	.machine_memory = live_machine_memory,
+	.machine_message = live_machine_message,
 	.now = now,
 	.random = op_random,
 	.log = op_log,

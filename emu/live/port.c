@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The port's sockets: one listener per host, one connection at a time. A connection is the host's
- * power: it starts with it and crashes without it. A daemon that does not read is never waited
- * for: its events queue up to a bound, then they are dropped.
+ * The port's sockets: one listener for each host, one connection at a time. A connection is the
+ * host's power: the host starts with it and crashes without it. The room never waits for a daemon
+ * that does not read: its events queue up to a bound, then they are dropped.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -93,6 +93,7 @@ static void disconnect(struct live *l, unsigned host)
 	}
 	p->n_queued = 0;
 	emu_room_host_down(l->room, host);
+	live_ntb_host(l, host);
 	live_log("%s: down", host_name(l, host));
 }
 
@@ -111,7 +112,7 @@ void live_ports_close(struct live *l)
 
 void live_ports_cut(struct live *l)
 {
-	/* Peers are told of a host that goes down, which may be one event too much for them. */
+	/* Peers are notified of a host that goes down, which may be one event too much for them. */
 	for (bool again = true; again;) {
 		again = false;
 		for (unsigned i = 0; i < l->topo->n_hosts; i++)
@@ -180,7 +181,9 @@ int live_send(void *ctx, unsigned host, const void *evt, size_t len, const int *
 		return 0;
 	if (p->n_queued >= MAX_EVENTS && ((const struct sio_evt *)evt)->op >= SIO_EV_LINK)
 		return -ENOBUFS;
-	/* Who gets a memory shall not be able to seal it; other descriptors refuse this, as may be.
+	/*
+	 * Whoever gets a memory shall not be able to seal it; other descriptors refuse this, as may
+	 * be.
 	 */
 	for (unsigned i = 0; i < n_fds; i++)
 		fcntl(fds[i], F_ADD_SEALS, F_SEAL_SEAL);
@@ -229,7 +232,7 @@ void live_turn_away(struct live *l, int listener, const char *name)
 {
 	int fd;
 
-	live_log("%s: who connected was turned away: no descriptor left", name);
+	live_log("%s: a connection was refused: no descriptor is left", name);
 	close(l->spare_fd);
 	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
@@ -261,6 +264,8 @@ static void accept_one(struct live *l, unsigned host)
 		live_log("%s: up", host_name(l, host));
 		rc = emu_room_host_up(l->room, host);
 	}
+	if (rc == 0)
+		live_ntb_host(l, host);
 	if (rc < 0) {
 		live_log("%s: cannot start: %s", host_name(l, host), strerror(-rc));
 		close(fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Paths in the state directory, and the pid file whose lock says that a room lives here. */
+/* Paths in the state directory, and the pid file, whose lock says that a room is running there. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>

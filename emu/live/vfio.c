@@ -17,10 +17,10 @@
 #include <utlist.h>
 
 #include "emu/live/live.h"
-#include "emu/live/vfiomem.h"
 #include "emu/machine/requests.h"
 #include "emu/vfio/device.h"
 #include "packet/packet.h"
+#include "vfiosock/frame.h"
 
 #define MESSAGES_PER_TURN 64 /* of one peer, then the others have their turn */
 
@@ -39,15 +39,12 @@ struct live_vfio {
 	/* One of the two is behind it. */
 	struct emu_vfio_device *device;
 	struct emu_ntb_adapter *adapter;
-	struct emu_vfio_session *session;
+	struct sio_vfio_session *session;
 	char path[LIVE_PATH_MAX + 1];
 	struct rest *queue;
 	bool cut; /* to be closed as soon as the session has returned */
-	/* A message on its way: its bytes so far, and the descriptors that came with them. */
-	size_t got;
-	int fds[EMU_VFIO_MAX_FDS];
-	unsigned n_fds;
-	uint8_t in[EMU_VFIO_MAX_MESSAGE] __attribute__((aligned(8)));
+	struct sio_vfio_frame frame;
+	struct live_vfiomem memory; /* of the peer */
 };
 
 /* ---- what a session and a device ask for ---- */
@@ -151,22 +148,6 @@ static void flush(struct live_vfio *v)
 		want(v, EPOLLIN);
 }
 
-/*
- * Anything else that can be written to may be full, and whoever waits for its reader waits for
- * ever.
- */
-static bool is_event(void *ctx, int fd)
-{
-	char path[64], what[64];
-	ssize_t n;
-
-	(void)ctx;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	n = readlink(path, what, sizeof(what) - 1);
-	what[n > 0 ? n : 0] = '\0';
-	return strcmp(what, "anon_inode:[eventfd]") == 0;
-}
-
 static void signal_event(void *ctx, int fd)
 {
 	sio_eventfd_add(&((struct live_vfio *)ctx)->live->events, fd, 1);
@@ -198,10 +179,25 @@ static void bulk_zero(void *ctx, void *data, uint64_t size)
 	live_ops.bulk_zero(((struct live_vfio *)ctx)->live, data, size);
 }
 
-static const struct emu_vfio_session_ops session_ops = {
-	.memory = {.map = live_vfiomem_map, .unmap = live_vfiomem_unmap},
+static struct emu_store *store(void *ctx)
+{
+	return live_ops.store(((struct live_vfio *)ctx)->live);
+}
+
+static int map_memory(void *ctx, int fd, uint64_t offset, uint64_t size, bool write, void **ret)
+{
+	return live_vfiomem_map(&((struct live_vfio *)ctx)->memory, fd, offset, size, write, ret);
+}
+
+static void unmap_memory(void *ctx, void *data, uint64_t size)
+{
+	live_vfiomem_unmap(&((struct live_vfio *)ctx)->memory, data, size);
+}
+
+static const struct sio_vfio_session_ops session_ops = {
+	.memory = {.map = map_memory, .unmap = unmap_memory},
 	.send = send_message,
-	.is_event = is_event,
+	.is_event = live_is_event,
 	.signal = signal_event,
 	.close = close_fd,
 	.log = say,
@@ -213,19 +209,12 @@ static const struct emu_vfio_device_ops device_ops = {
 	.bulk_new = bulk_new,
 	.bulk_free = bulk_free,
 	.bulk_zero = bulk_zero,
+	.store = store,
 };
 
 /* ---- the peer ---- */
 
-static void drop_fds(struct live_vfio *v)
-{
-	for (unsigned i = 0; i < v->n_fds; i++)
-		close(v->fds[i]);
-	v->n_fds = 0;
-	v->got = 0;
-}
-
-static void attach(struct live_vfio *v, struct emu_vfio_session *s)
+static void attach(struct live_vfio *v, struct sio_vfio_session *s)
 {
 	if (v->device)
 		emu_vfio_device_attach(v->device, s);
@@ -233,11 +222,11 @@ static void attach(struct live_vfio *v, struct emu_vfio_session *s)
 		emu_ntb_attach(v->adapter, s);
 }
 
-static struct emu_vfio_session *new_session(struct live_vfio *v)
+static struct sio_vfio_session *new_session(struct live_vfio *v)
 {
 	return v->device
-		       ? emu_vfio_session_new(&emu_vfio_device_function, v->device, &session_ops, v)
-		       : emu_vfio_session_new(&emu_ntb_function, v->adapter, &session_ops, v);
+		       ? sio_vfio_session_new(&emu_vfio_device_function, v->device, &session_ops, v)
+		       : sio_vfio_session_new(&emu_ntb_function, v->adapter, &session_ops, v);
 }
 
 static void disconnect(struct live_vfio *v)
@@ -245,12 +234,12 @@ static void disconnect(struct live_vfio *v)
 	if (v->socket.fd < 0)
 		return;
 	attach(v, NULL);
-	emu_vfio_session_free(v->session);
+	sio_vfio_session_free(v->session);
 	v->session = NULL;
 	close(v->socket.fd);
 	v->socket.fd = -1;
 	v->cut = false;
-	drop_fds(v);
+	sio_vfio_frame_drop(&v->frame);
 	while (v->queue)
 		free_rest(v, v->queue);
 	live_log("%s: its peer is gone", v->name);
@@ -292,7 +281,7 @@ static void accept_one(struct live *l, struct live_vfio *v)
 	rc = v->session ? live_watch(l, &v->socket, EPOLLIN) : -ENOMEM;
 	if (rc < 0) {
 		live_log("%s: its peer was turned away: %s", v->name, strerror(-rc));
-		emu_vfio_session_free(v->session);
+		sio_vfio_session_free(v->session);
 		v->session = NULL;
 		v->socket.fd = -1;
 		close(fd);
@@ -302,59 +291,22 @@ static void accept_one(struct live *l, struct live_vfio *v)
 	live_log("%s: a peer is there", v->name);
 }
 
-/* How many bytes are awaited; the head tells how many follow it. */
-static size_t awaited(const struct live_vfio *v)
-{
-	struct emu_vfio_header head;
-
-	if (v->got < sizeof(head))
-		return sizeof(head) - v->got;
-	memcpy(&head, v->in, sizeof(head));
-	return head.size - v->got;
-}
-
 /* Return: false: nothing more to read now. */
 static bool receive(struct live_vfio *v)
 {
-	struct emu_vfio_header head;
 	struct sio_err err = {0};
-	unsigned n_fds;
-	bool lost;
-	/*
-	 * No read goes beyond a message, so that descriptors are those of the message they came
-	 * with.
-	 */
-	ssize_t n = sio_packet_recv(v->socket.fd, v->in + v->got, awaited(v), v->fds + v->n_fds,
-				    EMU_VFIO_MAX_FDS - v->n_fds, &n_fds, &lost);
+	int rc = sio_vfio_frame_receive(&v->frame, v->socket.fd, &err);
 
-	if (n == -EAGAIN)
+	if (rc == -EAGAIN)
 		return false;
-	if (n <= 0) {
+	if (rc == -EPIPE)
 		v->cut = true;
-		return false;
-	}
-	v->n_fds += n_fds;
-	v->got += (size_t)n;
-	if (lost) {
-		cut(v,
-		    "a message had more descriptors than were announced, or there are none left");
-		return false;
-	}
-	if (v->got < sizeof(head))
-		return true;
-	memcpy(&head, v->in, sizeof(head));
-	if (v->got == sizeof(head) && emu_vfio_check_head(&head, &err) < 0) {
+	else if (rc < 0)
 		cut(v, err.text);
-		return false;
-	}
-	if (v->got < head.size)
-		return true;
-	n_fds = v->n_fds;
-	v->n_fds = 0; /* the session's now */
-	v->got = 0;
-	if (emu_vfio_session_take(v->session, v->in, head.size, v->fds, n_fds) < 0)
+	else if (rc > 0 && sio_vfio_session_take(v->session, v->frame.in, (size_t)rc, v->frame.fds,
+						 sio_vfio_frame_taken(&v->frame)) < 0)
 		cut(v, "it does not speak the protocol");
-	return true;
+	return rc >= 0;
 }
 
 void live_vfio_event(struct live *l, const struct live_source *s, uint32_t events)
@@ -388,7 +340,12 @@ static const struct emu_dev_model *find_model(const char *type)
 static int listen_one(struct live *l, struct live_vfio *v, struct sio_err *reterr)
 {
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
-	int rc = live_path(v->path, sizeof(v->path), reterr, "%s/vfio.%s", l->state_dir, v->name);
+	int rc;
+
+	/* Emulated hosts reach machines through adapters alone. */
+	if (live_vfiomem_open(&v->memory, SIO_VFIO_MAX_MAPS, v->adapter ? LIVE_FILES : 0) < 0)
+		return sio_fail(reterr, -ENOMEM, "%s: out of memory", v->name);
+	rc = live_path(v->path, sizeof(v->path), reterr, "%s/vfio.%s", l->state_dir, v->name);
 
 	if (rc < 0) {
 		v->path[0] = '\0';
@@ -470,6 +427,7 @@ void live_vfios_close(struct live *l)
 		struct live_vfio *v = &l->vfio[i];
 
 		emu_vfio_device_free(v->device);
+		live_vfiomem_close(&v->memory);
 		if (v->listener.fd >= 0)
 			close(v->listener.fd);
 		if (v->path[0])

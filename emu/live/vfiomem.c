@@ -1,41 +1,52 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "emu/live/vfiomem.h"
-#include "emu/vfio/message.h"
 
-#define MAPS (16 * EMU_VFIO_MAX_MAPS)
+#define LEAST (1ull << 20) /* bytes of a mapping whose file is kept */
 
 /* Read by the signal's handler, in whichever thread it comes: a size of 0 is a free place. */
-static struct {
+struct live_vfiomem_place {
 	_Atomic uintptr_t at;
 	_Atomic size_t size;
-} map[MAPS];
-static atomic_uint highest; /* places in use are below */
+	/* Not the handler's. */
+	int fd; /* 0: none is kept */
+	uint64_t offset;
+};
+
+static _Atomic(struct live_vfiomem *) first; /* of all that are open */
+
+/* The place, of this session or those behind it, that @at lies in; NULL: none. */
+static struct live_vfiomem_place *place_at(const struct live_vfiomem *m, uintptr_t at)
+{
+	for (; m; m = m->next)
+		for (unsigned i = 0; i < m->n_places; i++) {
+			uintptr_t start = atomic_load(&m->place[i].at);
+			size_t size = atomic_load(&m->place[i].size);
+
+			if (size && at >= start && at - start < size)
+				return &m->place[i];
+		}
+	return NULL;
+}
 
 /* Memory of nobody takes the place of what is no longer there. mmap() is one system call here. */
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
-	uintptr_t at = (uintptr_t)info->si_addr;
-	unsigned n = atomic_load(&highest);
+	struct live_vfiomem_place *p = place_at(atomic_load(&first), (uintptr_t)info->si_addr);
 
 	(void)context;
-	for (unsigned i = 0; i < n; i++) {
-		uintptr_t start = atomic_load(&map[i].at);
-		size_t size = atomic_load(&map[i].size);
-
-		if (size && at >= start && at - start < size &&
-		    mmap((void *)start, size, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-			 0) != MAP_FAILED)
-			return;
-	}
+	if (p && mmap((void *)atomic_load(&p->at), atomic_load(&p->size), PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED)
+		return;
 	/* Not ours: it comes again, and ends us. */
 	signal(number, SIG_DFL);
 }
@@ -48,39 +59,92 @@ void live_vfiomem_guard(void)
 	sigaction(SIGBUS, &sa, NULL);
 }
 
-static int remember(void *data, uint64_t size)
+int live_vfiomem_open(struct live_vfiomem *m, unsigned places, unsigned files)
 {
-	for (unsigned i = 0; i < MAPS; i++) {
-		if (atomic_load(&map[i].size))
+	m->place = calloc(places, sizeof(*m->place));
+	if (!m->place)
+		return -ENOMEM;
+	m->n_places = places;
+	m->n_files = 0;
+	m->most_files = files;
+	m->next = atomic_load(&first);
+	atomic_store(&first, m);
+	return 0;
+}
+
+/* No thread looks at a machine's memory meanwhile. */
+void live_vfiomem_close(struct live_vfiomem *m)
+{
+	struct live_vfiomem *before = atomic_load(&first);
+
+	if (!m->place)
+		return;
+	if (before == m) {
+		atomic_store(&first, m->next);
+	} else {
+		while (before->next != m)
+			before = before->next;
+		before->next = m->next;
+	}
+	free(m->place);
+	*m = (struct live_vfiomem){0};
+}
+
+/* Emulated hosts map parts of files whose mappings are large enough to be RAM. */
+static void keep_file(struct live_vfiomem *m, struct live_vfiomem_place *p, int fd, uint64_t offset)
+{
+	int copy = m->n_files < m->most_files ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
+
+	if (copy < 0)
+		return;
+	p->fd = copy;
+	p->offset = offset;
+	m->n_files++;
+}
+
+static int remember(struct live_vfiomem *m, void *data, uint64_t size, int fd, uint64_t offset)
+{
+	for (unsigned i = 0; i < m->n_places; i++) {
+		struct live_vfiomem_place *p = &m->place[i];
+
+		if (atomic_load(&p->size))
 			continue;
-		atomic_store(&map[i].at, (uintptr_t)data);
-		atomic_store(&map[i].size, size);
-		if (atomic_load(&highest) <= i)
-			atomic_store(&highest, i + 1);
+		atomic_store(&p->at, (uintptr_t)data);
+		atomic_store(&p->size, size);
+		if (size >= LEAST)
+			keep_file(m, p, fd, offset);
 		return 0;
 	}
 	return -ENOSPC;
 }
 
-static void forget(const void *data)
+static void forget(struct live_vfiomem *m, const void *data)
 {
-	for (unsigned i = 0; i < MAPS; i++)
-		if (atomic_load(&map[i].size) && atomic_load(&map[i].at) == (uintptr_t)data) {
-			atomic_store(&map[i].size, 0);
-			return;
+	for (unsigned i = 0; i < m->n_places; i++) {
+		struct live_vfiomem_place *p = &m->place[i];
+
+		if (!atomic_load(&p->size) || atomic_load(&p->at) != (uintptr_t)data)
+			continue;
+		if (p->fd) {
+			close(p->fd);
+			m->n_files--;
 		}
+		p->fd = 0;
+		atomic_store(&p->size, 0);
+		return;
+	}
 }
 
-int live_vfiomem_map(void *ctx, int fd, uint64_t offset, uint64_t size, bool write, void **ret)
+int live_vfiomem_map(struct live_vfiomem *m, int fd, uint64_t offset, uint64_t size, bool write,
+		     void **ret)
 {
 	struct stat st;
 	void *data;
 	int rc;
 
-	(void)ctx;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	/* Devices and huge pages tell no size, or another: the kernel knows. */
+	/* Devices and huge pages report no size, or another: the kernel knows. */
 	if (S_ISREG(st.st_mode) && (st.st_size < 0 || offset > (uint64_t)st.st_size ||
 				    size > (uint64_t)st.st_size - offset))
 		return -EINVAL;
@@ -88,7 +152,7 @@ int live_vfiomem_map(void *ctx, int fd, uint64_t offset, uint64_t size, bool wri
 		    (off_t)offset);
 	if (data == MAP_FAILED)
 		return -errno;
-	rc = remember(data, size);
+	rc = remember(m, data, size, fd, offset);
 	if (rc < 0)
 		munmap(data, size);
 	else
@@ -96,9 +160,19 @@ int live_vfiomem_map(void *ctx, int fd, uint64_t offset, uint64_t size, bool wri
 	return rc;
 }
 
-void live_vfiomem_unmap(void *ctx, void *data, uint64_t size)
+void live_vfiomem_unmap(struct live_vfiomem *m, void *data, uint64_t size)
 {
-	(void)ctx;
-	forget(data);
+	forget(m, data);
 	munmap(data, size);
+}
+
+int live_vfiomem_file(const void *data, uint64_t *ret_offset)
+{
+	uintptr_t at = (uintptr_t)data;
+	const struct live_vfiomem_place *p = place_at(atomic_load(&first), at);
+
+	if (!p || !p->fd)
+		return -1;
+	*ret_offset = p->offset + (at - atomic_load(&p->at));
+	return p->fd;
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What wakes a sleeping room: userfaultfds of programs, and event descriptors.
- *
- * Neither is ever read, and all are waited for edge-triggered: who holds a copy can change its
- * flags, so that a read would block, or leave something in it that never goes away. A fault is
- * answered by taking the protection off, which lets the waiting stores go on and clears it.
- * The descriptors come from programs, so each answer of the kernel is checked; one that does not
- * work is given back, which frees whoever waits in it, and the room looks by itself instead.
+ * What wakes a sleeping room: userfaultfds of programs, and event descriptors. Neither is ever
+ * read, and all are waited for edge-triggered, because whoever has a copy can change its flags, so
+ * that a read would block, or leave something in it that never goes away. A fault is answered by
+ * removing the write protection, which lets the waiting stores go on and clears the fault. The
+ * descriptors come from programs, so each answer of the kernel is checked; a descriptor that does
+ * not work is given back, which frees whoever waits in it, and the room polls instead.
  */
 #include <errno.h>
 #include <linux/userfaultfd.h>
@@ -105,7 +104,7 @@ void live_watch_free(void *ctx, unsigned host, uint64_t watch)
 	HASH_FIND(hh, l->watches, &key, sizeof(key), w);
 	if (!w)
 		return;
-	/* Who waits in a fault goes on, also if somebody else holds the descriptor, too. */
+	/* Whoever waits in a fault goes on, also if somebody else holds the descriptor, too. */
 	if (w->armed)
 		protect(w, false);
 	forget(l, w);
@@ -134,7 +133,7 @@ static void broken(struct live *l, struct live_watch *w, int error)
 {
 	/* ESRCH and ENOENT: the program, or its mapping, is just going. */
 	if (error != -ESRCH && error != -ENOENT)
-		live_log("watch %#llx of %s: %s: the room looks by itself",
+		live_log("watch %#llx of %s: %s: the machine room polls instead",
 			 (unsigned long long)w->key.id, l->topo->host[w->source.host].name,
 			 strerror(-error));
 	emu_room_watch_broken(l->room, w->source.host, w->key.id);
@@ -151,6 +150,23 @@ static void disarm(struct live *l, struct live_watch *w)
 		broken(l, w, rc);
 }
 
+/* Whoever waits in a fault stores again, and faults again where the protection is still there. */
+static void retry(const struct live_watch *w)
+{
+	struct uffdio_range range = {.start = w->address, .len = w->length};
+
+	ioctl(w->source.fd, UFFDIO_WAKE, &range);
+}
+
+void live_watches_retry(struct live *l)
+{
+	struct live_watch *w, *tmp;
+
+	HASH_ITER (hh, l->watches, w, tmp)
+		if (w->kind == SIO_WATCH_FAULT)
+			retry(w);
+}
+
 void live_watch_event(struct live *l, const struct live_source *s, uint32_t events)
 {
 	struct live_watch *w = (struct live_watch *)(uintptr_t)s;
@@ -159,9 +175,14 @@ void live_watch_event(struct live *l, const struct live_source *s, uint32_t even
 		broken(l, w, -EBADF);
 		return;
 	}
-	/* A fault without protection is in another page of the program: none of our business. */
-	if (w->kind == SIO_WATCH_FAULT && !w->armed)
+	/*
+	 * A fault without protection is in another page of the program, or of a store that came
+	 * when the protection was just going: the kernel may let that one wait all the same.
+	 */
+	if (w->kind == SIO_WATCH_FAULT && !w->armed) {
+		retry(w);
 		return;
+	}
 	l->woken = true;
 	emu_room_watch_fired(l->room, s->host, w->key.id);
 	if (w->kind == SIO_WATCH_FAULT)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * For daemons that are started again on a host that goes on without them, as smartio.ko's do: what
- * a descriptor is that a program shows, and descriptors once more. Served where the edge knows its
- * owners' descriptors (struct emu_ops: identify); the live edge ends a host with its daemon.
+ * Requests of a daemon that was started again on a host that went on without it, as smartio.ko
+ * serves them: which owner the descriptor of a program belongs to, and descriptors of objects once
+ * more. They are served where the edge can identify owners' descriptors (struct emu_ops: identify);
+ * the live edge ends a host with its daemon.
  */
 #include "emu/machine/requests.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* INFO: which world this is, and what a host is. */
+/* INFO: which world this is, and the properties of a host. */
 #include "emu/machine/requests.h"
 
 int emu_op_info(struct emu_request *rq, const void *msg)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The kinds of objects. Who makes them defines them. */
+/* The list of the kinds of objects. The file that makes the objects of a kind defines it. */
 #include "emu/machine/requests.h"
 
 const struct emu_kind *const emu_kinds[EMU_LAST_KIND + 1] = {

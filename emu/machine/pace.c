@@ -6,7 +6,7 @@
 
 #define FIRST_STEP_NS 10000u /* from a smallest window of 0 on */
 #define PATIENT 32u	     /* looks: longer than a client at work needs for its next command */
-#define HASTY 1u
+#define IMPATIENT 1u
 #define WAITS_PER_PROBE 64u
 /* Between two rests, if nobody else had the processor. */
 #define STRETCH_NS 4000u
@@ -55,14 +55,14 @@ int emu_pace_parse(struct emu_pace *p, const char *text, struct sio_err *reterr)
 /*
  * A wait is over. Where clients share this processor nothing can come before the yield: looking on
  * longer than needed is their time. Where they run elsewhere a yield is late. So a wait that ended
- * while looking makes the next ones patient, one that took a yield makes them hasty; now and then
- * one is patient all the same, to find out.
+ * while looking makes the next ones patient, one that took a yield makes them impatient; now and
+ * then one is patient all the same, to find out.
  */
 static void waited(struct emu_pace *p)
 {
 	bool probe = ++p->waits % WAITS_PER_PROBE == 0;
 
-	p->patience = p->empty < p->patience || probe ? PATIENT : HASTY;
+	p->patience = p->empty < p->patience || probe ? PATIENT : IMPATIENT;
 	p->empty = 0;
 }
 
@@ -103,7 +103,7 @@ void emu_pace_look_on(struct emu_pace *p)
 	p->last_rest = 0;
 }
 
-/* What it waited for while it slept tells nothing about who is where. */
+/* What it waited for while it slept says nothing about who is where. */
 void emu_pace_await(struct emu_pace *p)
 {
 	p->await = AWAIT_NS;

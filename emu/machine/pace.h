@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How long the room looks before it sleeps, when it yields, and when its sockets have their turn.
- * Pure: times come from the caller.
+ * Pacing of the room: how long it polls before it sleeps, when it yields, and when its sockets are
+ * served. Pure logic: times come from the caller.
  */
 #ifndef EMU_PACE_H
 #define EMU_PACE_H
@@ -13,8 +13,8 @@
 
 #define EMU_PACE_LIMIT_US 100000u
 /*
- * Work between two turns of the sockets; so many pages of 4 KiB are about a millisecond's. Whoever
- * asks something of a busy room waits for so much.
+ * Units of work between two checks of the sockets; as pages of 4 KiB about a millisecond's work. A
+ * request to a busy room waits this long.
  */
 #define EMU_PACE_TURNS 64u
 #define EMU_PACE_UNITS 4096u
@@ -31,22 +31,22 @@ struct emu_pace {
 	unsigned turns, units; /* of work since the sockets had theirs */
 };
 
-/* What to do when a few looks have found nothing. */
+/* What to do after a few polls without work. */
 enum emu_rest { EMU_REST_YIELD, EMU_REST_POLL /* the sockets */, EMU_REST_SLEEP };
 
-/* "MIN" or "MIN:MAX" in microseconds; -EINVAL says what is right. */
+/* Parses "MIN" or "MIN:MAX" in microseconds; -EINVAL says what is right. */
 int emu_pace_parse(struct emu_pace *p, const char *text, struct sio_err *reterr);
-/* A look found work, of so many units. Return: it is the sockets' turn. */
+/* A poll found @units of work. Return: whether the sockets are to be served now. */
 bool emu_pace_worked(struct emu_pace *p, unsigned units);
-/* A look found nothing. Return: now rest. */
+/* A poll found no work. Return: whether to rest now. */
 static inline bool emu_pace_found_nothing(struct emu_pace *p)
 {
 	return ++p->empty >= p->patience;
 }
 enum emu_rest emu_pace_rest(struct emu_pace *p, uint64_t now);
-/* Something happened that may bring work: look for another window. */
+/* Something happened that may bring work: polls for another window. */
 void emu_pace_look_on(struct emu_pace *p);
-/* A program waits for the room's answer before it can store: look for longer. */
+/* A program waits for the room's answer before it can store: polls for longer. */
 void emu_pace_await(struct emu_pace *p);
 /* A sleep ended after @ns because there was something to do. */
 void emu_pace_slept(struct emu_pace *p, uint64_t ns);

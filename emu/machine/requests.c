@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who serves which request, and what its h.owner must be. What a request looks like, served or not,
- * is the port's to say (SIO_PORT_REQUESTS).
+ * The table of requests: the handler of each, and what its h.owner must be. The form of a request,
+ * served or not, is defined by the port (SIO_PORT_REQUESTS).
  */
 #include "emu/machine/requests.h"
 
@@ -13,6 +13,7 @@ const struct emu_operation emu_operations[SIO_OP_COUNT] = {
 	[SIO_OP_LIST] = {emu_op_list, EMU_OWNER_ASKS},
 	[SIO_OP_ADAPTER] = {emu_op_adapter, EMU_OWNER_ASKS, EMU_WITH_ADAPTERS},
 	[SIO_OP_ALLOC] = {emu_op_alloc, EMU_OWNER_HOLDS},
+	[SIO_OP_IMPORT] = {emu_op_import, EMU_OWNER_HOLDS},
 	[SIO_OP_FREE] = {emu_op_free, EMU_OWNER_ASKS},
 	[SIO_OP_GIVE] = {emu_op_give, EMU_OWNER_ASKS},
 	[SIO_OP_GRANT] = {emu_op_grant, EMU_OWNER_HOLDS, EMU_WITH_ADAPTERS},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests that are about the whole machine room, and the tables of all kinds. */
+/* Requests about the whole machine room, and the tables of all kinds. */
 #ifndef EMU_MACHINE_REQUESTS_H
 #define EMU_MACHINE_REQUESTS_H
 
@@ -9,8 +9,5 @@
 extern const struct emu_operation emu_operations[SIO_OP_COUNT];
 extern const struct emu_kind *const emu_kinds[EMU_LAST_KIND + 1];
 extern const struct emu_dev_model *const emu_models[]; /* ends with NULL */
-
-/* info.c, stats.c, again.c */
-emu_handler emu_op_info, emu_op_stats, emu_op_identify, emu_op_reopen;
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The machine room as a whole, as those outside see it: its life, power of its hosts, their cables,
- * a turn of its devices and engines. Engines that run beside the room stand still while anything
+ * The machine room as a whole: its creation and end, the power of its hosts, their cables, and a
+ * turn of its devices and engines. Engines that run beside the room stand still while anything
  * changes.
  */
 #include "emu/machine/requests.h"
@@ -31,7 +31,7 @@ void emu_room_drained(struct emu_room *r, unsigned host)
 	memset(&evt, 0, sizeof(evt));
 	emu_event(h, &evt, sizeof(evt), SIO_EV_OVERFLOW);
 	emu_log(r, "%s: events were dropped, for its daemon did not read them", h->topo->name);
-	emu_links_tell_again(h);
+	emu_links_report_again(h);
 }
 
 static void host_done(struct emu_host *h)
@@ -52,6 +52,7 @@ static int host_init(struct emu_host *h, struct emu_room *r, unsigned index, str
 	h->room = r;
 	h->topo = topo;
 	h->index = index;
+	h->machine = index >= r->topo->n_hosts;
 	h->last_id = EMU_FIRST_ID;
 	h->daemon.o.host = h;
 	h->daemon.o.kind = SIO_KIND_OWNER;
@@ -61,6 +62,8 @@ static int host_init(struct emu_host *h, struct emu_room *r, unsigned index, str
 		if (rc < 0)
 			return rc;
 	}
+	if (h->machine) /* its devices are its own */
+		return emu_paths_init(h, reterr);
 	h->device = calloc(topo->n_devices ? topo->n_devices : 1, sizeof(*h->device));
 	if (!h->device)
 		return sio_fail(reterr, -ENOMEM, "host %s: out of memory", topo->name);
@@ -109,6 +112,26 @@ void emu_room_descriptors(struct emu_room *r, uint64_t n)
 	r->descriptors = r->n_hosts ? n / r->n_hosts : n;
 }
 
+/* Counts of links that are no adapter's: those of chassis, host by host, then trunks. */
+static int links_init(struct emu_room *r)
+{
+	const struct sio_topology *t = r->topo;
+	struct sio_pcie_count *next;
+
+	for (unsigned i = 0; i < t->n_hosts; i++)
+		r->n_links += t->host[i].n_chassis;
+	r->n_links += t->n_trunks;
+	next = r->link = calloc(r->n_links + 1, sizeof(*r->link));
+	if (!r->link)
+		return -ENOMEM;
+	for (unsigned i = 0; i < t->n_hosts; i++) {
+		r->host[i].chassis = next;
+		next += t->host[i].n_chassis;
+	}
+	r->trunk = next;
+	return 0;
+}
+
 int emu_room_new(const struct sio_topology *t, const struct emu_ops *ops, void *ctx,
 		 struct emu_room **ret, struct sio_err *reterr)
 {
@@ -133,9 +156,9 @@ int emu_room_new(const struct sio_topology *t, const struct emu_ops *ops, void *
 				    .read_completion_boundary = t->read_completion_boundary};
 	sio_pcie_read(&r->pcie, 0, EMU_PAGE, &r->page_read);
 	sio_pcie_write(&r->pcie, 0, EMU_PAGE, &r->page_write);
-	r->host = calloc(t->n_hosts ? t->n_hosts : 1, sizeof(*r->host));
+	r->host = calloc(t->n_hosts + t->n_machines + 1u, sizeof(*r->host));
 	r->check = emu_check_new();
-	if (!r->host || !r->check || sio_outage_new(t, &r->outage) < 0) {
+	if (!r->host || !r->check || sio_outage_new(t, &r->outage) < 0 || links_init(r) < 0) {
 		sio_fail(reterr, -ENOMEM, "out of memory for the machine room");
 		goto free_room;
 	}
@@ -143,6 +166,13 @@ int emu_room_new(const struct sio_topology *t, const struct emu_ops *ops, void *
 		struct emu_host *h = &r->host[r->n_hosts++];
 
 		rc = host_init(h, r, r->n_hosts - 1, reterr);
+		if (rc < 0)
+			goto free_room;
+	}
+	while (r->n_machines < t->n_machines) {
+		unsigned index = t->n_hosts + r->n_machines++;
+
+		rc = host_init(&r->host[index], r, index, reterr);
 		if (rc < 0)
 			goto free_room;
 	}
@@ -166,10 +196,11 @@ void emu_room_free(struct emu_room *r)
 	for (unsigned i = 0; i < r->n_hosts; i++)
 		if (r->host[i].up)
 			emu_room_host_down(r, i);
-	for (unsigned i = 0; i < r->n_hosts; i++)
+	for (unsigned i = 0; i < r->n_hosts + r->n_machines; i++)
 		host_done(&r->host[i]);
 	emu_check_free(r->check);
 	sio_outage_free(r->outage);
+	free(r->link);
 	free(r->device);
 	free(r->host);
 	free(r);
@@ -271,7 +302,7 @@ int emu_room_link(struct emu_room *r, unsigned host, unsigned adapter, bool up)
 	struct emu_adapter *a;
 	bool before;
 
-	if (host >= r->n_hosts || adapter >= r->host[host].topo->n_adapters)
+	if (host >= r->n_hosts + r->n_machines || adapter >= r->host[host].topo->n_adapters)
 		return -ENODEV;
 	a = &r->host[host].adapter[adapter];
 	stop_engines(r);
@@ -279,13 +310,42 @@ int emu_room_link(struct emu_room *r, unsigned host, unsigned adapter, bool up)
 	a->cable = up;
 	emu_paths_update(r);
 	if (a->host->up && emu_adapter_linked(a) != before)
-		emu_link_tell(a);
+		emu_link_report(a);
 	run_engines(r);
 	return 0;
 }
 
+int emu_room_machine(struct emu_room *r, uint32_t node, unsigned adapter, uint64_t start)
+{
+	const struct sio_topo_host *t = sio_topology_member(r->topo, node);
+	struct emu_adapter *a;
+
+	if (!t || !t->machine || adapter >= t->n_adapters)
+		return -ENODEV;
+	a = &r->host[t - r->topo->host].adapter[adapter];
+	stop_engines(r);
+	if (a->start != start) { /* what is of the old one ends before the new one is there */
+		a->start = 0;
+		emu_paths_update(r);
+	}
+	a->start = start;
+	emu_paths_update(r);
+	run_engines(r);
+	return 0;
+}
+
+uint64_t emu_room_start(const struct emu_room *r, unsigned host)
+{
+	return r->host[host].up ? r->host[host].boot_generation : 0;
+}
+
+int emu_room_inbound(struct emu_room *r, const struct emu_inbound *x, uint8_t **ret)
+{
+	return emu_machine_inbound(r, x, ret);
+}
+
 /* Hosts whose links end at a switch, @index, without power hear of it, as they do of a cable. */
-static void tell_those_at(struct emu_room *r, unsigned index)
+static void report_to_those_at(struct emu_room *r, unsigned index)
 {
 	for (unsigned i = 0; i < r->n_hosts; i++) {
 		struct emu_host *h = &r->host[i];
@@ -295,7 +355,7 @@ static void tell_those_at(struct emu_room *r, unsigned index)
 
 			if (t->attach == SIO_ATTACH_SWITCH && t->attach_index == index &&
 			    h->adapter[k].cable)
-				emu_link_tell(&h->adapter[k]);
+				emu_link_report(&h->adapter[k]);
 		}
 	}
 }
@@ -307,7 +367,7 @@ int emu_room_switch(struct emu_room *r, unsigned index, bool in)
 	stop_engines(r);
 	if (sio_outage_switch(r->outage, index, in)) {
 		emu_paths_update(r);
-		tell_those_at(r, index);
+		report_to_those_at(r, index);
 	}
 	run_engines(r);
 	return 0;
@@ -366,7 +426,7 @@ unsigned emu_room_step(struct emu_room *r, unsigned budget)
 	for (unsigned i = 0; i < r->n_devices; i++) {
 		struct emu_device *d = r->device[i];
 
-		if (d->host->up && !d->gone)
+		if (d->host->up && !emu_device_is_out(d))
 			work += d->model->step(d->state, budget);
 	}
 	return work + (r->ops->engine_start ? 0 : step_engines(r));
@@ -382,7 +442,7 @@ bool emu_room_busy(const struct emu_room *r)
 	for (unsigned i = 0; i < r->n_devices; i++) {
 		struct emu_device *d = r->device[i];
 
-		if (d->host->up && !d->gone && !d->model->idle(d->state))
+		if (d->host->up && !emu_device_is_out(d) && !d->model->idle(d->state))
 			return true;
 	}
 	return false;
@@ -437,8 +497,26 @@ int emu_room_device(struct emu_room *r, unsigned host, unsigned device, bool in)
 	rc = emu_slot_set(d, in, &err);
 	run_engines(r);
 	if (rc < 0 && rc != -EALREADY)
-		emu_log(r, "%s cannot be put back: %s", d->topo->name, err.text);
+		emu_log(r, "%s cannot be %s: %s", d->topo->name, in ? "put back" : "pulled out",
+			err.text);
 	return rc;
+}
+
+int emu_room_fault(struct emu_room *r, unsigned host, unsigned device,
+		   const struct emu_dev_fault *f, struct sio_err *reterr)
+{
+	struct emu_device *d;
+
+	if (host >= r->n_hosts || device >= r->host[host].n_devices)
+		return sio_fail(reterr, -ENODEV, "no such device");
+	d = &r->host[host].device[device];
+	if (!d->model->fault)
+		return sio_fail(
+			reterr, -EOPNOTSUPP,
+			"%s: no faults can be injected into devices of type '%s', only into "
+			"drives",
+			d->topo->name, d->model->type);
+	return d->model->fault(d->state, f, reterr);
 }
 
 /* ---- sleeping ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* STATS: named counters. The names are for ever: programs and scripts look for them. */
+/* STATS: named counters. Names never change, because programs and scripts look for them. */
 #include <stdio.h>
 
 #include "emu/machine/requests.h"
@@ -102,16 +102,42 @@ static void device_stats(struct emu_device *d, struct sio_evt_stats *evt)
 		add(evt, name[i], value[i]);
 }
 
+/* @link: of @n; what passed it, in both directions. */
+static int link_stats(struct emu_request *rq, const struct sio_pcie_count *link, unsigned n,
+		      const char *what, const struct sio_req_stats *m, struct sio_evt_stats *evt)
+{
+	const struct sio_pcie_count *c;
+
+	if (m->id >= n)
+		return sio_fail(&rq->err, -ENODEV, "STATS: no %s %" PRIu64 "; there are %u", what,
+				(uint64_t)m->id, n);
+	c = &link[m->id];
+	add(evt, "rd_req", c->read_requests);
+	add(evt, "rd_cpl", c->completions);
+	add(evt, "rd_bytes", c->read_bytes);
+	add(evt, "wr_tlp", c->write_tlps);
+	add(evt, "wr_bytes", c->write_bytes);
+	return 0;
+}
+
 int emu_op_stats(struct emu_request *rq, const void *msg)
 {
 	const struct sio_req_stats *m = msg;
 	struct emu_adapter *a = NULL;
 	struct sio_evt_stats evt;
 	struct emu_device *d = NULL;
-	int rc;
+	int rc = 0;
 
 	memset(&evt, 0, sizeof(evt));
 	switch (m->kind) {
+	case SIO_STATS_CHASSIS:
+		rc = link_stats(rq, rq->host->chassis, rq->host->topo->n_chassis, "chassis", m,
+				&evt);
+		break;
+	case SIO_STATS_TRUNK:
+		rc = link_stats(rq, rq->host->room->trunk, rq->host->room->topo->n_trunks,
+				"link between switches", m, &evt);
+		break;
 	case 0:
 		if (m->id != 0)
 			return sio_fail(&rq->err, -EINVAL,
@@ -140,10 +166,14 @@ int emu_op_stats(struct emu_request *rq, const void *msg)
 		break;
 	default:
 		return sio_fail(&rq->err, -EINVAL,
-				"STATS: kind %u, 0 (host), %d (adapter), %d (device) or %d (DMA "
-				"engine of an adapter) is right",
-				m->kind, SIO_KIND_ADAPTER, SIO_KIND_DEVICE, SIO_KIND_DMA);
+				"STATS: kind %u, 0 (host), %d (adapter), %d (device), %d (DMA "
+				"engine of an adapter), %d (chassis) or %d (link between switches) "
+				"is right",
+				m->kind, SIO_KIND_ADAPTER, SIO_KIND_DEVICE, SIO_KIND_DMA,
+				SIO_STATS_CHASSIS, SIO_STATS_TRUNK);
 	}
+	if (rc < 0)
+		return rc;
 	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The naive list: one line for each thing that was allocated, granted, mapped or let through, and
- * a way through them that anyone can follow by eye. It shares nothing with the tables that
+ * Naive lists of everything that was allocated, granted, mapped or let through, one line for each,
+ * and a look-up in them that can be followed by eye. They share nothing with the tables that
  * translate.c uses; where the two differ, one of them is wrong, and the room stops.
  */
 #include <stdio.h>
@@ -101,7 +101,7 @@ int emu_check_map(struct emu_map *m)
 	uint64_t length = (before + m->length + entry - 1) / entry * entry;
 
 	return append(m->o.host, LINE_MAP, m->o.id,
-		      &(struct line){.from = t->window_base + m->window_offset - before,
+		      &(struct line){.from = t->window_base + m->at.offset - before,
 				     .length = length,
 				     .to = m->bus_addr - before,
 				     .adapter = m->adapter,
@@ -242,7 +242,7 @@ static const uint8_t *naive(const struct emu_device *d, uint64_t addr, uint64_t 
 	uint64_t physical = addr;
 	const struct line *l;
 
-	if (d->gone || (d->topo->dma_bits < 64 && addr >> d->topo->dma_bits))
+	if (emu_device_is_out(d) || (d->topo->dma_bits < 64 && addr >> d->topo->dma_bits))
 		return NULL;
 	if (h->topo->iommu) {
 		l = find(h, LINE_DMAMAP, d, addr, len, 0);
@@ -258,11 +258,11 @@ static const uint8_t *naive(const struct emu_device *d, uint64_t addr, uint64_t 
 	return in_memory(h, physical, len);
 }
 
-void emu_check_access(struct emu_device *d, uint64_t addr, size_t len, uint32_t access,
+void emu_check_access(struct emu_device *d, struct sio_dev_addr addr, size_t len, uint32_t access,
 		      const uint8_t *data)
 {
 	struct emu_check *c = d->room->check;
-	const uint8_t *right = naive(d, addr, len, access);
+	const uint8_t *right = naive(d, addr.addr, len, access);
 	char text[256];
 
 	if (right == data)
@@ -270,7 +270,7 @@ void emu_check_access(struct emu_device *d, uint64_t addr, size_t len, uint32_t 
 	snprintf(text, sizeof(text),
 		 "check: %s of %zu bytes at %#" PRIx64 " by %s: the tables lead to %p, the list of "
 		 "grants to %p (NULL: fault)",
-		 access == SIO_ACCESS_READ ? "read" : "write", len, addr, d->topo->name,
+		 access == SIO_ACCESS_READ ? "read" : "write", len, addr.addr, d->topo->name,
 		 (const void *)data, (const void *)right);
 	if (c->fail) {
 		c->fail(c->arg, text);

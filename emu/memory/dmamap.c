@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a device may reach. With the host's IOMMU on each device has a domain of its own and a
- * mapping makes an I/O virtual address; with it off the device uses physical addresses, nothing
- * holds it back, and a mapping only keeps its target in place.
+ * DMA mappings: what a device may reach. With the host's IOMMU on, each device has a domain of its
+ * own and a mapping makes an I/O virtual address. With it off, the device uses physical addresses,
+ * nothing restricts it, and a mapping only keeps its target in place.
  */
 #include "emu/memory/memory.h"
 
@@ -72,6 +72,38 @@ static int place_physical(struct emu_request *rq, struct emu_dmamap *map,
 	return 0;
 }
 
+static void free_address(struct emu_dmamap *map)
+{
+	if (map->o.host->topo->iommu && map->taken != SIO_PORT_ANY)
+		sio_range_free(&map->device->iova, map->taken);
+}
+
+/*
+ * Addresses that were asked for may lie, wholly or in part, below those that are handed out to
+ * whoever asks for any: the domain alone knows what is mapped there.
+ */
+static int take_wanted(struct emu_request *rq, struct emu_dmamap *map,
+		       const struct sio_req_dmamap *m)
+{
+	struct emu_device *d = map->device;
+	uint64_t last;
+
+	map->iova = m->iova;
+	if (m->iova % EMU_PAGE)
+		return sio_fail(&rq->err, -EINVAL,
+				"DMAMAP: address %#" PRIx64 " is not of a whole page",
+				(uint64_t)m->iova);
+	if (__builtin_add_overflow(m->iova, map->length - 1, &last) || last > highest(d, m) ||
+	    last > d->iova.base + (d->iova.size - 1))
+		return sio_fail(&rq->err, -EINVAL,
+				"DMAMAP: %#" PRIx64 " + %#" PRIx64 " is more than %s can send",
+				(uint64_t)m->iova, map->length, d->topo->name);
+	if (last < d->iova.base)
+		return 0;
+	map->taken = m->iova > d->iova.base ? m->iova : d->iova.base;
+	return sio_range_reserve(&d->iova, map->taken, last - map->taken + 1, &rq->err);
+}
+
 /* A page behind the mapping stays free, so that a device that runs past its end faults there. */
 static int place_virtual(struct emu_request *rq, struct emu_dmamap *map,
 			 const struct sio_req_dmamap *m)
@@ -82,23 +114,19 @@ static int place_virtual(struct emu_request *rq, struct emu_dmamap *map,
 	if (m->iova == SIO_PORT_ANY) {
 		rc = sio_range_alloc(&d->iova, map->length + EMU_PAGE, EMU_PAGE, highest(d, m),
 				     &map->iova, &rq->err);
+		map->taken = map->iova;
 	} else {
-		map->iova = m->iova;
-		if (m->iova % EMU_PAGE)
-			return sio_fail(&rq->err, -EINVAL,
-					"DMAMAP: address %#" PRIx64 " is not of a whole page",
-					(uint64_t)m->iova);
-		rc = sio_range_reserve(&d->iova, m->iova, map->length, &rq->err);
+		rc = take_wanted(rq, map, m);
 	}
 	if (rc == -ENOSPC || rc == -EEXIST)
 		return emu_no_iova(rq);
 	if (rc < 0)
 		return rc;
-	rc = sio_iommu_map(&d->iommu, map->iova, map->length, map->target, map->physical,
-			   map->access, &rq->err);
+	rc = sio_iommu_map(&d->iommu, (struct sio_dev_addr){map->iova}, map->length, map->target,
+			   map->physical, map->access, &rq->err);
 	if (rc < 0)
-		sio_range_free(&d->iova, map->iova);
-	return rc;
+		free_address(map);
+	return rc == -EEXIST ? emu_no_iova(rq) : rc;
 }
 
 int emu_dmamap_place(struct emu_request *rq, struct emu_dmamap *map, const struct sio_req_dmamap *m)
@@ -109,13 +137,7 @@ int emu_dmamap_place(struct emu_request *rq, struct emu_dmamap *map, const struc
 static void unmap(struct emu_dmamap *map)
 {
 	if (map->o.host->topo->iommu)
-		sio_iommu_unmap(&map->device->iommu, map->iova);
-}
-
-static void free_address(struct emu_dmamap *map)
-{
-	if (map->o.host->topo->iommu)
-		sio_range_free(&map->device->iova, map->iova);
+		sio_iommu_unmap(&map->device->iommu, (struct sio_dev_addr){map->iova});
 }
 
 void emu_dmamap_unplace(struct emu_dmamap *map)
@@ -183,6 +205,7 @@ int emu_op_dmamap(struct emu_request *rq, const void *msg)
 	map->device = d;
 	map->target = target;
 	map->requester = requester;
+	map->taken = SIO_PORT_ANY;
 	map->offset = m->offset;
 	map->length = m->length;
 	map->access = m->access;
@@ -291,12 +314,12 @@ const struct emu_kind emu_kind_dmamap = {.name = "DMA mapping",
 
 void emu_dmamap_cut(struct emu_dmamap *m)
 {
-	if (m->o.state == SIO_STATE_QUARANTINED && m->device->gone) {
+	if (m->o.state == SIO_STATE_QUARANTINED && emu_device_is_out(m->device)) {
 		emu_object_free(&m->o);
 		return;
 	}
 	leave_target(m);
-	if (m->device->gone)
+	if (emu_device_is_out(m->device))
 		leave_device(m);
 	emu_check_forget(m->o.host, m->o.kind, m->o.id);
 }

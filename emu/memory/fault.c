@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The fault log: what devices tried and could not. Each fault is counted and kept in a ring; the
- * daemon of the device's host gets an event. A device gone wild makes millions: the events per
- * span of time are limited, and one SIO_EV_OVERFLOW says that some were left out.
+ * The fault log: accesses of devices that were refused. Each is counted and kept in a ring; the
+ * daemon of the device's host gets an event. A faulty device can make millions: the number of
+ * events in a span of time is limited, and one SIO_EV_OVERFLOW says that some were left out.
  */
 #include <stdio.h>
 
@@ -64,7 +64,7 @@ static bool within_limit(struct emu_host *h)
 	return false;
 }
 
-void emu_fault_record(struct emu_device *d, uint64_t addr, size_t len, uint32_t access,
+void emu_fault_record(struct emu_device *d, struct sio_dev_addr addr, size_t len, uint32_t access,
 		      const struct emu_target *t)
 {
 	static const char *const kind[] = {
@@ -74,15 +74,15 @@ void emu_fault_record(struct emu_device *d, uint64_t addr, size_t len, uint32_t 
 	};
 	struct emu_host *h = d->host;
 	struct emu_fault *f = &h->faults.ring[h->faults.count++ % EMU_FAULTS];
-	const struct emu_dmamap *m = nearest(d, addr);
+	const struct emu_dmamap *m = nearest(d, addr.addr);
 	struct sio_evt_fault evt;
 
 	d->count.faults++;
-	SIO_PROBE(smartio_emu, fault, d->topo->fdid, addr, len, access);
+	SIO_PROBE(smartio_emu, fault, d->topo->fdid, addr.addr, len, access);
 	for (unsigned i = 0; i < t->n_hops; i++)
 		t->hop[i]->faults++;
 	f->device = d->topo->fdid;
-	f->address = addr;
+	f->address = addr.addr;
 	f->length = len;
 	f->nearest = m ? m->iova : SIO_PORT_ANY;
 	f->access = access;
@@ -91,7 +91,7 @@ void emu_fault_record(struct emu_device *d, uint64_t addr, size_t len, uint32_t 
 	if (!within_limit(h))
 		return;
 	emu_log(h->room, "%s: %s of %zu bytes at %#" PRIx64 " by %s failed: %s", h->topo->name,
-		kind[access], len, addr, d->topo->name, f->reason);
+		kind[access], len, addr.addr, d->topo->name, f->reason);
 	memset(&evt, 0, sizeof(evt));
 	evt.device = f->device;
 	evt.address = f->address;

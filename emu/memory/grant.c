@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The exporter's half of a window: a range of ours gets an address on the bus behind an adapter.
- * With the host's IOMMU on, that address is an I/O virtual one of the adapter's domain and nothing
- * else of ours can be reached through it; with it off it is the physical address, and nothing
- * stops a peer's device from asking for others.
+ * The exporter's half of a window: a range of a host's memory gets an address on the bus behind an
+ * adapter. With the host's IOMMU on, that address is an I/O virtual one of the adapter's domain,
+ * and nothing else of the host can be reached through it. With it off it is the physical address,
+ * and nothing stops a peer's device from accessing others.
  */
 #include "emu/memory/memory.h"
 
@@ -36,6 +36,8 @@ static int check(struct emu_request *rq, const struct sio_req_grant *m, struct e
 		return sio_fail(&rq->err, -EINVAL,
 				"GRANT: memory %#" PRIx64 " is the way to a multicast group",
 				(*ret)->id);
+	if (emu_group_access(rq, "GRANT", *ret, SIO_ACCESS_WRITE) < 0)
+		return rq->err.code;
 	if (m->source_kind == SIO_KIND_IRQ) {
 		if (m->offset != 0 || (m->length != 0 && m->length != SIO_MSI_BYTES))
 			return sio_fail(&rq->err, -EINVAL,
@@ -58,7 +60,7 @@ static int find_peer(struct emu_request *rq, const struct sio_req_grant *m, unsi
 		     uint64_t *ret_turn)
 {
 	const struct emu_path *p = NULL;
-	const struct sio_topo_host *peer = sio_topology_host(rq->host->room->topo, m->peer_node);
+	const struct sio_topo_host *peer = sio_topology_member(rq->host->room->topo, m->peer_node);
 
 	if (peer)
 		*ret = (unsigned)(peer - rq->host->room->topo->host);
@@ -91,8 +93,8 @@ static int place(struct emu_request *rq, struct emu_grant *g)
 				     &g->bus_addr, &rq->err);
 		if (rc < 0)
 			return rc == -ENOSPC ? emu_no_iova(rq) : rc;
-		rc = sio_iommu_map(&a->iommu, g->bus_addr, g->length, g->source, physical,
-				   g->access, &rq->err);
+		rc = sio_iommu_map(&a->iommu, (struct sio_dev_addr){g->bus_addr}, g->length,
+				   g->source, physical, g->access, &rq->err);
 		if (rc < 0)
 			goto free_iova;
 	}
@@ -103,7 +105,7 @@ static int place(struct emu_request *rq, struct emu_grant *g)
 
 unmap:
 	if (translated(g))
-		sio_iommu_unmap(&a->iommu, g->bus_addr);
+		sio_iommu_unmap(&a->iommu, (struct sio_dev_addr){g->bus_addr});
 free_iova:
 	if (translated(g))
 		sio_range_free(&a->iova, g->bus_addr);
@@ -113,7 +115,8 @@ free_iova:
 static void unmap(struct emu_grant *g)
 {
 	if (translated(g) && !g->cut)
-		sio_iommu_unmap(&g->o.host->adapter[g->adapter].iommu, g->bus_addr);
+		sio_iommu_unmap(&g->o.host->adapter[g->adapter].iommu,
+				(struct sio_dev_addr){g->bus_addr});
 }
 
 static void unplace(struct emu_grant *g)
@@ -151,6 +154,22 @@ bool emu_irq_granted(const struct emu_irq *q, unsigned adapter, unsigned peer)
 	return g != NULL;
 }
 
+/* What nobody can guess, and for an interrupt its message. */
+static void make_token(struct emu_room *r, struct emu_grant *g)
+{
+	for (unsigned i = 0; i < SIO_TOKEN; i += 8) {
+		uint64_t word = r->ops->random(r->ctx);
+
+		memcpy(g->token + i, &word, sizeof(word));
+	}
+	memcpy(&g->token_start, g->token, sizeof(g->token_start));
+	if (g->source->kind == SIO_KIND_IRQ) {
+		uint32_t message = emu_irq_message((const struct emu_irq *)g->source);
+
+		memcpy(g->token + SIO_TOKEN_MESSAGE, &message, sizeof(message));
+	}
+}
+
 int emu_op_grant(struct emu_request *rq, const void *msg)
 {
 	const struct sio_req_grant *m = msg;
@@ -181,17 +200,7 @@ int emu_op_grant(struct emu_request *rq, const void *msg)
 	g->start = SIO_LINK_START(rq->host->boot_generation, turn);
 	g->offset = m->offset;
 	g->length = source->kind == SIO_KIND_IRQ ? SIO_MSI_BYTES : m->length;
-	for (unsigned i = 0; i < SIO_TOKEN; i += 8) {
-		uint64_t word = r->ops->random(r->ctx);
-
-		memcpy(g->token + i, &word, sizeof(word));
-	}
-	memcpy(&g->token_start, g->token, sizeof(g->token_start));
-	if (source->kind == SIO_KIND_IRQ) {
-		uint32_t message = emu_irq_message((const struct emu_irq *)source);
-
-		memcpy(g->token + SIO_TOKEN_MESSAGE, &message, sizeof(message));
-	}
+	make_token(r, g);
 	rc = place(rq, g);
 	if (rc < 0) {
 		emu_object_drop(&g->o);
@@ -216,8 +225,8 @@ int emu_op_grant(struct emu_request *rq, const void *msg)
 	return 0;
 }
 
-/* Nobody maps it any more, and what was granted may end. */
-static void let_go(struct emu_grant *g)
+/* The peer does not map it any more, and its target may end. */
+static void release_target(struct emu_grant *g)
 {
 	struct emu_host *h = g->o.host;
 
@@ -240,7 +249,7 @@ static void release(struct emu_object *o)
 	h->freed.grants++;
 	unplace(g);
 	emu_invalidate(h->room);
-	let_go(g);
+	release_target(g);
 	emu_check_forget(h, o->kind, o->id);
 }
 
@@ -258,6 +267,7 @@ static void row(const struct emu_object *o, struct sio_list_entry *e)
 	e->cookie = g->source ? g->source->id : 0;
 	e->address = g->bus_addr;
 	e->length = g->length;
+	e->device = SIO_LIST_PATH(g->adapter, g->peer_adapter);
 	e->node = o->host->room->host[g->peer_host].topo->node;
 }
 
@@ -283,7 +293,7 @@ static void retire(struct emu_grant *g)
 
 	emu_grant_cut(g);
 	emu_invalidate(h->room);
-	let_go(g);
+	release_target(g);
 	emu_object_give(&g->o, &h->daemon);
 	g->o.state = SIO_STATE_QUARANTINED;
 }

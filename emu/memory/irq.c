@@ -1,19 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Interrupts of a host: an event descriptor, and the address that a message to it would have. */
+/* Interrupts of a host: an event descriptor, and the address to which messages for it are sent. */
 #include "emu/memory/memory.h"
 
 int emu_op_irq_new(struct emu_request *rq, const void *msg)
 {
+	const struct sio_req_irq_new *m = msg;
 	struct emu_room *r = rq->host->room;
 	struct sio_evt_irq_new evt;
 	struct emu_irq *q = NULL;
-	int fds[2], rc;
+	int fds[2], rc = 0;
 
-	(void)msg;
+	if (m->h.flags & SIO_IRQ_EVENTFD &&
+	    (rq->fd < 0 || !r->ops->event_check || !r->ops->event_check(r->ctx, rq->fd)))
+		return sio_fail(&rq->err, -EINVAL, "IRQ_NEW: no eventfd came along");
 	q = emu_object_new(rq, SIO_KIND_IRQ, sizeof(*q), 0);
 	if (!q)
 		return rq->err.code;
-	rc = r->ops->event_new(r->ctx, &q->fd);
+	if (m->h.flags & SIO_IRQ_EVENTFD) {
+		q->fd = rq->fd;
+		rq->fd = -1;
+	} else {
+		rc = r->ops->event_new(r->ctx, &q->fd);
+	}
 	if (rc < 0) {
 		emu_object_drop(&q->o);
 		return sio_fail(&rq->err, rc, "IRQ_NEW: no event descriptor");

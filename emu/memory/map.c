@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The importer's half of a window: look-up-table entries of an adapter that translate to a granted
- * range. CPUs reach it by the exporter's own memory file, devices through the table.
+ * The importer's half of a window: entries of an adapter's look-up table that translate to a
+ * granted range. CPUs reach it by the exporter's own memory file, devices through the table.
  */
 #include "emu/memory/memory.h"
 
@@ -10,7 +10,7 @@ static int find_peer(struct emu_request *rq, const struct sio_req_map *m, struct
 {
 	uint64_t start;
 	struct emu_room *r = rq->host->room;
-	const struct sio_topo_host *peer = sio_topology_host(r->topo, m->peer_node);
+	const struct sio_topo_host *peer = sio_topology_member(r->topo, m->peer_node);
 	struct emu_path *p = NULL;
 
 	if (peer)
@@ -36,14 +36,20 @@ static int find_peer(struct emu_request *rq, const struct sio_req_map *m, struct
 	return 0;
 }
 
-static int check(struct emu_request *rq, const struct sio_req_map *m, struct emu_host *peer,
-		 struct emu_grant **ret)
+static int check(struct emu_request *rq, const struct sio_req_map *m)
 {
 	if (m->caching > SIO_CACHE_WRITE_COMBINED)
 		return sio_fail(&rq->err, -EINVAL, "MAP: caching %u, 0 to %d are right", m->caching,
 				SIO_CACHE_WRITE_COMBINED);
 	if (m->length == 0)
 		return sio_fail(&rq->err, -EINVAL, "MAP: length 0");
+	return 0;
+}
+
+/* Of a host of the room. */
+static int find_grant(struct emu_request *rq, const struct sio_req_map *m, struct emu_host *peer,
+		      struct emu_grant **ret)
+{
 	*ret = emu_grant_find(peer, m, rq->host->index, m->adapter);
 	if (!*ret)
 		return sio_fail(&rq->err, -EACCES,
@@ -69,34 +75,49 @@ static int take_entries(struct emu_request *rq, struct emu_map *map)
 		.adapter = map->peer_adapter,
 		.generation = map->peer_generation,
 	};
-	int rc = sio_lut_map(&a->lut, &target, map->length, &map->window_offset, &rq->err);
+	int rc = sio_lut_map(&a->lut, &target, map->length, &map->at, &rq->err);
 
 	if (rc < 0)
 		return rc;
 	rc = emu_check_map(map);
 	if (rc < 0)
-		sio_lut_unmap(&a->lut, map->window_offset, map->length, NULL);
+		sio_lut_unmap(&a->lut, map->at, map->length, NULL);
 	return rc;
 }
 
-static void tell(struct emu_request *rq, const struct emu_map *map, const struct emu_grant *g,
+/* What a processor gets of it. */
+struct view {
+	int fd;
+	uint64_t offset;
+	uint32_t access;
+};
+
+static struct view view_of(const struct emu_map *map, const struct emu_grant *g)
+{
+	struct view v = {.access = g->access};
+	uint64_t start;
+
+	v.fd = emu_kind_of(g->source)->file(g->source, &start);
+	v.offset = map->trigger ? 0 : start + g->offset + (map->bus_addr - g->bus_addr);
+	return v;
+}
+
+static void tell(struct emu_request *rq, const struct emu_map *map, const struct view *v,
 		 uint32_t caching)
 {
 	struct sio_evt_map evt;
-	uint64_t start;
-	int fd = emu_kind_of(g->source)->file(g->source, &start);
 
 	memset(&evt, 0, sizeof(evt));
 	evt.id = map->o.id;
-	evt.offset = map->trigger ? 0 : start + g->offset + (map->bus_addr - g->bus_addr);
+	evt.offset = v->offset;
 	evt.length = map->length;
 	evt.bus_addr = emu_source_physical(&map->o, 0);
 	evt.caching = caching;
 	if (map->trigger)
 		evt.map_flags = SIO_MAP_TRIGGER;
-	else if (!(g->access & SIO_ACCESS_WRITE))
+	else if (!(v->access & SIO_ACCESS_WRITE))
 		evt.map_flags = SIO_MAP_READ_ONLY;
-	emu_answer(rq, &evt, sizeof(evt), &fd, 1);
+	emu_answer(rq, &evt, sizeof(evt), &v->fd, 1);
 }
 
 int emu_op_map(struct emu_request *rq, const void *msg)
@@ -104,15 +125,21 @@ int emu_op_map(struct emu_request *rq, const void *msg)
 	const struct sio_req_map *m = msg;
 	struct emu_adapter *a = NULL;
 	struct emu_host *peer = NULL;
+	struct emu_reached there = {.fd = -1};
 	struct emu_grant *g = NULL;
 	struct emu_map *map = NULL;
+	bool trigger = false;
+	struct view view;
 	int rc;
 
 	rc = emu_adapter_get(rq, m->adapter, &a);
 	if (rc == 0)
 		rc = find_peer(rq, m, &peer);
 	if (rc == 0)
-		rc = check(rq, m, peer, &g);
+		rc = check(rq, m);
+	if (rc == 0)
+		rc = peer->machine ? emu_machine_find(rq, m, peer, &there, &trigger)
+				   : find_grant(rq, m, peer, &g);
 	if (rc < 0)
 		return rc;
 	map = emu_object_new(rq, SIO_KIND_MAP, sizeof(*map), 0);
@@ -124,10 +151,10 @@ int emu_op_map(struct emu_request *rq, const void *msg)
 	map->peer_generation = m->generation;
 	map->bus_addr = m->bus_addr;
 	map->length = m->length;
-	map->trigger = g->source->kind == SIO_KIND_IRQ;
+	map->trigger = g ? g->source->kind == SIO_KIND_IRQ : trigger;
 	if (map->trigger)
-		map->message = emu_irq_message((const struct emu_irq *)g->source);
-	if (g->source->kind == SIO_KIND_BAR && g->access & SIO_ACCESS_WRITE &&
+		memcpy(&map->message, m->token + SIO_TOKEN_MESSAGE, sizeof(map->message));
+	if (g && g->source->kind == SIO_KIND_BAR && g->access & SIO_ACCESS_WRITE &&
 	    emu_run_polled(((struct emu_bar *)g->source)->run))
 		map->polled = ((struct emu_bar *)g->source)->run;
 	rc = take_entries(rq, map);
@@ -135,7 +162,15 @@ int emu_op_map(struct emu_request *rq, const void *msg)
 		emu_object_drop(&map->o);
 		return rc;
 	}
-	tell(rq, map, g, m->caching);
+	view = g ? view_of(map, g) : (struct view){there.fd, there.fd_offset, there.access};
+	if (!g && trigger) {
+		rc = emu_machine_bell(rq, map, &view.fd);
+		if (rc < 0) {
+			emu_object_free(&map->o);
+			return rc;
+		}
+	}
+	tell(rq, map, &view, m->caching);
 	return 0;
 }
 
@@ -162,7 +197,9 @@ static void release(struct emu_object *o)
 	struct emu_host *h = o->host;
 
 	h->freed.maps++;
-	sio_lut_unmap(&h->adapter[m->adapter].lut, m->window_offset, m->length, NULL);
+	if (m->bell)
+		h->room->ops->watch_free(h->room->ctx, h->index, o->id);
+	sio_lut_unmap(&h->adapter[m->adapter].lut, m->at, m->length, NULL);
 	emu_invalidate(h->room);
 	emu_check_forget(h, o->kind, o->id);
 }
@@ -171,7 +208,7 @@ static uint64_t physical(const struct emu_object *o, uint64_t offset)
 {
 	const struct emu_map *m = (const struct emu_map *)o;
 
-	return o->host->adapter[m->adapter].topo->window_base + m->window_offset + offset;
+	return o->host->adapter[m->adapter].topo->window_base + m->at.offset + offset;
 }
 
 static uint64_t length(const struct emu_object *o)
@@ -185,6 +222,8 @@ static void row(const struct emu_object *o, struct sio_list_entry *e)
 
 	e->address = physical(o, 0);
 	e->length = m->length;
+	e->cookie = m->bus_addr;
+	e->device = SIO_LIST_PATH(m->adapter, m->peer_adapter);
 	e->node = o->host->room->host[m->peer_host].topo->node;
 }
 

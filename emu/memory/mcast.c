@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast groups: who is in. The topology says of which kind those of the cluster are.
+ * Multicast groups and their members. The topology says which kind the groups of the cluster are.
  *
- * Fused: the members of a group, and those who send to it, have one memory. So a store through
- * whatever map is at all members at once and in order; and a member's local stores show at the
- * others, which hardware does not do. The memory is made by the first member, and goes with the
- * last who has it.
+ * Fused: the members of a group, and those who send to it, have one memory. So a store through any
+ * mapping is at all members at once and in order; and a member's local stores are seen by the
+ * others, which hardware does not do. The memory is made by the first member, and is freed with the
+ * last reference.
  *
- * Exact: each member has its own, and a sender has addresses alone: see fanout.c.
+ * Exact: each member has memory of its own, and a sender has addresses alone: see fanout.c. A
+ * member may be an overlay: memory in a device's BAR instead of RAM. It refers to the view that
+ * contains it, and ends before that; whatever takes the view's pages away cuts it (device/cut.c).
  */
 #include "emu/memory/memory.h"
 
@@ -58,10 +60,52 @@ static int check_what(struct emu_request *rq, const struct sio_req_mcast *m)
 				"MCAST: source %#" PRIx64 " and offset %#" PRIx64
 				" without a source_kind, 0 is right",
 				(uint64_t)m->source, (uint64_t)m->offset);
-	if (m->source_kind)
-		return sio_fail(&rq->err, -EOPNOTSUPP,
-				"MCAST: the machine room has no overlays: source_kind 0 is right");
+	if (m->source_kind && m->what != SIO_MCAST_JOIN)
+		return sio_fail(&rq->err, -EINVAL, "MCAST: source_kind %u, 0 is right but for JOIN",
+				m->source_kind);
 	return check_mode(rq, m);
+}
+
+/* Memory that its borrowers may write; what a write to other pages does is the device's to say. */
+static int check_view(struct emu_request *rq, const struct emu_bar *b)
+{
+	if (b->o.state != SIO_STATE_LIVE)
+		return sio_fail(&rq->err, -EPERM,
+				"MCAST: owner %#" PRIx64 " of BAR view %#" PRIx64 " has ended",
+				b->o.owner->o.id, b->o.id);
+	if (emu_bar_check(rq, "MCAST", &b->o) < 0)
+		return rq->err.code;
+	if (b->run->pages->kind != EMU_PAGE_MEMORY)
+		return sio_fail(&rq->err, -EACCES,
+				"MCAST: BAR view %#" PRIx64
+				" is of registers or doorbells; memory of a device is right",
+				b->o.id);
+	if (!(b->access & SIO_ACCESS_WRITE))
+		return sio_fail(&rq->err, -EACCES, "MCAST: BAR view %#" PRIx64 " is read-only",
+				b->o.id);
+	return 0;
+}
+
+/* *ret: the view that JOIN is to lay the member on; NULL: on none. */
+static int find_overlay(struct emu_request *rq, const struct sio_req_mcast *m, struct emu_bar **ret)
+{
+	*ret = NULL;
+	if (!m->source_kind)
+		return 0;
+	if (m->source_kind != SIO_KIND_BAR)
+		return sio_fail(
+			&rq->err, -EINVAL,
+			"MCAST: source kind %u, 0 (memory is made) or %d (BAR view) is right",
+			m->source_kind, SIO_KIND_BAR);
+	if (mode_of(rq) != SIO_MCAST_EXACT)
+		return sio_fail(
+			&rq->err, -EOPNOTSUPP,
+			"MCAST: the members of a fused group have one memory: overlays are of "
+			"exact groups");
+	*ret = emu_object_find_any(rq, SIO_KIND_BAR, m->source);
+	if (!*ret || check_view(rq, *ret) < 0)
+		return rq->err.code;
+	return emu_range_check(rq, "MCAST", &(*ret)->o, m->offset, m->length);
 }
 
 /* The group's memory, made now if there is none. */
@@ -72,7 +116,7 @@ static int get_memory(struct emu_request *rq, const struct sio_req_mcast *m, str
 	uint64_t size;
 	int rc;
 
-	if (m->length > rq->host->topo->ram_size)
+	if (!m->source_kind && m->length > rq->host->topo->ram_size)
 		return sio_fail_exhausted(
 			&rq->err, -ENOSPC, SIO_OUT_OF_RAM,
 			"MCAST: %" PRIu64 " bytes wanted, %s has %" PRIu64 " in all",
@@ -121,6 +165,7 @@ static void give_memory(struct emu_ram *ram)
 {
 	struct emu_room *r = ram->o.host->room;
 
+	/* An overlay has none of its own: that of its view. */
 	if (ram->mem.data && ram->mem.data != ram->group->mem.data)
 		r->ops->mem_free(r->ctx, &ram->mem);
 }
@@ -156,12 +201,23 @@ free_place:
 	return rc;
 }
 
+static void lay_over(struct emu_ram *ram, struct emu_bar *b, uint64_t offset, uint64_t size)
+{
+	ram->overlay = b;
+	ram->overlay_offset = offset;
+	ram->is_overlay = true;
+	ram->mem = (struct emu_mem){.fd = -1, .size = size};
+	ram->address = emu_source_physical(&b->o, offset);
+	ram->o.rank = EMU_RANK_SENDER;
+	emu_object_ref(&b->o);
+}
+
 static int enter(struct emu_request *rq, const struct sio_req_mcast *m, struct emu_group *g,
-		 uint64_t size)
+		 uint64_t size, struct emu_bar *overlay)
 {
 	struct emu_ram *ram = emu_object_new(rq, SIO_KIND_MEM, sizeof(*ram), 0);
 	struct sio_evt_mcast evt;
-	int rc;
+	int rc = 0;
 
 	if (!ram)
 		return rq->err.code;
@@ -169,7 +225,10 @@ static int enter(struct emu_request *rq, const struct sio_req_mcast *m, struct e
 	ram->member = m->what == SIO_MCAST_JOIN;
 	ram->sender = !ram->member && mode_of(rq) == SIO_MCAST_EXACT;
 	ram->adapter = m->adapter;
-	rc = place(rq, ram, size);
+	if (overlay)
+		lay_over(ram, overlay, m->offset, size);
+	else
+		rc = place(rq, ram, size);
 	if (rc < 0) {
 		emu_object_drop(&ram->o);
 		return rc;
@@ -184,7 +243,7 @@ static int enter(struct emu_request *rq, const struct sio_req_mcast *m, struct e
 	evt.address = ram->address;
 	evt.mode = mode_of(rq);
 	evt.members = g->members;
-	emu_answer(rq, &evt, sizeof(evt), &ram->mem.fd, !ram->sender);
+	emu_answer(rq, &evt, sizeof(evt), &ram->mem.fd, !ram->sender && !overlay);
 	return 0;
 }
 
@@ -207,6 +266,11 @@ static int publish(struct emu_request *rq, const struct sio_req_mcast *m, struct
 		return sio_fail(&rq->err, -EINVAL,
 				"MCAST: memory %#" PRIx64 " is no member of group %u", ram->o.id,
 				m->group);
+	if (ram->is_overlay && !ram->overlay)
+		return sio_fail(&rq->err, -ENODEV,
+				"MCAST: the pages of the BAR that member %#" PRIx64
+				" was laid on are gone",
+				ram->o.id);
 	set_published(ram, m->what == SIO_MCAST_PUBLISH);
 	memset(&evt, 0, sizeof(evt));
 	evt.id = ram->o.id;
@@ -223,11 +287,14 @@ int emu_op_mcast(struct emu_request *rq, const void *msg)
 	const struct sio_req_mcast *m = msg;
 	struct emu_group *g = find_group(rq, m);
 	struct emu_adapter *a = NULL;
+	struct emu_bar *overlay = NULL;
 	uint64_t size = 0;
 	int rc = g ? emu_adapter_get(rq, m->adapter, &a) : rq->err.code;
 
 	if (rc == 0)
 		rc = check_what(rq, m);
+	if (rc == 0)
+		rc = find_overlay(rq, m, &overlay);
 	if (rc < 0)
 		return rc;
 	if (m->what == SIO_MCAST_PUBLISH || m->what == SIO_MCAST_UNPUBLISH)
@@ -236,15 +303,33 @@ int emu_op_mcast(struct emu_request *rq, const void *msg)
 		if (g->published == 0)
 			return sio_fail(&rq->err, -ENOENT, "MCAST: nobody published group %u",
 					m->group);
-		return enter(rq, m, g, g->mem.size);
+		return enter(rq, m, g, g->mem.size, NULL);
 	}
 	rc = get_memory(rq, m, g, &size);
 	if (rc < 0)
 		return rc;
-	rc = enter(rq, m, g, size);
+	rc = enter(rq, m, g, size, overlay);
 	if (rc < 0)
 		put_memory(rq->host->room, g);
 	return rc;
+}
+
+void emu_overlay_cut(struct emu_ram *ram)
+{
+	if (!ram->overlay)
+		return;
+	set_published(ram, false);
+	emu_object_unref(&ram->overlay->o);
+	ram->overlay = NULL;
+}
+
+void *emu_member_data(const struct emu_ram *ram)
+{
+	const struct emu_bar *b = ram->overlay;
+
+	if (!b)
+		return ram->mem.data;
+	return (uint8_t *)emu_bar_mem(b)->data + b->offset + ram->overlay_offset;
 }
 
 void emu_group_leave(struct emu_ram *ram)
@@ -252,6 +337,7 @@ void emu_group_leave(struct emu_ram *ram)
 	struct emu_group *g = ram->group;
 
 	set_published(ram, false);
+	emu_overlay_cut(ram);
 	if (ram->member)
 		DL_DELETE2(g->member, ram, group_prev, group_next);
 	give_memory(ram);
@@ -263,8 +349,16 @@ void emu_group_leave(struct emu_ram *ram)
 int emu_group_access(struct emu_request *rq, const char *what, const struct emu_object *target,
 		     uint32_t access)
 {
-	if (target->kind != SIO_KIND_MEM || !((const struct emu_ram *)target)->sender ||
-	    access == SIO_ACCESS_WRITE)
+	const struct emu_ram *ram = (const struct emu_ram *)target;
+
+	if (target->kind != SIO_KIND_MEM)
+		return 0;
+	if (ram->is_overlay)
+		return sio_fail(&rq->err, -EINVAL,
+				"%s: memory %#" PRIx64
+				" is a group's overlay on a BAR, whose view is right",
+				what, ram->o.id);
+	if (!ram->sender || access == SIO_ACCESS_WRITE)
 		return 0;
 	return sio_fail(&rq->err, -EINVAL,
 			"%s: access %#x to a multicast group, %d (writing) is right", what, access,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory of a host: a place in its physical map, and a file to map it by. */
+/* Memory of a host: a place in its physical map, and a file by which it is mapped. */
 #include "emu/memory/memory.h"
 
 #define HUGE_PAGE (2ull << 20)
@@ -68,12 +68,25 @@ int emu_ram_place(struct emu_request *rq, uint64_t size, uint64_t align, uint64_
 				  sio_range_largest(&h->ram), kept);
 }
 
-static int back(struct emu_request *rq, struct emu_ram *m, uint64_t size)
+/* Into the host's physical map. */
+static int enter(struct emu_request *rq, struct emu_ram *m, uint64_t size)
 {
 	struct emu_host *h = rq->host;
-	struct emu_room *r = h->room;
 	struct sio_region region = {
 		.base = m->address, .size = size, .kind = SIO_KIND_MEM, .object = m};
+	int rc = sio_addrmap_add(&h->map, &region, &rq->err);
+
+	if (rc < 0)
+		return rc;
+	rc = emu_check_mem(h, m->o.id, m->address, size, m->mem.data);
+	if (rc < 0)
+		sio_addrmap_remove(&h->map, m->address);
+	return rc;
+}
+
+static int back(struct emu_request *rq, struct emu_ram *m, uint64_t size)
+{
+	struct emu_room *r = rq->host->room;
 	int rc = r->ops->mem_new(r->ctx, "segment", size, &m->mem);
 
 	if (rc < 0)
@@ -84,18 +97,9 @@ static int back(struct emu_request *rq, struct emu_ram *m, uint64_t size)
 					  "before the cluster comes up"
 					: "ALLOC: no file for %" PRIu64 " bytes",
 				size);
-	rc = sio_addrmap_add(&h->map, &region, &rq->err);
+	rc = enter(rq, m, size);
 	if (rc < 0)
-		goto free_mem;
-	rc = emu_check_mem(h, m->o.id, m->address, size, m->mem.data);
-	if (rc < 0)
-		goto unmap;
-	return 0;
-
-unmap:
-	sio_addrmap_remove(&h->map, m->address);
-free_mem:
-	r->ops->mem_free(r->ctx, &m->mem);
+		r->ops->mem_free(r->ctx, &m->mem);
 	return rc;
 }
 
@@ -132,24 +136,112 @@ drop_object:
 	return rc;
 }
 
+static int check_import(struct emu_request *rq, const struct sio_req_import *m)
+{
+	if (m->kind == SIO_IMPORT_DMABUF)
+		return sio_fail(
+			&rq->err, -EOPNOTSUPP,
+			"IMPORT: memfds alone: an emulated cluster does not reach memory "
+			"of real devices (dma-buf); host memory stands in, of CUDA programs "
+			"by cudaHostRegister()");
+	if ((m->kind != SIO_IMPORT_MEMFD && m->kind != SIO_IMPORT_FILE) || m->h.flags)
+		return sio_fail(&rq->err, -EOPNOTSUPP,
+				"IMPORT: kind %u, flags %#x; the machine room takes memfds alone "
+				"(kind %d, no flags)",
+				m->kind, m->h.flags, SIO_IMPORT_MEMFD);
+	if (!rq->host->room->ops->mem_take)
+		return sio_fail(&rq->err, -EOPNOTSUPP, "IMPORT: no foreign memory is taken here");
+	if (rq->fd < 0 || m->address)
+		return sio_fail(&rq->err, -EINVAL,
+				"IMPORT: a descriptor, and address 0, are right");
+	if (m->access != (SIO_ACCESS_READ | SIO_ACCESS_WRITE))
+		return sio_fail(&rq->err, -EINVAL, "IMPORT: access %#x, 3 is right", m->access);
+	if (m->length == 0 || (m->offset | m->length) % EMU_PAGE)
+		return sio_fail(&rq->err, -EINVAL,
+				"IMPORT: range %#" PRIx64 " + %#" PRIx64 " is not of whole pages",
+				(uint64_t)m->offset, (uint64_t)m->length);
+	return 0;
+}
+
+static int take_file(struct emu_request *rq, struct emu_ram *ram, const struct sio_req_import *m)
+{
+	struct emu_room *r = rq->host->room;
+	int rc = r->ops->mem_take(r->ctx, rq->fd, m->offset, m->length, &ram->mem);
+
+	if (rc == -EBADF)
+		return sio_fail(&rq->err, rc,
+				"IMPORT: a memfd of ordinary pages that is sealed against "
+				"shrinking (F_SEAL_SHRINK) is right");
+	if (rc < 0)
+		return sio_fail(&rq->err, rc,
+				"IMPORT: %#" PRIx64 " bytes at %#" PRIx64 " cannot be mapped: "
+				"error %d",
+				(uint64_t)m->length, (uint64_t)m->offset, -rc);
+	rq->fd = -1;
+	ram->file_offset = m->offset;
+	return 0;
+}
+
+/* Memory of a program's file: it has a place in the physical map as what ALLOC gives. */
+int emu_op_import(struct emu_request *rq, const void *msg)
+{
+	const struct sio_req_import *m = msg;
+	struct emu_room *r = rq->host->room;
+	struct sio_evt_import evt;
+	struct emu_ram *ram = NULL;
+	int rc = check_import(rq, m);
+
+	if (rc < 0)
+		return rc;
+	ram = emu_object_new(rq, SIO_KIND_MEM, sizeof(*ram), 0);
+	if (!ram)
+		return rq->err.code;
+	rc = emu_ram_place(rq, m->length, EMU_PAGE, SIO_PORT_ANY, &ram->address);
+	if (rc < 0)
+		goto drop_object;
+	rc = take_file(rq, ram, m);
+	if (rc < 0)
+		goto free_place;
+	rc = enter(rq, ram, m->length);
+	if (rc < 0)
+		goto free_mem;
+	memset(&evt, 0, sizeof(evt));
+	evt.id = ram->o.id;
+	evt.size = m->length;
+	evt.address = ram->address;
+	evt.pieces = 1;
+	emu_answer(rq, &evt, sizeof(evt), &ram->mem.fd, 1);
+	return 0;
+
+free_mem:
+	r->ops->mem_free(r->ctx, &ram->mem);
+free_place:
+	sio_range_free(&rq->host->ram, ram->address);
+drop_object:
+	emu_object_drop(&ram->o);
+	return rc;
+}
+
 int emu_op_give(struct emu_request *rq, const void *msg)
 {
 	const struct sio_req_give *m = msg;
-	struct emu_ram *ram = emu_object_find(rq, SIO_KIND_MEM, m->id);
-	struct emu_object *o, *next;
+	struct emu_object *given = emu_object_by_id(rq->host, m->id), *o, *next;
 	struct emu_owner *from, *to = &rq->host->daemon;
 
-	if (!ram)
+	given = emu_object_find(
+		rq, given && given->kind == SIO_KIND_BAR ? SIO_KIND_BAR : SIO_KIND_MEM, m->id);
+	if (!given)
 		return rq->err.code;
-	from = ram->o.owner;
+	from = given->owner;
 	if (from->ended)
 		return sio_fail(&rq->err, -EPERM,
-				"GIVE: owner %#" PRIx64 " of memory %#" PRIx64 " has ended",
-				from->o.id, ram->o.id);
+				"GIVE: owner %#" PRIx64 " of %s %#" PRIx64 " has ended", from->o.id,
+				emu_object_name(given), given->id);
 	DL_FOREACH_SAFE (from == to ? NULL : from->objects, o, next) {
 		const struct emu_grant *g = (const struct emu_grant *)o;
 
-		if (o == &ram->o || (o->kind == SIO_KIND_GRANT && g->source == &ram->o))
+		if (o == given || (o->kind == SIO_KIND_GRANT && g->source == given &&
+				   given->kind == SIO_KIND_MEM))
 			emu_object_give(o, to);
 	}
 	emu_answer_ok(rq);
@@ -179,9 +271,11 @@ static void release(struct emu_object *o)
 	struct emu_room *r = h->room;
 
 	h->freed.mems++;
-	h->freed.bytes += m->mem.size;
-	sio_addrmap_remove(&h->map, m->address);
-	sio_range_free(&h->ram, m->address);
+	if (!m->is_overlay) { /* which lies where the BAR does */
+		h->freed.bytes += m->mem.size;
+		sio_addrmap_remove(&h->map, m->address);
+		sio_range_free(&h->ram, m->address);
+	}
 	if (m->group)
 		emu_group_leave(m); /* its memory, too */
 	else
@@ -202,8 +296,10 @@ static uint64_t length(const struct emu_object *o)
 
 static int file(const struct emu_object *o, uint64_t *ret_offset)
 {
-	*ret_offset = 0;
-	return ((const struct emu_ram *)o)->mem.fd;
+	const struct emu_ram *ram = (const struct emu_ram *)o;
+
+	*ret_offset = ram->file_offset;
+	return ram->mem.fd;
 }
 
 static void row(const struct emu_object *o, struct sio_list_entry *e)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requester tables: an adapter lets out only what comes from a device that stands in its table.
- * The table is small and the CPUs have two entries of it. A device takes one entry however often
- * it is added; the entry is free again when its last holder is gone. A DMA mapping through a window
- * refers to the holder that it found, so that one cannot go before it.
+ * Requester tables: an adapter lets out only what comes from a device that stands in its table. The
+ * table is small, and the CPUs have two of its entries. A device takes one entry, which is
+ * reference-counted, and which is free again when its last reference is gone. A DMA mapping through
+ * a window refers to the entry that it found, so that the entry cannot end before it.
  */
 #include <stdio.h>
 
@@ -88,7 +88,7 @@ static struct emu_requester_entry *hold(struct emu_request *rq, struct emu_adapt
 	return e;
 }
 
-static void let_go(struct emu_adapter *a, struct emu_requester_entry *e)
+static void release_entry(struct emu_adapter *a, struct emu_requester_entry *e)
 {
 	if (--e->holders > 0)
 		return;
@@ -157,7 +157,7 @@ int emu_op_requester_add(struct emu_request *rq, const void *msg)
 	q->entry = (unsigned)(e - a->requester);
 	rc = emu_check_requester(q, bdf);
 	if (rc < 0) {
-		let_go(a, e);
+		release_entry(a, e);
 		emu_object_drop(&q->o);
 		return sio_fail(&rq->err, rc, "REQUESTER_ADD: out of memory");
 	}
@@ -194,7 +194,7 @@ static void release(struct emu_object *o)
 	struct emu_requester *q = (struct emu_requester *)o;
 	struct emu_adapter *a = &o->host->adapter[q->adapter];
 
-	let_go(a, &a->requester[q->entry]);
+	release_entry(a, &a->requester[q->entry]);
 	emu_invalidate(q->o.host->room);
 	if (q->device)
 		emu_requester_cut(q);
@@ -206,6 +206,7 @@ static void row(const struct emu_object *o, struct sio_list_entry *e)
 	const struct emu_requester *q = (const struct emu_requester *)o;
 
 	e->device = q->device ? q->device->topo->fdid : 0;
+	e->length = q->adapter;
 }
 
 const struct emu_kind emu_kind_requester = {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What grants, DMA mappings, messages and watches are of: objects that have addresses. */
+/*
+ * The objects that grants, DMA mappings, messages and watches can be made of: those that have
+ * addresses.
+ */
 #include "emu/memory/memory.h"
 
 uint64_t emu_source_physical(const struct emu_object *source, uint64_t offset)

@@ -31,7 +31,7 @@ static int fail(struct emu_target *t, const char *fmt, ...)
 
 /* The domain of a device, or (@a not NULL) of what comes in through an adapter. */
 static int through_iommu(const struct sio_iommu *domain, const struct emu_device *d,
-			 const struct emu_adapter *a, uint64_t addr, uint32_t access,
+			 const struct emu_adapter *a, struct sio_dev_addr addr, uint32_t access,
 			 uint64_t *ret_physical, struct emu_target *t)
 {
 	char whose[64];
@@ -51,7 +51,8 @@ static int through_iommu(const struct sio_iommu *domain, const struct emu_device
 	if (rc == -EACCES)
 		return fail(t, "the mapping in the IOMMU domain of %s is not for %s", whose,
 			    access == SIO_ACCESS_READ ? "reading" : "writing");
-	return fail(t, "nothing is mapped at %#" PRIx64 " in the IOMMU domain of %s", addr, whose);
+	return fail(t, "nothing is mapped at %#" PRIx64 " in the IOMMU domain of %s", addr.addr,
+		    whose);
 }
 
 /* An address of a host's physical map, and the adapter that it was reached through. */
@@ -59,6 +60,7 @@ struct end {
 	const struct emu_host *host;
 	const struct emu_adapter *adapter; /* NULL: by a device of its own */
 	const struct emu_host *from;	   /* the peer; NULL: by a device of its own */
+	unsigned from_adapter;
 	uint64_t physical;
 };
 
@@ -67,13 +69,14 @@ static int at_sender(const struct emu_host *h, const struct emu_ram *sender, uin
 		     const struct emu_host *from, uint32_t access, struct emu_target *t)
 {
 	if (from)
-		return fail(
-			t, "%#" PRIx64 " of %s is a multicast group: from a window there is no way",
-			sender->address + offset, h->topo->name);
+		return fail(t,
+			    "%#" PRIx64
+			    " of %s is a multicast group, which cannot be reached through a window",
+			    sender->address + offset, h->topo->name);
 	if (access != SIO_ACCESS_WRITE)
-		return fail(
-			t, "%#" PRIx64 " of %s is a multicast group, which can be written to alone",
-			sender->address + offset, h->topo->name);
+		return fail(t,
+			    "%#" PRIx64 " of %s is a multicast group, which can only be written to",
+			    sender->address + offset, h->topo->name);
 	t->sender = sender;
 	t->sender_offset = offset;
 	return 0;
@@ -107,12 +110,13 @@ static int at_region(const struct end *end, const struct sio_region *region, uin
 				"the interrupt table, and registers that nobody holds, of %s at "
 				"%#" PRIx64 " of %s cannot be reached by devices",
 				run->device->topo->name, physical, h->topo->name);
+		t->way.to[end->adapter ? 1 : 0] = (uint8_t)run->device->topo->in;
 		t->data = data + offset;
 		return 0;
 	}
 	return fail(t,
-		    "%#" PRIx64 " of %s lies in an aperture: from one window into another there is "
-		    "no way",
+		    "%#" PRIx64
+		    " of %s lies in an aperture: no path leads from one window into another",
 		    physical, h->topo->name);
 }
 
@@ -123,22 +127,29 @@ static bool is_message(uint64_t addr, uint32_t access)
 }
 
 /* What comes in through @a of a peer. */
-static int inbound(const struct emu_host *from, struct emu_adapter *a, uint64_t bus,
+static int inbound(const struct emu_adapter *from, struct emu_adapter *a, struct sio_bus_addr bus,
 		   uint32_t access, struct end *ret, struct emu_target *t)
 {
 	struct emu_host *h = a->host;
 
 	t->node = h->topo->node;
 	t->hop[t->n_hops++] = &a->count;
-	*ret = (struct end){.host = h, .adapter = a, .from = from, .physical = bus};
-	if (h->topo->iommu && !is_message(bus, access))
-		return through_iommu(&a->iommu, NULL, a, bus, access, &ret->physical, t);
+	t->way.host[1] = h;
+	t->way.from[1] = (uint8_t)a->topo->in;
+	*ret = (struct end){.host = h,
+			    .adapter = a,
+			    .from = from->host,
+			    .from_adapter = from->index,
+			    .physical = bus.addr};
+	if (h->topo->iommu && !is_message(bus.addr, access))
+		return through_iommu(&a->iommu, NULL, a, (struct sio_dev_addr){bus.addr}, access,
+				     &ret->physical, t);
 	return 0;
 }
 
-/* What goes out through the window of @a, @offset bytes from its start. */
-static int outbound(struct emu_device *d, struct emu_adapter *a, uint64_t offset, uint32_t access,
-		    struct end *ret, struct emu_target *t)
+/* What goes out through the window of @a. */
+static int outbound(struct emu_device *d, struct emu_adapter *a, struct sio_window_at at,
+		    uint32_t access, struct end *ret, struct emu_target *t)
 {
 	struct emu_room *r = d->room;
 	const struct sio_topo_host *peer;
@@ -148,16 +159,17 @@ static int outbound(struct emu_device *d, struct emu_adapter *a, uint64_t offset
 	if (d->engine_of != a && !emu_requester_lookup(a, d->topo->bdf))
 		return fail(t, "%s is not in the requester table of adapter %u", d->topo->name,
 			    a->index);
-	if (sio_lut_translate(&a->lut, offset, &target, NULL) < 0)
+	if (sio_lut_translate(&a->lut, at, &target, NULL) < 0)
 		return fail(t, "no look-up entry at %#" PRIx64 " of the window of adapter %u",
-			    offset, a->index);
-	peer = sio_topology_host(r->topo, target.bus.node);
+			    at.offset, a->index);
+	peer = sio_topology_member(r->topo, target.bus.node);
 	p = peer ? emu_path_find(a->host, a->index, (unsigned)(peer - r->topo->host),
 				 target.adapter)
 		 : NULL;
 	if (!p)
 		return fail(t, "no path to adapter %u of node %u", target.adapter, target.bus.node);
 	t->hop[t->n_hops++] = &a->count;
+	t->way.to[0] = (uint8_t)a->topo->in;
 	if (p->state != SIO_LINK_UP) {
 		emu_path_lost(a->host, p);
 		return fail(t, "the path to %s is down", peer->name);
@@ -167,13 +179,14 @@ static int outbound(struct emu_device *d, struct emu_adapter *a, uint64_t offset
 			    "the look-up entry is of start %" PRIu64
 			    " of %s, which is in start %" PRIu64,
 			    target.generation, peer->name, emu_path_start(a->host, p));
-	return inbound(a->host, &r->host[p->peer_host].adapter[target.adapter], target.bus.addr,
-		       access, ret, t);
+	emu_way_cross(&t->way, a->topo, &peer->adapter[target.adapter]);
+	return inbound(a, &r->host[p->peer_host].adapter[target.adapter], target.bus, access, ret,
+		       t);
 }
 
 /* @access: SIO_FAULT_*; what a message needs is a right to write. */
-static int find_end(struct emu_device *d, uint64_t addr, uint32_t access, struct end *ret,
-		    struct emu_target *t)
+static int find_end(struct emu_device *d, struct sio_dev_addr addr, uint32_t access,
+		    struct end *ret, struct emu_target *t)
 {
 	struct emu_host *h = d->host;
 	const struct sio_region *region;
@@ -182,19 +195,21 @@ static int find_end(struct emu_device *d, uint64_t addr, uint32_t access, struct
 	/* The text is set with a failure. */
 	t->data = NULL;
 	t->sender = NULL;
+	t->fleeting = false;
 	t->counted = false;
 	t->access = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
 	t->node = h->topo->node;
 	t->n_hops = 0;
 	memset(t->hop, 0, sizeof(t->hop));
+	t->way = (struct emu_way){.host = {h}, .from = {(uint8_t)d->topo->in}};
 	if (!h->up)
 		return fail(t, "%s is off", h->topo->name);
-	if (d->gone)
+	if (emu_device_is_out(d))
 		return fail(t, "%s is not in its slot", d->topo->name);
-	if (d->topo->dma_bits < 64 && addr >> d->topo->dma_bits)
+	if (d->topo->dma_bits < 64 && addr.addr >> d->topo->dma_bits)
 		return fail(t, "%s has %u address bits", d->topo->name, d->topo->dma_bits);
-	*ret = (struct end){.host = h, .physical = addr};
-	if (is_message(addr, access))
+	*ret = (struct end){.host = h, .physical = addr.addr};
+	if (is_message(addr.addr, access))
 		return 0;
 	if (h->topo->iommu) {
 		rc = through_iommu(&d->iommu, d, NULL, addr, access, &ret->physical, t);
@@ -203,18 +218,78 @@ static int find_end(struct emu_device *d, uint64_t addr, uint32_t access, struct
 	}
 	region = sio_addrmap_find(&h->map, ret->physical);
 	if (region && region->kind == SIO_KIND_ADAPTER)
-		return outbound(d, region->object, ret->physical - region->base, access, ret, t);
+		return outbound(d, region->object,
+				(struct sio_window_at){ret->physical - region->base}, access, ret,
+				t);
 	return 0;
 }
 
-int emu_translate(struct emu_device *d, uint64_t addr, uint32_t access, struct emu_target *ret)
+static struct emu_reach reach_of(const struct end *end, uint64_t length)
+{
+	return (struct emu_reach){.node = end->from->topo->node,
+				  .adapter = end->from_adapter,
+				  .machine = end->host->topo->node,
+				  .machine_adapter = end->adapter->index,
+				  .address = end->physical,
+				  .length = length};
+}
+
+/* The whole page has to be granted. Its memory is the machine's, and may go: it is not kept. */
+static int at_machine(const struct emu_device *d, const struct end *end, uint32_t access,
+		      struct emu_target *t)
+{
+	const struct emu_reach x = reach_of(end, EMU_PAGE - end->physical % EMU_PAGE);
+	const char *machine = end->host->topo->name;
+	struct emu_room *r = d->room;
+	struct emu_reached there;
+	int rc = -EFAULT;
+
+	if (d->engine_of)
+		return fail(t, "%s is a machine, whose memory DMA engines do not reach", machine);
+	if (r->ops->machine_memory)
+		rc = r->ops->machine_memory(r->ctx, &x, &there);
+	if (rc == -EACCES)
+		return fail(t, "machine %s granted nothing at %#" PRIx64, machine, end->physical);
+	if (rc < 0)
+		return fail(t, "no memory of machine %s is at %#" PRIx64, machine, end->physical);
+	if (!(there.access & access))
+		return fail(t, "what machine %s granted at %#" PRIx64 " is not for %s", machine,
+			    end->physical, access == SIO_ACCESS_READ ? "reading" : "writing");
+	t->data = there.data;
+	t->access &= there.access;
+	t->fleeting = true;
+	return 0;
+}
+
+static int to_machine(const struct emu_device *d, uint32_t data, const struct end *end,
+		      struct emu_target *t)
+{
+	const struct emu_reach x = reach_of(end, SIO_MSI_BYTES);
+	struct emu_room *r = d->room;
+	int rc =
+		r->ops->machine_message ? r->ops->machine_message(r->ctx, &x, data, true) : -EACCES;
+
+	if (rc == 0)
+		return 0;
+	if (rc == -EBUSY)
+		return fail(t, "the limit of messages that machine %s has not taken yet is reached",
+			    end->host->topo->name);
+	return fail(t, "machine %s granted no interrupt with message %#x at %#" PRIx64,
+		    end->host->topo->name, data, end->physical);
+}
+
+int emu_translate(struct emu_device *d, struct sio_dev_addr addr, uint32_t access,
+		  struct emu_target *ret)
 {
 	struct end end;
 	int rc = find_end(d, addr, access, &end, ret);
 
-	if (rc < 0)
-		return rc;
-	return at_region(&end, sio_addrmap_find(&end.host->map, end.physical), access, ret);
+	if (rc == 0 && end.host->machine)
+		rc = at_machine(d, &end, access, ret);
+	else if (rc == 0)
+		rc = at_region(&end, sio_addrmap_find(&end.host->map, end.physical), access, ret);
+	ret->far = emu_way_is(&ret->way);
+	return rc;
 }
 
 /*
@@ -241,7 +316,7 @@ static int to_interrupt(const struct emu_device *d, uint32_t data, const struct 
 	return 0;
 }
 
-int emu_translate_message(struct emu_device *d, uint64_t addr, uint32_t data,
+int emu_translate_message(struct emu_device *d, struct sio_dev_addr addr, uint32_t data,
 			  const struct emu_object *meant, struct emu_irq **ret,
 			  struct emu_target *t)
 {
@@ -249,9 +324,13 @@ int emu_translate_message(struct emu_device *d, uint64_t addr, uint32_t data,
 	int rc = find_end(d, addr, SIO_FAULT_MSI, &end, t);
 
 	*ret = NULL;
-	if (rc < 0)
-		return rc;
-	if (emu_is_message_address(end.physical))
-		return to_interrupt(d, data, meant, &end, ret, t);
-	return at_region(&end, sio_addrmap_find(&end.host->map, end.physical), SIO_FAULT_MSI, t);
+	if (rc == 0 && end.host->machine)
+		rc = to_machine(d, data, &end, t);
+	else if (rc == 0 && emu_is_message_address(end.physical))
+		rc = to_interrupt(d, data, meant, &end, ret, t);
+	else if (rc == 0)
+		rc = at_region(&end, sio_addrmap_find(&end.host->map, end.physical), SIO_FAULT_MSI,
+			       t);
+	t->far = emu_way_is(&t->way);
+	return rc;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Accesses that a peer's machine does itself: to its devices, and its interrupt messages. What it
- * has not answered is kept here, and who waits for whom follows from it.
+ * Accesses that a peer's machine carries out itself: to its devices, and its interrupt messages.
+ * Those that it has not answered yet are kept here, from which follows which adapter waits for
+ * which.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -52,9 +53,11 @@ void emu_ntb_refused(struct emu_ntb_adapter *a, struct emu_ntb_row *row, bool re
 	emu_ntb_fault(a, fault);
 	if (row && reason == SIO_VNTB_REASON_LINK)
 		row->errors++;
-	/* The peer hears what reached it. */
+	/* The peer is notified of what reached it. */
 	if (reason != SIO_VNTB_REASON_RANGE && reason != SIO_VNTB_REASON_RIGHT &&
 	    reason != SIO_VNTB_REASON_PEER)
+		return;
+	if (row->peer->emulated)
 		return;
 	fault.kind |= SIO_VNTB_FAULT_IN;
 	fault.row = row->self;
@@ -62,7 +65,7 @@ void emu_ntb_refused(struct emu_ntb_adapter *a, struct emu_ntb_row *row, bool re
 	emu_ntb_fault(row->peer, fault);
 }
 
-/* A read that is not waited for any more; what comes of it is nobody's. */
+/* A read that is not waited for any more; what comes of it is discarded. */
 static void give_up(struct emu_ntb_access *x, uint32_t reason)
 {
 	uint8_t *ones = malloc(x->len);
@@ -73,8 +76,36 @@ static void give_up(struct emu_ntb_access *x, uint32_t reason)
 		memset(ones, 0xff, x->len);
 	if (x->start == x->from->start)
 		emu_ntb_refused(x->from, x->row, true, x->offset, x->address, x->len, reason);
-	emu_vfio_session_answer(x->from->session, ticket, ones ? 0 : -ENOMEM, ones);
+	sio_vfio_session_answer(x->from->session, ticket, ones ? 0 : -ENOMEM, ones);
 	free(ones);
+}
+
+bool emu_ntb_join(const struct emu_ntb_access *access, const void *data)
+{
+	struct emu_ntb_access *x, *same = NULL;
+
+	DL_FOREACH (access->from->ntb->accesses, x)
+		if (x->from == access->from && x->to == access->to && x->range == access->range &&
+		    x->start == access->start && !x->read && x->address == access->address &&
+		    x->len == access->len)
+			same = x;
+	if (!same || access->len != sizeof(same->message))
+		return false;
+	same->again = true;
+	memcpy(&same->message, data, sizeof(same->message));
+	return true;
+}
+
+/* Sends it again if the range is still granted, to the same start of the sender. */
+static void send_again(const struct emu_ntb_access *done)
+{
+	const struct emu_ntb_range *r = &done->to->tables.range[done->range];
+	struct emu_ntb_access x = *done;
+
+	x.again = false;
+	if (x.start == x.from->start && r->control & SIO_VNTB_RANGE_VALID &&
+	    r->control & SIO_VNTB_RANGE_MESSAGE && r->base == x.address)
+		emu_ntb_send(&x, &x.message);
 }
 
 static void done(void *arg, int rc, const void *data, size_t len)
@@ -83,15 +114,17 @@ static void done(void *arg, int rc, const void *data, size_t len)
 	uint32_t reason = rc == -EPIPE ? SIO_VNTB_REASON_LINK : SIO_VNTB_REASON_PEER;
 
 	DL_DELETE(x->from->ntb->accesses, x);
-	x->row->under_way--;
+	*(x->read ? &x->row->reads : &x->row->writes) -= 1;
 	if (x->read && x->ticket >= 0 && rc == 0 && len == x->len) {
 		remember(x, data);
-		emu_vfio_session_answer(x->from->session, x->ticket, 0, data);
+		sio_vfio_session_answer(x->from->session, x->ticket, 0, data);
 	} else if (x->read && x->ticket >= 0) {
 		give_up(x, reason);
 	} else if (!x->read && rc < 0 && x->start == x->from->start) {
 		emu_ntb_refused(x->from, x->row, false, x->offset, x->address, x->len, reason);
 	}
+	if (x->again && rc == 0)
+		send_again(x);
 	free(x);
 }
 
@@ -105,14 +138,14 @@ int emu_ntb_send(const struct emu_ntb_access *access, const void *data)
 		return -ENOMEM;
 	*x = *access;
 	if (x->read)
-		rc = emu_vfio_session_dma_read(x->to->session, x->address, x->len, done, x);
+		rc = sio_vfio_session_dma_read(x->to->session, x->address, x->len, done, x);
 	else
-		rc = emu_vfio_session_dma_write(x->to->session, x->address, data, x->len, done, x);
+		rc = sio_vfio_session_dma_write(x->to->session, x->address, data, x->len, done, x);
 	if (rc < 0) {
 		free(x);
 		return rc;
 	}
-	x->row->under_way++;
+	*(x->read ? &x->row->reads : &x->row->writes) += 1;
 	DL_APPEND(n->accesses, x);
 	if (x->read) {
 		x->deadline = n->ops->now(n->ctx) + EMU_NTB_PATIENCE_NS;
@@ -176,7 +209,7 @@ bool emu_ntb_range_busy(const struct emu_ntb_adapter *a, unsigned range)
 	return false;
 }
 
-void emu_ntb_expire(struct emu_ntb *n)
+void emu_ntb_expire_reads(struct emu_ntb *n)
 {
 	uint64_t now = n->ops->now(n->ctx);
 	struct emu_ntb_access *x;

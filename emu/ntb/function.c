@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A virtual NTB as a PCI function: its regions, and what an access of each does. */
+/* A virtual NTB as a PCI function: its regions, and the effect of an access to each. */
 #include <string.h>
 
 #include "emu/ntb/inside.h"
@@ -14,7 +14,7 @@ uint64_t emu_ntb_mapped_bar(const struct emu_ntb *n)
 	return size;
 }
 
-static void region(void *function, unsigned index, struct emu_vfio_region *ret)
+static void region(void *function, unsigned index, struct sio_vfio_region *ret)
 {
 	struct emu_ntb_adapter *a = function;
 	const struct emu_ntb_pool *pool = &a->ntb->pool;
@@ -25,16 +25,16 @@ static void region(void *function, unsigned index, struct emu_vfio_region *ret)
 		ret->size = a->topo->window_size;
 	else if (index == SIO_VNTB_BAR_MAPPED && a->host->mapped)
 		ret->size = emu_ntb_mapped_bar(a->ntb);
-	else if (index == EMU_VFIO_CONFIG)
-		ret->size = EMU_CONFIG_BYTES;
+	else if (index == SIO_VFIO_CONFIG)
+		ret->size = SIO_VFIO_CONFIG_BYTES;
 	if (ret->size)
-		ret->flags = EMU_VFIO_REGION_READABLE | EMU_VFIO_REGION_WRITABLE;
+		ret->flags = SIO_VFIO_REGION_READABLE | SIO_VFIO_REGION_WRITABLE;
 	if (index != SIO_VNTB_BAR_MAPPED || !ret->size)
 		return;
-	ret->flags |= EMU_VFIO_REGION_MMAP;
+	ret->flags |= SIO_VFIO_REGION_MMAP;
 	ret->fd = pool->fd;
 	ret->n_areas = 1;
-	ret->area[0] = (struct emu_vfio_area){0, pool->size};
+	ret->area[0] = (struct sio_vfio_area){0, pool->size};
 }
 
 static uint32_t vectors(void *function)
@@ -47,10 +47,9 @@ static void reset(void *function)
 {
 	struct emu_ntb_adapter *a = function;
 
-	emu_config_reset(&a->space);
+	sio_vfio_config_reset(&a->space);
 	memset(a->msix, 0, sizeof(a->msix));
-	emu_ntb_clear(a);
-	emu_ntb_refresh(a);
+	emu_ntb_restart(a);
 }
 
 /* What the file has of a range of the BAR, which is larger. */
@@ -74,8 +73,8 @@ static int function_read(void *function, unsigned index, uint64_t offset, void *
 	size_t there;
 
 	switch (index) {
-	case EMU_VFIO_CONFIG:
-		emu_config_read(&a->space, offset, buf, len);
+	case SIO_VFIO_CONFIG:
+		sio_vfio_config_read(&a->space, offset, buf, len);
 		return 0;
 	case SIO_VNTB_BAR_WINDOW:
 		return emu_ntb_window_read(a, offset, buf, len);
@@ -104,8 +103,8 @@ static int function_write(void *function, unsigned index, uint64_t offset, const
 	size_t there;
 
 	switch (index) {
-	case EMU_VFIO_CONFIG:
-		if (emu_config_write(&a->space, offset, buf, len))
+	case SIO_VFIO_CONFIG:
+		if (sio_vfio_config_write(&a->space, offset, buf, len))
 			reset(a);
 		break;
 	case SIO_VNTB_BAR_WINDOW:
@@ -126,7 +125,7 @@ static int function_write(void *function, unsigned index, uint64_t offset, const
 	return 0;
 }
 
-const struct emu_vfio_function_ops emu_ntb_function = {
+const struct sio_vfio_function_ops emu_ntb_function = {
 	.region = region,
 	.vectors = vectors,
 	.read = function_read,

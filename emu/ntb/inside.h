@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Virtual NTBs, inside: for the files of this folder. */
+/* Virtual NTBs: internal to this folder. */
 #ifndef EMU_NTB_INSIDE_H
 #define EMU_NTB_INSIDE_H
 
 #include "core/outage.h"
 #include "emu/ntb/ntb.h"
-#include "emu/vfio/config.h"
+#include "vfio/config.h"
 #include "smartio/vntb.h"
 
 #define EMU_NTB_NOWHERE UINT32_MAX /* a fault's row: the window led to no peer */
@@ -19,7 +19,7 @@ struct emu_ntb_row {
 	uint32_t state, changes; /* SIO_VNTB_PEER_* */
 	uint64_t start;		 /* as the row shows it */
 	uint32_t errors;
-	unsigned under_way;
+	unsigned reads, writes; /* under way */
 };
 
 struct emu_ntb_entry {
@@ -42,7 +42,7 @@ struct emu_ntb_fault {
 	uint64_t address;
 };
 
-/* The value that was read last at a place: for a reader that must not wait. */
+/* The last value that was read at an address: for a reader that must not wait. */
 struct emu_ntb_last {
 	const struct emu_ntb_adapter *peer; /* NULL: none */
 	uint64_t start;			    /* of the peer */
@@ -51,7 +51,7 @@ struct emu_ntb_last {
 	uint8_t value[8];
 };
 
-/* What the guest programs; a reset clears it. */
+/* The tables that the guest programs; a reset clears them. */
 struct emu_ntb_tables {
 	uint32_t enable;
 	uint32_t bell_status, bell_mask;
@@ -64,20 +64,30 @@ struct emu_ntb_tables {
 	struct emu_ntb_range range[SIO_VNTB_MAX_RANGES];
 	unsigned n_ranges; /* those that are valid are below */
 	uint32_t requester[SIO_VNTB_MAX_REQUESTERS];
-	/* The low half of a register of 8 bytes, until the high one comes. */
+	/* The low half of a register of 8 bytes, until the high half is written. */
 	uint32_t half_at, half;
+};
+
+/* What emulated hosts were last notified of: whether an adapter is on. */
+struct emu_ntb_power {
+	uint64_t told;	  /* the start that they know; 0: it is off */
+	uint64_t next_on; /* before then they hear of no other start */
+	bool waits;	  /* they are to hear that it is on */
 };
 
 struct emu_ntb_adapter {
 	struct emu_ntb *ntb;
 	const struct sio_topo_host *host;
 	const struct sio_topo_adapter *topo;
+	bool emulated; /* of a host whose hardware is not here: no session, no tables that count */
+	bool on;       /* such a host is */
 	unsigned machine, index; /* number of the host among machines; of the adapter in it */
 	char name[SIO_NAME_LEN + 12];
-	struct emu_config space;
-	struct emu_vfio_session *session;
+	struct sio_vfio_config space;
+	struct sio_vfio_session *session;
 	bool cable; /* in its socket */
 	uint64_t start;
+	struct emu_ntb_power power; /* of a machine's */
 	uint32_t stale_reads;
 	uint32_t fixed[16]; /* registers that do not change */
 	unsigned entry_shift;
@@ -90,14 +100,16 @@ struct emu_ntb_adapter {
 	struct emu_ntb_tables tables;
 };
 
-/* An access that a peer's session was sent, and has not answered. */
+/* An access that was sent to a peer's session, and is not answered yet. */
 struct emu_ntb_access {
 	struct emu_ntb_access *prev, *next;
 	struct emu_ntb_adapter *from, *to;
 	struct emu_ntb_row *row; /* of @from */
-	uint64_t start;		 /* of @from: what comes after another one is nobody's */
+	uint64_t start;		 /* of @from: what comes after another one is stale */
 	unsigned range;		 /* of @to */
 	bool read;
+	bool again; /* a message that came meanwhile, and is sent when this one has been taken */
+	uint32_t message;
 	int ticket; /* of a read that @from waits for; -1: not, or not any more */
 	uint64_t deadline;
 	uint64_t offset, address; /* in the window; on the peer's bus */
@@ -109,29 +121,37 @@ struct emu_ntb {
 	const struct emu_ntb_ops *ops;
 	void *ctx;
 	struct emu_ntb_pool pool;
-	struct emu_ntb_adapter **adapter;
-	unsigned n;
+	struct emu_ntb_adapter **adapter; /* machines' first */
+	unsigned n, n_own;		  /* all; those of machines */
 	struct sio_outage *outage;
 	struct emu_ntb_access *accesses; /* the oldest first */
 };
 
 /* ---- ntb.c ---- */
-/* The cables and what lies between them lead from one to the other. */
+/* Do the cables, and the switches between them, connect the two? */
 bool emu_ntb_joined(const struct emu_ntb_adapter *a, const struct emu_ntb_adapter *peer);
-/* The tables after a reset, in another start. */
+/* Clears the tables for a reset, in another start. */
 void emu_ntb_clear(struct emu_ntb_adapter *a);
-/* Show @a and its peers what has become of the way between them, of states and starts. */
+/* Finds the adapter of a host; NULL. */
+struct emu_ntb_adapter *emu_ntb_find(const struct emu_ntb *n, const struct sio_topo_host *host,
+				     unsigned index);
+/*
+ * The adapter is in another start, or off: clears its tables, and notifies all adapters that are
+ * connected to it.
+ */
+void emu_ntb_restart(struct emu_ntb_adapter *a);
+/* Updates what @a and its peers see of the path between them, of states and starts. */
 void emu_ntb_refresh(struct emu_ntb_adapter *a);
 
 /* ---- function.c ---- */
-/* Bytes of BAR 4. */
+/* The size of BAR 4 in bytes. */
 uint64_t emu_ntb_mapped_bar(const struct emu_ntb *n);
 
 /* ---- signal.c: what reaches a machine's driver ---- */
 void emu_ntb_raise(struct emu_ntb_adapter *a, unsigned vector);
 void emu_ntb_ring(struct emu_ntb_adapter *a, uint32_t bells);
 void emu_ntb_mask_bells(struct emu_ntb_adapter *a, uint32_t mask);
-/* Of @row's MESSAGE(@k): to the peer, or into our own status. */
+/* A write to MESSAGE(@k) of @row: to the peer, or into the adapter's own status. */
 void emu_ntb_message(struct emu_ntb_adapter *a, struct emu_ntb_row *row, unsigned k,
 		     uint32_t value);
 void emu_ntb_mask_messages(struct emu_ntb_adapter *a, uint32_t mask);
@@ -140,27 +160,64 @@ void emu_ntb_next_fault(struct emu_ntb_adapter *a);
 
 /* ---- access.c: what is under way ---- */
 /*
- * Have the peer do an access, which is set up but for its links and deadline; @data: of a write.
- * Return: 0; -ENOMEM; as emu_vfio_session_dma_read().
+ * Has the peer do an access, which is set up except for its links and deadline; @data: of a write.
+ * Return: 0; -ENOMEM; as sio_vfio_session_dma_read().
  */
 int emu_ntb_send(const struct emu_ntb_access *access, const void *data);
-/* Would whoever @to is wait for @from in the end? */
+/*
+ * Merges a message with the same one that is under way: it is sent once more when the peer has
+ * taken that. Return: whether there is one.
+ */
+bool emu_ntb_join(const struct emu_ntb_access *access, const void *data);
+/* Would @to wait for @from, directly or through others? */
 bool emu_ntb_waits(const struct emu_ntb *n, const struct emu_ntb_adapter *to,
 		   const struct emu_ntb_adapter *from);
-/* What @a read there last, or ones. */
+/* Returns what @a last read there, or ones. */
 void emu_ntb_recall(const struct emu_ntb_adapter *a, const struct emu_ntb_adapter *peer,
 		    uint64_t address, void *buf, size_t len);
-/* Its session ends: reads to @a are answered with ones, those from it not at all. */
+/*
+ * The adapter's session ends: reads that were sent to @a are answered with ones, those by it not at
+ * all.
+ */
 void emu_ntb_abandon(struct emu_ntb_adapter *a);
-/* Reads between adapters that are joined no more are answered with ones. */
+/* Reads between adapters that are not connected any more are answered with ones. */
 void emu_ntb_abandon_cut(struct emu_ntb *n);
+/* Answers reads that have waited for too long, and sets the alarm for the next one. */
+void emu_ntb_expire_reads(struct emu_ntb *n);
 bool emu_ntb_range_busy(const struct emu_ntb_adapter *a, unsigned range);
-/* Both ends hear that an access was refused; @row: NULL: it led nowhere. */
+/* Reports at both ends that an access was refused; @row: NULL: it led nowhere. */
 void emu_ntb_refused(struct emu_ntb_adapter *a, struct emu_ntb_row *row, bool read, uint64_t offset,
 		     uint64_t address, size_t len, uint32_t reason);
 
+/* ---- host.c: an emulated host at the other end ---- */
+/*
+ * Does an access to an emulated host. Return: 0: it is done; SIO_VNTB_REASON_*. A read's bytes are
+ * copied to @buf.
+ */
+uint32_t emu_ntb_outward(const struct emu_ntb_row *row, uint64_t address, void *buf,
+			 const void *data, size_t len);
+/*
+ * The adapter is in another start, or off: emulated hosts are notified at once that the old start
+ * is over, of the new one perhaps later.
+ */
+void emu_ntb_report_power(struct emu_ntb_adapter *a);
+/* Sends the notifications that are due now. */
+void emu_ntb_power_due(struct emu_ntb *n);
+
 /* ---- window.c ---- */
-/* Return: 0; EMU_VFIO_LATER. What is refused reads ones. */
+/*
+ * Finds what a peer, @row of ours in its table @self, reaches at @address of @to: all of its bytes
+ * in one granted range. Return: 0, *ret: the range; SIO_VNTB_REASON_*.
+ */
+uint32_t emu_ntb_find_range(const struct emu_ntb_adapter *to, uint32_t self, uint64_t address,
+			    size_t len, const void *data, unsigned *ret);
+/*
+ * Copies to or from memory that a machine's QEMU has described: one access of a processor is one
+ * access there, too.
+ */
+void emu_ntb_copy_in(void *to, const uint8_t *from, size_t len);
+void emu_ntb_copy_out(uint8_t *to, const void *from, size_t len);
+/* Return: 0; SIO_VFIO_LATER. A refused read returns ones. */
 int emu_ntb_window_read(struct emu_ntb_adapter *a, uint64_t offset, void *buf, size_t len);
 void emu_ntb_window_write(struct emu_ntb_adapter *a, uint64_t offset, const void *buf, size_t len);
 

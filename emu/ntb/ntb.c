@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* All virtual NTBs of a topology: who is joined to whom, and which of them are up. */
+/* All virtual NTBs of a topology: which are joined to each other, and which are up. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -47,14 +47,17 @@ bool emu_ntb_joined(const struct emu_ntb_adapter *a, const struct emu_ntb_adapte
 
 static uint32_t state_of(const struct emu_ntb_adapter *a, const struct emu_ntb_adapter *peer)
 {
-	uint32_t state = SIO_VNTB_PEER_MACHINE;
+	bool joined = emu_ntb_joined(a, peer);
 
-	if (peer->session && emu_ntb_joined(a, peer))
-		state |= SIO_VNTB_PEER_UP | (peer->tables.enable ? SIO_VNTB_PEER_READY : 0);
-	return state;
+	if (peer->emulated)
+		return peer->on && joined ? SIO_VNTB_PEER_UP | SIO_VNTB_PEER_READY : 0;
+	if (!peer->session || !joined)
+		return SIO_VNTB_PEER_MACHINE;
+	return SIO_VNTB_PEER_MACHINE | SIO_VNTB_PEER_UP |
+	       (peer->tables.enable ? SIO_VNTB_PEER_READY : 0);
 }
 
-/* Return: whether the row of @a tells something new. */
+/* Return: whether the row of @a has something new. */
 static bool show(const struct emu_ntb_adapter *a, struct emu_ntb_row *row)
 {
 	uint32_t state = state_of(a, row->peer);
@@ -84,18 +87,23 @@ void emu_ntb_refresh(struct emu_ntb_adapter *a)
 		emu_ntb_raise(a, SIO_VNTB_VECTOR_LINK);
 }
 
-void emu_ntb_attach(struct emu_ntb_adapter *a, struct emu_vfio_session *s)
+void emu_ntb_restart(struct emu_ntb_adapter *a)
 {
-	if (!s) {
-		/* Peers first: their reads are answered while what they name is there. */
-		emu_ntb_abandon(a);
-	}
-	a->session = s;
-	emu_config_reset(&a->space);
-	memset(a->msix, 0, sizeof(a->msix));
-	memset(a->last, 0, sizeof(a->last));
 	emu_ntb_clear(a);
 	emu_ntb_refresh(a);
+	emu_ntb_report_power(a);
+}
+
+void emu_ntb_attach(struct emu_ntb_adapter *a, struct sio_vfio_session *s)
+{
+	/* Peers first: their reads are answered while what they name is there. */
+	if (!s)
+		emu_ntb_abandon(a);
+	a->session = s;
+	sio_vfio_config_reset(&a->space);
+	memset(a->msix, 0, sizeof(a->msix));
+	memset(a->last, 0, sizeof(a->last));
+	emu_ntb_restart(a);
 }
 
 int emu_ntb_link(struct emu_ntb *n, uint32_t node, unsigned adapter, bool up)
@@ -133,11 +141,17 @@ void emu_ntb_trunk(struct emu_ntb *n, unsigned index, bool in)
 		refresh_all(n);
 }
 
+void emu_ntb_expire(struct emu_ntb *n)
+{
+	emu_ntb_expire_reads(n);
+	emu_ntb_power_due(n);
+}
+
 /* ---- how they are made ---- */
 
 static void describe(struct emu_ntb_adapter *a)
 {
-	struct emu_config_identity id = {
+	struct sio_vfio_config_identity id = {
 		.vendor = SIO_VNTB_VENDOR,
 		.device = SIO_VNTB_DEVICE,
 		.subsys_vendor = SIO_VNTB_VENDOR,
@@ -154,7 +168,7 @@ static void describe(struct emu_ntb_adapter *a)
 
 	if (a->host->mapped)
 		id.bar_size[SIO_VNTB_BAR_MAPPED] = emu_ntb_mapped_bar(a->ntb);
-	emu_config_init(&a->space, &id);
+	sio_vfio_config_init(&a->space, &id);
 }
 
 static void set_fixed(struct emu_ntb_adapter *a)
@@ -182,8 +196,8 @@ static void set_fixed(struct emu_ntb_adapter *a)
 		a->fixed[fixed[i].at / 4] = fixed[i].value;
 }
 
-static struct emu_ntb_adapter *find(const struct emu_ntb *n, const struct sio_topo_host *host,
-				    unsigned index)
+struct emu_ntb_adapter *emu_ntb_find(const struct emu_ntb *n, const struct sio_topo_host *host,
+				     unsigned index)
 {
 	for (unsigned i = 0; i < n->n; i++)
 		if (n->adapter[i]->host == host && n->adapter[i]->index == index)
@@ -191,7 +205,7 @@ static struct emu_ntb_adapter *find(const struct emu_ntb *n, const struct sio_to
 	return NULL;
 }
 
-/* Rows to the adapters of one other machine, in their order. */
+/* Rows to the adapters of one other host, in their order. */
 static int add_rows(struct emu_ntb_adapter *a, const struct sio_topo_host *other,
 		    struct sio_err *reterr)
 {
@@ -205,11 +219,12 @@ static int add_rows(struct emu_ntb_adapter *a, const struct sio_topo_host *other
 			if (a->n_rows == SIO_VNTB_MAX_PEERS)
 				return sio_fail(reterr, -EINVAL,
 						"adapter %s is joined to more than %u adapters of "
-						"other machines; at most as many are right",
+						"other hosts; at most as many are right",
 						a->name, SIO_VNTB_MAX_PEERS);
-			a->row[a->n_rows++] = (struct emu_ntb_row){.peer = find(a->ntb, other, k),
-								   .hops = path[i].hops,
-								   .state = SIO_VNTB_PEER_MACHINE};
+			a->row[a->n_rows++] = (struct emu_ntb_row){
+				.peer = emu_ntb_find(a->ntb, other, k),
+				.hops = path[i].hops,
+				.state = other->machine ? SIO_VNTB_PEER_MACHINE : 0};
 		}
 	}
 	return 0;
@@ -245,9 +260,9 @@ static int join(struct emu_ntb_adapter *a, struct sio_err *reterr)
 	a->row = calloc(SIO_VNTB_MAX_PEERS, sizeof(*a->row));
 	if (!a->row)
 		return sio_fail(reterr, -ENOMEM, "out of memory");
-	for (unsigned i = 0; rc == 0 && i < topo->n_machines; i++)
-		if (&topo->machine[i] != a->host)
-			rc = add_rows(a, &topo->machine[i], reterr);
+	for (unsigned i = 0; rc == 0 && i < topo->n_hosts + topo->n_machines; i++)
+		if (&topo->host[i] != a->host && !(a->emulated && i < topo->n_hosts))
+			rc = add_rows(a, &topo->host[i], reterr);
 	if (rc == 0 && add_pieces(a) < 0)
 		rc = sio_fail(reterr, -ENOMEM, "out of memory");
 	return rc;
@@ -265,16 +280,18 @@ static void find_selves(struct emu_ntb_adapter *a)
 	}
 }
 
-static struct emu_ntb_adapter *new_adapter(struct emu_ntb *n, unsigned machine, unsigned index)
+/* @host: among hosts and machines. */
+static struct emu_ntb_adapter *new_adapter(struct emu_ntb *n, unsigned host, unsigned index)
 {
 	struct emu_ntb_adapter *a = calloc(1, sizeof(*a));
 
 	if (!a)
 		return NULL;
 	a->ntb = n;
-	a->host = &n->topo->machine[machine];
+	a->host = &n->topo->host[host];
 	a->topo = &a->host->adapter[index];
-	a->machine = machine;
+	a->emulated = host < n->topo->n_hosts;
+	a->machine = a->emulated ? 0 : host - n->topo->n_hosts;
 	a->index = index;
 	a->cable = true;
 	a->entry_shift = (unsigned)__builtin_ctzll(a->topo->window_size / a->topo->lut_entries);
@@ -282,27 +299,50 @@ static struct emu_ntb_adapter *new_adapter(struct emu_ntb *n, unsigned machine, 
 	return a;
 }
 
+static int add_adapters(struct emu_ntb *n, unsigned host)
+{
+	for (unsigned k = 0; k < n->topo->host[host].n_adapters; k++) {
+		n->adapter[n->n] = new_adapter(n, host, k);
+		if (!n->adapter[n->n])
+			return -ENOMEM;
+		n->n++;
+	}
+	return 0;
+}
+
+static bool meets_machines(const struct sio_topology *topo, const struct sio_topo_host *host)
+{
+	struct sio_path path;
+
+	for (unsigned i = 0; i < topo->n_machines; i++)
+		if (sio_topology_paths(topo, host->node, topo->machine[i].node, &path, 1))
+			return true;
+	return false;
+}
+
 static int make_all(struct emu_ntb *n, struct sio_err *reterr)
 {
 	const struct sio_topology *topo = n->topo;
 	int rc = 0;
 
-	n->adapter = calloc((size_t)topo->n_machines * SIO_MAX_ADAPTERS + 1,
+	n->adapter = calloc((size_t)(topo->n_hosts + topo->n_machines) * SIO_MAX_ADAPTERS + 1,
 			    sizeof(struct emu_ntb_adapter *));
 	if (!n->adapter || sio_outage_new(topo, &n->outage) < 0)
 		return sio_fail(reterr, -ENOMEM, "out of memory");
-	for (unsigned i = 0; i < topo->n_machines; i++) {
-		for (unsigned k = 0; k < topo->machine[i].n_adapters; k++) {
-			n->adapter[n->n] = new_adapter(n, i, k);
-			if (!n->adapter[n->n])
-				return sio_fail(reterr, -ENOMEM, "out of memory");
-			n->n++;
-		}
-	}
+	for (unsigned i = topo->n_hosts; rc == 0 && i < topo->n_hosts + topo->n_machines; i++)
+		rc = add_adapters(n, i);
+	n->n_own = n->n;
+	for (unsigned i = 0; rc == 0 && i < topo->n_hosts; i++)
+		if (meets_machines(topo, &topo->host[i]))
+			rc = add_adapters(n, i);
+	if (rc < 0)
+		return sio_fail(reterr, -ENOMEM, "out of memory");
 	for (unsigned i = 0; rc == 0 && i < n->n; i++)
 		rc = join(n->adapter[i], reterr);
 	for (unsigned i = 0; rc == 0 && i < n->n; i++) {
 		find_selves(n->adapter[i]);
+		if (n->adapter[i]->emulated)
+			continue;
 		set_fixed(n->adapter[i]);
 		describe(n->adapter[i]);
 		emu_ntb_clear(n->adapter[i]);
@@ -351,7 +391,7 @@ void emu_ntb_free(struct emu_ntb *n)
 
 unsigned emu_ntb_count(const struct emu_ntb *n)
 {
-	return n->n;
+	return n->n_own;
 }
 
 struct emu_ntb_adapter *emu_ntb_at(struct emu_ntb *n, unsigned index)

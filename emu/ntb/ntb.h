@@ -1,77 +1,139 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Virtual NTBs: the adapters of machines as PCI functions, and what leads from one to the other
+ * Virtual NTBs: the adapters of machines as PCI functions, and the paths between them
  * (docs/virtual-ntb.md; registers: include/smartio/vntb.h). A step machine: messages of vfio-user
  * sessions come in, accesses of the peers' memory and messages to their sessions go out; nothing
- * waits for anybody.
+ * blocks.
  */
 #ifndef EMU_NTB_NTB_H
 #define EMU_NTB_NTB_H
 
 #include "core/topology.h"
-#include "emu/vfio/session.h"
+#include "vfio/session.h"
 
 /*
- * How long a read waits for a peer's bus. Drivers take what comes then, ones, for a device that is
- * gone; so it is long enough for machines with emulated processors on a busy host.
+ * How long a read waits for a peer's bus. A driver takes the ones that it gets then for a device
+ * that is gone; so the time is long enough for machines with emulated processors on a busy host.
  */
 #define EMU_NTB_PATIENCE_NS 2000000000ull
-/* Accesses of one adapter that another one's machine has not done yet. */
-#define EMU_NTB_UNDER_WAY 32u
+/*
+ * The most accesses of one adapter that another one's machine has not done yet. Drivers store a few
+ * hundred registers in a row, and no store may be lost; a reader waits, so reads are few.
+ */
+#define EMU_NTB_READS 32u
+#define EMU_NTB_WRITES 1024u
+
+/*
+ * The shortest time between two notifications of emulated hosts that an adapter is in another
+ * start. Each notification stops all hosts for a moment, and their daemons get an event; a guest
+ * may reset its adapter as often as it likes.
+ */
+#define EMU_NTB_STARTS_NS 100000000ull
 
 struct emu_ntb;
 struct emu_ntb_adapter;
 
+/* An access by a machine to an emulated host, which belongs to the machine room. */
+struct emu_ntb_outward {
+	uint32_t machine, node; /* node ids: who, and of whom */
+	unsigned machine_adapter, adapter;
+	uint64_t address; /* on the host's bus */
+	size_t len;
+	const void *data; /* of a write; NULL: a read */
+};
+
 struct emu_ntb_ops {
+	/*
+	 * Looks up what a machine reaches of an emulated host. Return: 0: *ret is its memory, to be
+	 * used now; 1: it was a message, and is delivered; -EACCES: nothing is granted there;
+	 * -EPERM: it is granted, but not for this kind of access. NULL: the topology connects no
+	 * host to a machine.
+	 */
+	int (*outward)(void *ctx, const struct emu_ntb_outward *x, uint8_t **ret);
+	/*
+	 * An adapter of a machine is on, in that start of it; 0: it is off, which is reported
+	 * between two starts, too. NULL: not needed.
+	 */
+	void (*power)(void *ctx, uint32_t node, unsigned adapter, uint64_t start);
 	uint64_t (*now)(void *ctx); /* nanoseconds, monotonic */
-	/* Call emu_ntb_expire() at @when, or later. One of them is enough. */
+	/* Call emu_ntb_expire() at @when, or later. The earliest such time is enough. */
 	void (*alarm)(void *ctx, uint64_t when);
 	void (*log)(void *ctx, const char *text);
 };
 
-/* The file with the RAM of all machines that are mapped, and where we have it. */
+/* The file with the RAM of all machines that are mapped, and its address here. */
 struct emu_ntb_pool {
 	int fd;
 	uint8_t *data;
 	uint64_t size;
 };
 
-/* Bytes that the file has; 0: no machine is mapped. */
+/* The size of the file in bytes; 0: no machine is mapped. */
 uint64_t emu_ntb_pool_size(const struct sio_topology *topo);
-/* Where in it the RAM of a mapped machine begins. */
+/* The offset in it of the RAM of a mapped machine. */
 uint64_t emu_ntb_pool_offset(const struct sio_topology *topo, unsigned machine);
 
 /*
- * All adapters of all machines. @topo, @ops and @ctx outlive it; the pool's file and memory, too.
+ * Makes all adapters of all machines. @topo, @ops and @ctx outlive it; the pool's file and memory,
+ * too.
  * Return: 0; -EINVAL: too many peers for the registers; -ENOMEM.
  */
 int emu_ntb_new(const struct sio_topology *topo, const struct emu_ntb_pool *pool,
 		const struct emu_ntb_ops *ops, void *ctx, struct emu_ntb **ret,
 		struct sio_err *reterr);
-/* No adapter has a session any more. NULL is fine. */
+/* Frees it when no adapter has a session any more. NULL is fine. */
 void emu_ntb_free(struct emu_ntb *n);
 
 unsigned emu_ntb_count(const struct emu_ntb *n);
 struct emu_ntb_adapter *emu_ntb_at(struct emu_ntb *n, unsigned index);
-/* "vm.0": the host's name, and which of its adapters. */
+/* The adapter's name, "vm.0": the host's name, and the number of the adapter. */
 const char *emu_ntb_name(const struct emu_ntb_adapter *a);
 
-/* What a session gets: @function is the struct emu_ntb_adapter. */
-extern const struct emu_vfio_function_ops emu_ntb_function;
+/* The function for a session: @function is the struct emu_ntb_adapter. */
+extern const struct sio_vfio_function_ops emu_ntb_function;
 /*
- * Its machine is switched on, or with NULL off: then the session is freed next, which ends what
- * waits for it.
+ * The adapter's machine is switched on, or with NULL off: then the session is freed next, which
+ * ends what waits for it.
  */
-void emu_ntb_attach(struct emu_ntb_adapter *a, struct emu_vfio_session *s);
-/* Pull an adapter's cable, or put it back. Return: 0; -ENXIO: no such adapter of a machine. */
+void emu_ntb_attach(struct emu_ntb_adapter *a, struct sio_vfio_session *s);
+/*
+ * The other direction: emulated hosts that are connected to machines (host.c). The host with id
+ * @node is on, in its start @start; 0: it is off.
+ */
+void emu_ntb_host_power(struct emu_ntb *n, uint32_t node, uint64_t start);
+
+/* An access by such a host to a machine: @address is on the machine's bus. */
+struct emu_ntb_inward {
+	uint32_t node, machine;
+	unsigned adapter, machine_adapter;
+	uint64_t address, len;
+};
+/*
+ * Finds memory that the machine has granted to that adapter. *ret: its first byte, until the
+ * machine's next message. Return: 0; -EACCES: no such range is granted, or the machine is off;
+ * -EFAULT: no memory is there, or not in one piece.
+ */
+int emu_ntb_host_memory(struct emu_ntb *n, const struct emu_ntb_inward *x, uint8_t **ret,
+			bool *ret_read, bool *ret_write);
+/*
+ * Sends a message to an interrupt that the machine has granted; without @send only looks it up.
+ * Return: the same; -EBUSY: EMU_NTB_WRITES are in flight already, or as many as its session takes;
+ * other -errno: as sio_vfio_session_dma_write().
+ */
+int emu_ntb_host_message(struct emu_ntb *n, const struct emu_ntb_inward *x, uint32_t data,
+			 bool send);
+/*
+ * Pulls an adapter's cable, or puts it back. Return: 0; -ENXIO: the adapter is not a machine's, and
+ * not connected to one.
+ */
 int emu_ntb_link(struct emu_ntb *n, uint32_t node, unsigned adapter, bool up);
 /*
- * Take a cluster switch's power away, or a link between two switches out, or give it back (@in);
- * numbers of the topology, which has to have them.
+ * Takes a cluster switch, or a link between two switches, down, or up again (@in); numbers of the
+ * topology, which must have them.
  */
 void emu_ntb_switch(struct emu_ntb *n, unsigned index, bool in);
 void emu_ntb_trunk(struct emu_ntb *n, unsigned index, bool in);
-/* Reads that have waited for too long are answered. */
+/* Answers reads that have waited for too long, and reports starts that were delayed. */
 void emu_ntb_expire(struct emu_ntb *n);
 
 #endif

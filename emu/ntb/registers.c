@@ -73,8 +73,7 @@ static void store_global(struct emu_ntb_adapter *a, unsigned row, unsigned at, u
 	case SIO_VNTB_RESET:
 		if (!(word & 1))
 			break;
-		emu_ntb_clear(a);
-		emu_ntb_refresh(a);
+		emu_ntb_restart(a);
 		break;
 	case SIO_VNTB_DB_STATUS:
 		t->bell_status &= ~word;
@@ -154,14 +153,15 @@ static uint64_t load_peer_spad(struct emu_ntb_adapter *a, unsigned row, unsigned
 {
 	const struct emu_ntb_row *r = &a->row[row];
 
-	return r->state & SIO_VNTB_PEER_UP ? r->peer->tables.spad[at / 4] : ~0u;
+	return r->state & SIO_VNTB_PEER_UP && !r->peer->emulated ? r->peer->tables.spad[at / 4]
+								 : ~0u;
 }
 
 static void store_peer_spad(struct emu_ntb_adapter *a, unsigned row, unsigned at, uint64_t value)
 {
 	const struct emu_ntb_row *r = &a->row[row];
 
-	if (r->state & SIO_VNTB_PEER_UP)
+	if (r->state & SIO_VNTB_PEER_UP && !r->peer->emulated)
 		r->peer->tables.spad[at / 4] = (uint32_t)value;
 }
 

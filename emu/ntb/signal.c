@@ -7,10 +7,10 @@
 
 void emu_ntb_raise(struct emu_ntb_adapter *a, unsigned vector)
 {
-	/* It goes behind all that was stored before; pairs with the processor's own ordering. */
+	/* The signal is sent behind all earlier stores: pairs with the wait for its descriptor. */
 	sio_to_fabric_barrier();
-	if (a->session && emu_config_is_master(&a->space))
-		emu_vfio_session_interrupt(a->session, vector);
+	if (a->session && sio_vfio_config_is_master(&a->space))
+		sio_vfio_session_interrupt(a->session, vector);
 }
 
 static void raise_bells(struct emu_ntb_adapter *a, uint32_t bells)
@@ -53,7 +53,8 @@ void emu_ntb_message(struct emu_ntb_adapter *a, struct emu_ntb_row *row, unsigne
 {
 	struct emu_ntb_tables *there = &row->peer->tables;
 
-	if (!(row->state & SIO_VNTB_PEER_UP) || there->message_status & 1u << k) {
+	if (row->peer->emulated || !(row->state & SIO_VNTB_PEER_UP) ||
+	    there->message_status & 1u << k) {
 		set_message_bit(a, 0x10000u << k);
 		return;
 	}
@@ -82,7 +83,10 @@ void emu_ntb_fault(struct emu_ntb_adapter *a, struct emu_ntb_fault fault)
 		return;
 	}
 	t->fault[t->n_faults++] = fault;
-	/* Whoever has others refused cannot have them interrupted more often than they look. */
+	/*
+	 * A peer whose accesses are refused cannot interrupt more often than the driver reads the
+	 * count.
+	 */
 	if (t->n_faults == 1)
 		emu_ntb_raise(a, SIO_VNTB_VECTOR_FAULT);
 }

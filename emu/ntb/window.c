@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The window: where an access leads, whether it may, and how it gets there. */
+/* The window: where an access leads, whether it is allowed, and how it is carried out. */
 #include <string.h>
 
 #include "emu/ntb/inside.h"
@@ -81,6 +81,18 @@ static uint32_t find_range(const struct emu_ntb_adapter *to, const struct access
 	return reason;
 }
 
+uint32_t emu_ntb_find_range(const struct emu_ntb_adapter *to, uint32_t self, uint64_t address,
+			    size_t len, const void *data, unsigned *ret)
+{
+	const struct access x = {.len = len, .data = data};
+	struct emu_ntb_row row = {.self = self};
+	struct way w = {.row = &row, .address = address};
+	uint32_t reason = find_range(to, &x, &w);
+
+	*ret = w.range;
+	return reason;
+}
+
 /* Return: 0: it may; else SIO_VNTB_REASON_*. */
 static uint32_t translate(struct emu_ntb_adapter *a, const struct access *x, struct way *ret)
 {
@@ -98,6 +110,8 @@ static uint32_t translate(struct emu_ntb_adapter *a, const struct access *x, str
 	if (e->start && e->start != ret->row->peer->start)
 		return SIO_VNTB_REASON_START;
 	ret->address = e->address + in;
+	if (e->control & SIO_VNTB_LUT_RANGE && ret->row->peer->emulated)
+		return SIO_VNTB_REASON_RANGE; /* it has no rows */
 	if (e->control & SIO_VNTB_LUT_RANGE) {
 		/* An offset that grows into the number of the row is outside of any range. */
 		if (ret->address >> 48 != e->address >> 48)
@@ -107,10 +121,11 @@ static uint32_t translate(struct emu_ntb_adapter *a, const struct access *x, str
 	if (__builtin_add_overflow(e->address, in, &ret->address) ||
 	    __builtin_add_overflow(ret->address, x->len - 1, &end))
 		return SIO_VNTB_REASON_RANGE;
-	return find_range(ret->row->peer, x, ret);
+	/* Such a host looks its grants up when it is accessed. */
+	return ret->row->peer->emulated ? 0 : find_range(ret->row->peer, x, ret);
 }
 
-/* What is at the end, as the peer's QEMU has told. */
+/* What is at the end, as the peer's QEMU has sent it. */
 enum end { END_MEMORY, END_DEVICE, END_NOTHING };
 
 /*
@@ -119,19 +134,20 @@ enum end { END_MEMORY, END_DEVICE, END_NOTHING };
  */
 static enum end look_at(const struct emu_ntb_adapter *to, uint64_t address, size_t len, bool write)
 {
-	const struct emu_vfio_memory *m = emu_vfio_session_memory(to->session);
-	const struct emu_vfio_range *first = emu_vfio_memory_at(m, address);
-	const struct emu_vfio_range *last = emu_vfio_memory_at(m, address + (len - 1));
+	const struct sio_vfio_memory *m = sio_vfio_session_memory(to->session);
+	const struct sio_vfio_range *first = sio_vfio_memory_at(m, address);
+	const struct sio_vfio_range *last = sio_vfio_memory_at(m, address + (len - 1));
 	uint64_t end;
 	size_t part;
 
-	if (!emu_config_is_master(&to->space) || __builtin_add_overflow(address, len - 1, &end))
+	if (!sio_vfio_config_is_master(&to->space) ||
+	    __builtin_add_overflow(address, len - 1, &end))
 		return END_NOTHING;
 	if ((!first || !first->data) && (!last || !last->data))
 		return END_DEVICE;
 	for (; len > 0; address += part, len -= part) {
-		const struct emu_vfio_range *r =
-			emu_vfio_memory_part(m, address, len, write, &part);
+		const struct sio_vfio_range *r =
+			sio_vfio_memory_part(m, address, len, write, &part);
 
 		if (!r || !r->data)
 			return END_NOTHING;
@@ -140,7 +156,7 @@ static enum end look_at(const struct emu_ntb_adapter *to, uint64_t address, size
 }
 
 /* One access of a processor is one there, too. */
-static void load(void *to, const uint8_t *from, size_t len)
+void emu_ntb_copy_in(void *to, const uint8_t *from, size_t len)
 {
 	uint64_t v64;
 	uint32_t v32;
@@ -160,7 +176,7 @@ static void load(void *to, const uint8_t *from, size_t len)
 	}
 }
 
-static void store(uint8_t *to, const void *from, size_t len)
+void emu_ntb_copy_out(uint8_t *to, const void *from, size_t len)
 {
 	uint64_t v64;
 	uint32_t v32;
@@ -184,42 +200,64 @@ static void store(uint8_t *to, const void *from, size_t len)
 static void copy(const struct emu_ntb_adapter *to, uint64_t address, void *buf, const void *data,
 		 size_t len)
 {
-	const struct emu_vfio_memory *m = emu_vfio_session_memory(to->session);
+	const struct sio_vfio_memory *m = sio_vfio_session_memory(to->session);
 	size_t part;
 
 	for (size_t at = 0; at < len; at += part) {
-		const struct emu_vfio_range *r =
-			emu_vfio_memory_part(m, address + at, len - at, data != NULL, &part);
+		const struct sio_vfio_range *r =
+			sio_vfio_memory_part(m, address + at, len - at, data != NULL, &part);
 		uint8_t *there = r->data + (address + at - r->address);
 
 		if (data)
-			store(there, (const uint8_t *)data + at, part);
+			emu_ntb_copy_out(there, (const uint8_t *)data + at, part);
 		else
-			load((uint8_t *)buf + at, there, part);
+			emu_ntb_copy_in((uint8_t *)buf + at, there, part);
 	}
+}
+
+static struct emu_ntb_access access_of(struct emu_ntb_adapter *a, const struct access *x,
+				       const struct way *w, int ticket)
+{
+	return (struct emu_ntb_access){.from = a,
+				       .to = w->row->peer,
+				       .row = w->row,
+				       .start = a->start,
+				       .range = w->range,
+				       .read = !x->data,
+				       .ticket = ticket,
+				       .offset = x->offset,
+				       .address = w->address,
+				       .len = x->len};
 }
 
 /* By the peer itself. Return: 0; SIO_VNTB_REASON_*. A read that waits has its ticket. */
 static uint32_t ask_peer(struct emu_ntb_adapter *a, const struct access *x, const struct way *w,
 			 int ticket)
 {
-	const struct emu_ntb_access access = {.from = a,
-					      .to = w->row->peer,
-					      .row = w->row,
-					      .start = a->start,
-					      .range = w->range,
-					      .read = !x->data,
-					      .ticket = ticket,
-					      .offset = x->offset,
-					      .address = w->address,
-					      .len = x->len};
+	struct emu_ntb_access access;
 
-	if (x->len > emu_vfio_session_dma_max(w->row->peer->session))
+	if (x->len > sio_vfio_session_dma_max(w->row->peer->session))
 		return SIO_VNTB_REASON_PEER;
+	access = access_of(a, x, w, ticket);
 	return emu_ntb_send(&access, x->data) < 0 ? SIO_VNTB_REASON_PEER : 0;
 }
 
-/* Return: 0: it is in @buf; EMU_VFIO_LATER; or -SIO_VNTB_REASON_*. */
+/*
+ * More is under way than may be. An interrupt message that finds the same one on its way may be one
+ * with it, as processors take two that meet for one; lost it must not be.
+ */
+static uint32_t write_too_many(struct emu_ntb_adapter *a, const struct access *x,
+			       const struct way *w)
+{
+	const struct emu_ntb_range *r = &w->row->peer->tables.range[w->range];
+	const struct emu_ntb_access access = access_of(a, x, w, -1);
+
+	return r->control & SIO_VNTB_RANGE_MESSAGE && emu_ntb_join(&access, x->data)
+		       ? 0
+		       : SIO_VNTB_REASON_LIMIT;
+}
+
+/* Return: 0: it is in @buf; SIO_VFIO_LATER; or -SIO_VNTB_REASON_*. */
 static int read_device(struct emu_ntb_adapter *a, const struct access *x, const struct way *w,
 		       void *buf)
 {
@@ -231,13 +269,13 @@ static int read_device(struct emu_ntb_adapter *a, const struct access *x, const 
 		emu_ntb_recall(a, w->row->peer, w->address, buf, x->len);
 		return 0;
 	}
-	ticket = w->row->under_way < EMU_NTB_UNDER_WAY ? emu_vfio_session_later(a->session) : -1;
+	ticket = w->row->reads < EMU_NTB_READS ? sio_vfio_session_later(a->session) : -1;
 	if (ticket < 0)
 		return -SIO_VNTB_REASON_LIMIT;
 	reason = ask_peer(a, x, w, ticket);
 	if (!reason)
-		return EMU_VFIO_LATER;
-	emu_vfio_session_forgo(a->session, ticket);
+		return SIO_VFIO_LATER;
+	sio_vfio_session_forgo(a->session, ticket);
 	return -(int)reason;
 }
 
@@ -248,7 +286,11 @@ int emu_ntb_window_read(struct emu_ntb_adapter *a, uint64_t offset, void *buf, s
 	uint32_t reason = translate(a, &x, &w);
 	int rc;
 
-	if (!reason) {
+	if (!reason && w.row->peer->emulated) {
+		reason = emu_ntb_outward(w.row, w.address, buf, NULL, len);
+		if (!reason)
+			return 0;
+	} else if (!reason) {
 		switch (look_at(w.row->peer, w.address, len, false)) {
 		case END_MEMORY:
 			copy(w.row->peer, w.address, buf, NULL, len);
@@ -275,14 +317,16 @@ void emu_ntb_window_write(struct emu_ntb_adapter *a, uint64_t offset, const void
 	struct way w;
 	uint32_t reason = translate(a, &x, &w);
 
-	if (!reason) {
+	if (!reason && w.row->peer->emulated) {
+		reason = emu_ntb_outward(w.row, w.address, NULL, buf, len);
+	} else if (!reason) {
 		switch (look_at(w.row->peer, w.address, len, true)) {
 		case END_MEMORY:
 			copy(w.row->peer, w.address, NULL, buf, len);
 			break;
 		case END_DEVICE:
-			reason = w.row->under_way < EMU_NTB_UNDER_WAY ? ask_peer(a, &x, &w, -1)
-								      : SIO_VNTB_REASON_LIMIT;
+			reason = w.row->writes < EMU_NTB_WRITES ? ask_peer(a, &x, &w, -1)
+								: write_too_many(a, &x, &w);
 			break;
 		case END_NOTHING:
 			reason = SIO_VNTB_REASON_PEER;

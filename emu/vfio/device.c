@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/types.h"
-#include "emu/vfio/config.h"
+#include "vfio/config.h"
 #include "emu/vfio/device.h"
 #include "smartio/io.h"
 
@@ -22,9 +22,9 @@ struct emu_vfio_device {
 	const struct emu_vfio_device_ops *ops;
 	void *ctx;
 	struct emu_dev_config config;
-	struct emu_config space;
-	struct emu_vfio_session *session;
-	uint8_t *bar[EMU_VFIO_BARS]; /* all of it; outside the runs of pages it reads as zeros */
+	struct sio_vfio_config space;
+	struct sio_vfio_session *session;
+	uint8_t *bar[SIO_VFIO_BARS]; /* all of it; outside the runs of pages it reads as zeros */
 	uint64_t n_faults;
 };
 
@@ -35,7 +35,7 @@ static void fault(struct emu_vfio_device *d, const char *what, uint64_t addr, si
 {
 	char text[SIO_ERR_TEXT];
 
-	/* Whoever drives it can have it fault for ever: tell the 1st, 2nd, 4th, ... */
+	/* Whoever drives it can have it fault for ever: log the 1st, 2nd, 4th, ... */
 	d->n_faults++;
 	if (d->n_faults & (d->n_faults - 1))
 		return;
@@ -47,7 +47,7 @@ static void fault(struct emu_vfio_device *d, const char *what, uint64_t addr, si
 
 static bool may_send(struct emu_vfio_device *d, const char *what, uint64_t addr, size_t len)
 {
-	if (d->session && emu_config_is_master(&d->space))
+	if (d->session && sio_vfio_config_is_master(&d->space))
 		return true;
 	fault(d, what, addr, len, "it is no bus master");
 	return false;
@@ -62,8 +62,8 @@ static int dma_read(struct emu_dev *dev, uint64_t addr, void *buf, size_t len)
 	if (!may_send(d, "read", addr, len))
 		return -EFAULT;
 	for (; len > 0; addr += part, to += part, len -= part) {
-		const struct emu_vfio_range *r = emu_vfio_memory_part(
-			emu_vfio_session_memory(d->session), addr, len, false, &part);
+		const struct sio_vfio_range *r = sio_vfio_memory_part(
+			sio_vfio_session_memory(d->session), addr, len, false, &part);
 
 		if (!r || !r->data) {
 			fault(d, "read", addr, len,
@@ -77,7 +77,8 @@ static int dma_read(struct emu_dev *dev, uint64_t addr, void *buf, size_t len)
 }
 
 /*
- * A queue entry's last word tells that it is whole: its two halves become visible in their order.
+ * A queue entry's last word tells that it is whole: its two halves become visible in their order,
+ * and behind the data of the command. Pairs with the barrier of the guest's driver behind its look.
  */
 static void store(uint8_t *to, const void *from, size_t len)
 {
@@ -88,7 +89,7 @@ static void store(uint8_t *to, const void *from, size_t len)
 		return;
 	}
 	memcpy(half, from, sizeof(half));
-	sio_to_fabric_barrier(); /* data of the command before its entry */
+	sio_to_fabric_barrier();
 	sio_write64(to, half[0]);
 	sio_to_fabric_barrier();
 	sio_write64(to + sizeof(half[0]), half[1]);
@@ -97,12 +98,12 @@ static void store(uint8_t *to, const void *from, size_t len)
 /* To what is no memory, by the peer itself: posted, nobody waits for the answer. */
 static int write_by_peer(struct emu_vfio_device *d, uint64_t addr, const uint8_t *from, size_t len)
 {
-	size_t most = emu_vfio_session_dma_max(d->session), n;
+	size_t most = sio_vfio_session_dma_max(d->session), n;
 
 	for (; len > 0; addr += n, from += n, len -= n) {
 		n = len < most ? len : most;
-		if (emu_vfio_session_asked(d->session) >= ASKED_AT_ONCE ||
-		    emu_vfio_session_dma_write(d->session, addr, from, n, NULL, NULL) < 0) {
+		if (sio_vfio_session_asked(d->session) >= ASKED_AT_ONCE ||
+		    sio_vfio_session_dma_write(d->session, addr, from, n, NULL, NULL) < 0) {
 			fault(d, "write", addr, len, "the peer does not answer its DMA messages");
 			return -EFAULT;
 		}
@@ -120,8 +121,8 @@ static int dma_write(struct emu_dev *dev, uint64_t addr, const void *buf, size_t
 	if (!may_send(d, "write", addr, len))
 		return -EFAULT;
 	for (; len > 0; addr += part, from += part, len -= part) {
-		const struct emu_vfio_range *r = emu_vfio_memory_part(
-			emu_vfio_session_memory(d->session), addr, len, true, &part);
+		const struct sio_vfio_range *r = sio_vfio_memory_part(
+			sio_vfio_session_memory(d->session), addr, len, true, &part);
 
 		if (!r) {
 			fault(d, "write", addr, len, "nothing that may be written is there");
@@ -139,9 +140,10 @@ static void interrupt(struct emu_dev *dev, unsigned vector)
 {
 	struct emu_vfio_device *d = dev->room;
 
-	sio_to_fabric_barrier(); /* a message goes behind all that was written */
-	if (d->session && emu_config_is_master(&d->space))
-		emu_vfio_session_interrupt(d->session, vector);
+	/* A message goes behind all that was written: pairs with the wait for its descriptor. */
+	sio_to_fabric_barrier();
+	if (d->session && sio_vfio_config_is_master(&d->space))
+		sio_vfio_session_interrupt(d->session, vector);
 }
 
 static uint64_t now(struct emu_dev *dev)
@@ -196,16 +198,16 @@ static volatile void *mirror(struct emu_dev *dev, unsigned index)
 
 /* ---- what the peer asks for ---- */
 
-static void region(void *function, unsigned index, struct emu_vfio_region *ret)
+static void region(void *function, unsigned index, struct sio_vfio_region *ret)
 {
 	struct emu_vfio_device *d = function;
 
-	if (index < EMU_VFIO_BARS)
+	if (index < SIO_VFIO_BARS)
 		ret->size = d->config.bar_size[index];
-	else if (index == EMU_VFIO_CONFIG)
-		ret->size = EMU_CONFIG_BYTES;
+	else if (index == SIO_VFIO_CONFIG)
+		ret->size = SIO_VFIO_CONFIG_BYTES;
 	if (ret->size)
-		ret->flags = EMU_VFIO_REGION_READABLE | EMU_VFIO_REGION_WRITABLE;
+		ret->flags = SIO_VFIO_REGION_READABLE | SIO_VFIO_REGION_WRITABLE;
 }
 
 static uint32_t vectors(void *function)
@@ -217,7 +219,7 @@ static void reset(void *function)
 {
 	struct emu_vfio_device *d = function;
 
-	emu_config_reset(&d->space);
+	sio_vfio_config_reset(&d->space);
 	for (unsigned i = 0; i < d->config.n_pages; i++) {
 		const struct emu_dev_pages *p = &d->config.pages[i];
 
@@ -248,8 +250,8 @@ static int bar_or_config_read(void *function, unsigned index, uint64_t offset, v
 {
 	struct emu_vfio_device *d = function;
 
-	if (index == EMU_VFIO_CONFIG)
-		emu_config_read(&d->space, offset, buf, len);
+	if (index == SIO_VFIO_CONFIG)
+		sio_vfio_config_read(&d->space, offset, buf, len);
 	else
 		load(buf, d->bar[index] + offset, len);
 	return 0;
@@ -290,8 +292,8 @@ static int bar_or_config_write(void *function, unsigned index, uint64_t offset, 
 {
 	struct emu_vfio_device *d = function;
 
-	if (index == EMU_VFIO_CONFIG) {
-		if (emu_config_write(&d->space, offset, buf, len))
+	if (index == SIO_VFIO_CONFIG) {
+		if (sio_vfio_config_write(&d->space, offset, buf, len))
 			reset(d);
 		return 0;
 	}
@@ -301,7 +303,7 @@ static int bar_or_config_write(void *function, unsigned index, uint64_t offset, 
 	return 0;
 }
 
-const struct emu_vfio_function_ops emu_vfio_device_function = {
+const struct sio_vfio_function_ops emu_vfio_device_function = {
 	.region = region,
 	.vectors = vectors,
 	.read = bar_or_config_read,
@@ -313,7 +315,7 @@ const struct emu_vfio_function_ops emu_vfio_device_function = {
 
 static int new_bars(struct emu_vfio_device *d, struct sio_err *reterr)
 {
-	for (unsigned i = 0; i < EMU_VFIO_BARS; i++) {
+	for (unsigned i = 0; i < SIO_VFIO_BARS; i++) {
 		uint64_t size = d->config.bar_size[i];
 
 		if (size > LARGEST_BAR)
@@ -332,7 +334,7 @@ static int new_bars(struct emu_vfio_device *d, struct sio_err *reterr)
 
 static void describe(struct emu_vfio_device *d)
 {
-	struct emu_config_identity id = {
+	struct sio_vfio_config_identity id = {
 		.vendor = d->config.vendor,
 		.device = d->config.device,
 		.subsys_vendor = d->config.subsys_vendor,
@@ -351,7 +353,7 @@ static void describe(struct emu_vfio_device *d)
 		id.msix_table = (uint32_t)p->offset;
 		id.msix_pending = (uint32_t)p->offset + d->config.msix_count * MSIX_ENTRY;
 	}
-	emu_config_init(&d->space, &id);
+	sio_vfio_config_init(&d->space, &id);
 }
 
 int emu_vfio_device_new(const struct emu_dev_model *model, const struct sio_topo_device *topo,
@@ -375,6 +377,7 @@ int emu_vfio_device_new(const struct emu_dev_model *model, const struct sio_topo
 		.bulk_new = ops->bulk_new ? bulk_new : NULL,
 		.bulk_free = ops->bulk_free ? bulk_free : NULL,
 		.bulk_zero = ops->bulk_zero ? bulk_zero : NULL,
+		.store = ops->store ? ops->store(ctx) : NULL,
 	};
 	d->model = model;
 	d->topo = topo;
@@ -401,12 +404,12 @@ void emu_vfio_device_free(struct emu_vfio_device *d)
 		return;
 	if (d->state)
 		d->model->destroy(d->state);
-	for (unsigned i = 0; i < EMU_VFIO_BARS; i++)
+	for (unsigned i = 0; i < SIO_VFIO_BARS; i++)
 		free(d->bar[i]);
 	free(d);
 }
 
-void emu_vfio_device_attach(struct emu_vfio_device *d, struct emu_vfio_session *s)
+void emu_vfio_device_attach(struct emu_vfio_device *d, struct sio_vfio_session *s)
 {
 	d->session = s;
 	reset(d);

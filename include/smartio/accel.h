@@ -46,7 +46,8 @@ struct smartio_accel_info {
  * Borrow the accelerator @device, by name or number, take its registers, reset it and map its
  * memory, which is zero then (where its lender can reset it; else as it was).
  * @flags: SMARTIO_ACCEL_EXCLUSIVE or 0.
- * -ENODEV: no such device, or its host is gone; -ENOTSUP: not an accelerator; -EBUSY: another
+ * -ENODEV: no such device, or it is gone; -ENETDOWN, -EHOSTUNREACH, -ETIMEDOUT: no way leads to its
+ * host, or that does not answer; -ENOTSUP: not an accelerator; -EBUSY: another
  * program drives it, or has borrowed it exclusively; -EINVAL: flags; -ENOSPC: no window or look-up
  * entries for its memory; -ENOMEM.
  */
@@ -123,8 +124,7 @@ void smartio_accel_queue_close(struct smartio_accel_queue *q);
  * Put a command into the queue; the accelerator sees it at the next ring, poll or wait. No
  * allocation, lock or system call.
  * @operation: SIO_ACCEL_TRANSFER of a DMA queue, enum sio_accel_kernel of a unit's; @argument: 6.
- * -EAGAIN: as many as it has entries are in flight; -ENODEV: the queue stands, or the accelerator
- * was reset or is lost.
+ * -EAGAIN: as many as it has entries are in flight; -ENODEV: the accelerator was reset or is lost.
  */
 int smartio_accel_submit(struct smartio_accel_queue *q, uint32_t operation,
 			 const uint64_t argument[6]);
@@ -132,7 +132,7 @@ int smartio_accel_submit(struct smartio_accel_queue *q, uint32_t operation,
 void smartio_accel_ring(struct smartio_accel_queue *q);
 /**
  * Take the next completion, in the order of the commands; rings first. An empty poll yields.
- * Return: 1; 0: there is none; -ENODEV as smartio_accel_submit().
+ * Return: 1; 0: there is none; -ENODEV as smartio_accel_submit(), or: the queue stands.
  */
 int smartio_accel_poll(struct smartio_accel_queue *q, struct sio_accel_completion *ret);
 /**

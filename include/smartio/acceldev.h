@@ -44,8 +44,9 @@ extern "C" {
  * writable, an address; 64-byte aligned) and RING_ENTRIES (writable; a power of 2, 2 to
  * SIO_ACCEL_MOST_ENTRIES) name then, its doorbell at 0, and the interrupt VECTOR (writable) for the
  * commands that ask for one; without it the queue stands, what was under way is given up, and
- * errors are forgotten. STATUS: SIO_ACCEL_RUNNING, or why it is not. DONE: commands that are done
- * since it was started; it wraps.
+ * errors are forgotten; so it is when nobody has the registers any more. STATUS: SIO_ACCEL_RUNNING,
+ * or why it is not. DONE: commands that are done since it was started, as of when the queue last
+ * rested or raised its interrupt; it wraps.
  */
 #define SIO_ACCEL_QUEUE(queue) (0x40 + 0x20 * (queue))
 #define SIO_ACCEL_CONTROL 0x00
@@ -109,6 +110,12 @@ enum sio_accel_kernel {
  * reaches, and stays as it is meanwhile. One job after the other may use the same queue pair: the
  * kernel begins where @tail, @head and @round say, which are 0 for a new one, and tells there where
  * it ended.
+ *
+ * A job that ends with SIO_ACCEL_READ_FAILED or SIO_ACCEL_WRITE_FAILED does not tell that: its
+ * commands may be in flight, and the drive may still use their data. The queue pair is of no use
+ * any more: close it, which ends them, before the data's memory is used for something else. The
+ * same holds for a job that was given up, by a reset or the end of its queue. One that ends with
+ * SIO_ACCEL_FAILED has taken all its completions, and the pair may be used on.
  */
 struct sio_accel_nvme_job {
 	uint64_t sq, cq;		   /* as the accelerator addresses them */

@@ -47,7 +47,7 @@ uint64_t smartio_random(void);
 
 /**
  * Find a device by the name that its lender gave it (topology file, or smartio device add), or by
- * number ("0x401").
+ * number ("0x4f4093").
  * Errors: SCI_ERR_NO_SUCH_FDID, SCI_ERR_NOT_INITIALIZED, SCI_ERR_ILLEGAL_PARAMETER.
  */
 void smartio_find_device(const char *name, unsigned int *fdid, sci_error_t *error);
@@ -71,6 +71,20 @@ void smartio_find_device(const char *name, unsigned int *fdid, sci_error_t *erro
  * segment like others. Without a connection it ends while its maker lives. Source: our own.
  */
 #define SMARTIO_FLAG_LASTING 0x00400000U
+
+/**
+ * As SCIBorrowDevice(), over adapter @adapter of this host alone: maps of BARs, device segments in
+ * memory of the lender or of this host, and what is mapped for the device of those, take no other
+ * way. (A local segment or an interrupt is mapped or tied over the adapter that its own call
+ * names.) When the link there goes down this borrow is lost, though another way to the device is
+ * up; and one over another adapter, of the same program too, is not. So a program that has one over
+ * each of two adapters keeps the device. Of a device of this host: the same as SCIBorrowDevice().
+ * @flags: as there. Errors: as there, and SCI_ERR_NO_SUCH_ADAPTERNO, SCI_ERR_NO_LINK_ACCESS the
+ * link there is down, SCI_ERR_NO_SUCH_NODEID that adapter does not lead to the device's host.
+ * Source: section 6.3 of the paper (a client behind two adapters); our own call.
+ */
+void smartio_borrow_device_over(sci_desc_t sd, sci_smartio_device_t *device, unsigned int fdid,
+				unsigned int adapter, unsigned int flags, sci_error_t *error);
 
 /** This borrow's number at the lender; unique for ever at that lender. 0 for a NULL handle. */
 uint64_t smartio_borrower_id(sci_smartio_device_t device);
@@ -96,7 +110,7 @@ enum smartio_device_event_kind {
 	SMARTIO_DEVICE_RESET = 2,	  /* the generation changed */
 	/*
 	 * This borrow is lost, for good: device or lender is gone, or the path that it went over.
-	 * Return it; a device that is there can be borrowed anew over another path.
+	 * Return it; a device that is there can be borrowed again over another path.
 	 */
 	SMARTIO_DEVICE_LOST = 3
 };
@@ -126,7 +140,7 @@ int smartio_device_event_fd(sci_smartio_device_t device);
 /**
  * The word that ends a quarantine: the device has no queue left that uses what @borrower had mapped
  * for it (SMARTIO_ALL_BORROWERS: of all that ended, after a reset; then the generation goes up and
- * every borrower is told). Only the holder of the registers may say it. Source: the teardown order
+ * every borrower is told). Only the owner of the registers may say it. Source: the teardown order
  * submission queues, completion queues, DMA windows, memory (docs/control-path.md).
  * After the word about all, maps of the device's doorbells lead nowhere, the caller's own too: they
  * read as ones, and stores to them are lost. Map them again. Those of its registers stay.
@@ -138,25 +152,45 @@ void smartio_device_settled(sci_smartio_device_t device, uint64_t borrower, sci_
 /**
  * Before a queue of the device is made in memory that a borrower named: ask its lender whether that
  * borrower has mapped it, and have it stay mapped. One live mapping of the live borrow @borrower
- * must cover all of [ioaddr, ioaddr + bytes), an address as the device sees it. Until *hold is let
- * go of, unmapping it fails with SCI_ERR_BUSY, and what a death leaves waits for
+ * must cover all of [ioaddr, ioaddr + bytes), an address as the device sees it. Until *hold is
+ * released, unmapping it fails with SCI_ERR_BUSY, and what a death leaves waits for
  * smartio_device_settled() anyway: no queue points to memory that was given back. Who tells the
  * number of a borrow may lie; what this says may be relied on.
- * Only the holder of the registers may ask; the hold outlives it, as queues do. It ends by
+ * Only the owner of the registers may ask; the hold outlives it, as queues do. It ends by
  * smartio_device_unhold(), smartio_device_settled() for @borrower or for all, or a reset. A mapping
- * may be held several times; one of another device's BAR is SCI_ERR_NOT_SUPPORTED: it can be cut.
+ * may be held several times. One of another device's BAR is SCI_ERR_NOT_SUPPORTED, because it can
+ * be cut; except, on the emulated cluster, memory of a device of the same host that all of its
+ * borrowers have: when its borrow ends that memory is kept until the hold is released, and its
+ * device is lent to nobody meanwhile.
  * Errors: SCI_ERR_OUT_OF_RANGE not mapped by that borrower, SCI_ERR_ILLEGAL_PARAMETER no live
- * borrow has this number, SCI_ERR_ACCESS not the holder of the registers, SCI_ERR_BUSY being reset.
+ * borrow has this number, SCI_ERR_ACCESS not the owner of the registers, SCI_ERR_BUSY being reset.
  */
 void smartio_device_hold(sci_smartio_device_t device, uint64_t borrower, sci_ioaddr_t ioaddr,
 			 size_t bytes, uint64_t *hold, sci_error_t *error);
 
 /**
- * The queue that smartio_device_hold() was for is deleted. Any holder of the registers may say so.
+ * The queue that smartio_device_hold() was for is deleted. Any owner of the registers may say so.
  * Errors: SCI_ERR_ILLEGAL_PARAMETER nothing is held by this number (any more: a reset ended it),
- * SCI_ERR_ACCESS not the holder of the registers.
+ * SCI_ERR_ACCESS not the owner of the registers.
  */
 void smartio_device_unhold(sci_smartio_device_t device, uint64_t hold, sci_error_t *error);
+
+/**
+ * Of a BAR whose pages the holder of the device's registers alone has, as the controller memory
+ * buffer of an NVMe drive: let borrower @borrower have [offset, offset + bytes) as well, whole
+ * pages, which it then maps as it maps doorbells. They are its own until its borrow ends, or until
+ * they are assigned to another one, which is refused while it has one of them mapped: so nobody
+ * maps a page that another one has. Resets end neither the assignment nor the mapping; what lies
+ * there afterwards is the device's matter. Only the holder may ask; the assignment outlives it.
+ * Errors: SCI_ERR_BUSY another borrower has some of them mapped, or its end is not seen to yet; or
+ * @borrower itself has them mapped as part of others than these,
+ * SCI_ERR_OUT_OF_RANGE not whole pages of such a BAR, SCI_ERR_ILLEGAL_PARAMETER no live borrow has
+ * this number, or it is the caller's, SCI_ERR_ACCESS not the owner of the registers,
+ * SCI_ERR_NOT_SUPPORTED a device of a real host, SCI_ERR_NOSPC. Source: our own; what it is for is
+ * in section 7.4.1 of the paper (a submission queue in the drive's own memory).
+ */
+void smartio_device_assign(sci_smartio_device_t device, uint64_t borrower, unsigned int bar,
+			   size_t offset, size_t bytes, sci_error_t *error);
 
 /** 1 if this process has a map of this device's registers that can be written, else 0. */
 int smartio_holds_registers(sci_smartio_device_t device);
@@ -175,6 +209,13 @@ void smartio_device_reset(sci_smartio_device_t device, sci_error_t *error);
  * -1: wrong handle.
  */
 int smartio_data_interrupt_fd(sci_local_data_interrupt_t interrupt);
+/**
+ * A descriptor that polls readable when an interrupt without data (and without callback) has been
+ * triggered; on a real host also for a driver in the kernel to be woken by (smartio/disk.h). The
+ * library's; do not close or read. Use SCIWaitForInterrupt() to take what it was triggered for.
+ * -1: wrong handle, or an imported one.
+ */
+int smartio_interrupt_fd(sci_local_interrupt_t interrupt);
 
 /**
  * A device of an emulated cluster sleeps when nobody uses it. A plain store to its doorbells or
@@ -226,30 +267,37 @@ void smartio_connect_device_interrupt(sci_smartio_device_t device, unsigned int 
 void smartio_disconnect_device_interrupt(sci_smartio_device_t device, unsigned int vector,
 					 sci_error_t *error);
 
-#define SMARTIO_ALL_MEMORY 1u /* flag of smartio_plug_in() */
+#define SMARTIO_ALL_MEMORY 1u /* flags of smartio_plug_in() */
+#define SMARTIO_PEERS 2u
 #define SMARTIO_PLUG_VECTORS 16u
 
 /**
  * Device Lending: put a device of another host into this host's PCI tree, where its stock driver
  * binds to it and knows nothing (docs/device-lending.md). Real hosts only.
  * @device: borrowed exclusively; nothing of it connected or mapped for it.
- * @interrupts: @n of this process, a power of 2 (0: the driver gets no vectors),
- * SMARTIO_PLUG_VECTORS at most, without data, number i tied to vector i of the device
- * (smartio_connect_device_interrupt()). They are the driver's until smartio_unplug(), and count
- * nothing.
- * @flags: SMARTIO_ALL_MEMORY must be given: the driver maps whatever memory it likes, so the
- * device's host gets access to all memory of this one.
+ * @interrupts: @n of this process (0: the driver gets no vectors), SMARTIO_PLUG_VECTORS at most,
+ * without data, number i tied to vector i of the device (smartio_connect_device_interrupt()). They
+ * are the driver's until smartio_unplug(), and count nothing.
+ * @window: where an IOMMU translates what comes through this host's adapter: bytes that the driver
+ * can have mapped at a time, whole MiB; the device's host reaches what is mapped, while it is.
+ * @flags: where there is none SMARTIO_ALL_MEMORY must be given, with @window 0: the driver maps
+ * whatever memory it likes, so the device's host gets access to all memory of this one. With
+ * SMARTIO_PEERS its driver may have it read and write BARs (dma_map_resource()): of devices that
+ * any process of this host has plugged in with this flag, and, with a @window, of this host's own.
  * @place: set to where it is: domain << 16 | bus << 8 | device << 3 | function.
  * It ends by smartio_unplug() or with this process: first the driver is unbound. When the device,
  * its host or the way there is lost it goes by itself. One at a time for a process.
- * After a failure what was done of it stays until the process closes its session.
+ * After a failure nothing of it stays, and the process may try again.
  * Errors: SCI_ERR_NOT_SUPPORTED smartio_lend.ko is not loaded, an emulated cluster, or a device of
- * this host; SCI_ERR_ACCESS SMARTIO_ALL_MEMORY is not given, or the borrow is not exclusive;
- * SCI_ERR_BUSY this process has one; SCI_ERR_HW_NOSPC a window of one of the two hosts is too small
- * for the memory of this one; SCI_ERR_ILLEGAL_PARAMETER; SCI_ERR_NODE_NOT_RESPONDING.
+ * this host, or there is an IOMMU for SMARTIO_ALL_MEMORY, or none for @window; SCI_ERR_ACCESS
+ * neither is given, or the borrow is not exclusive; SCI_ERR_BUSY this process has one;
+ * SCI_ERR_HW_NOSPC a window of one of the two hosts, or I/O addresses, are too few for @window or
+ * the memory of this host; SCI_ERR_ILLEGAL_PARAMETER; SCI_ERR_NODE_NOT_RESPONDING.
+ * Source: Device Lending's DMA window (the SmartIO paper, section 4.3).
  */
 void smartio_plug_in(sci_smartio_device_t device, const sci_local_interrupt_t *interrupts,
-		     unsigned int n, unsigned int flags, uint32_t *place, sci_error_t *error);
+		     unsigned int n, uint64_t window, unsigned int flags, uint32_t *place,
+		     sci_error_t *error);
 
 /**
  * The opposite. When it returns, no driver has the device, which can be returned.
@@ -274,6 +322,86 @@ struct smartio_counter {
 unsigned int smartio_device_counters(unsigned int fdid, struct smartio_counter *counters,
 				     unsigned int max, sci_error_t *error);
 
+#define SMARTIO_NO_ADAPTER 0xffffffffu
+
+/** What is near something else, and the way there: of fewest chips, of those that are up. */
+struct smartio_near {
+	unsigned int id;      /* of a device its fdid; of memory the node id of its host */
+	unsigned int hops;    /* chips between: chassis, roots of hosts, adapters, switches */
+	unsigned int adapter; /* that the way leaves the first host by; SMARTIO_NO_ADAPTER: the */
+	unsigned int peer_adapter; /* two are in one host; and enters the other host by */
+};
+
+/**
+ * Devices, those with the fewest chips between them and the memory of host @node first, then by
+ * fdid; those that no way leads to are left out: the order of `smartio device list --near`. What
+ * access hints weigh, too. A question to daemons for each device: not for a data path.
+ * @node: 0: this host. @pci_class: of these alone, as SCIQuery(SCI_Q_DEVICE) tells it (0x010802:
+ * NVMe); 0: all. Up to @max are stored in @near, which may be NULL with @max 0.
+ * Return: how many there are, which may be more than @max; 0 on error.
+ * Errors: SCI_ERR_NO_SUCH_NODEID, SCI_ERR_NO_LINK_ACCESS no way leads to that host's daemon, who
+ * would know, SCI_ERR_NODE_NOT_RESPONDING it does not answer, SCI_ERR_ILLEGAL_PARAMETER,
+ * SCI_ERR_NOT_INITIALIZED. Source: sections 4.3 and 6.3 of the paper; our
+ * own call.
+ */
+unsigned int smartio_devices_near(unsigned int node, unsigned int pci_class,
+				  struct smartio_near *near, unsigned int max, sci_error_t *error);
+
+/**
+ * The opposite: hosts, those whose memory has the fewest chips to device @fdid first, then by node
+ * id; those that no way leads to are left out. For who chooses where memory is made that a device
+ * reads. Return, errors: as smartio_devices_near(), and SCI_ERR_NO_SUCH_FDID.
+ */
+unsigned int smartio_memory_near(unsigned int fdid, struct smartio_near *near, unsigned int max,
+				 sci_error_t *error);
+
+/**
+ * From device @fdid to device @target, as for its DMA to the other's BARs: peer-to-peer.
+ * near->id is @target. Errors: SCI_ERR_NO_SUCH_FDID, SCI_ERR_NO_SUCH_NODEID nothing joins their
+ * hosts, SCI_ERR_NO_LINK_ACCESS no way is up, SCI_ERR_NODE_NOT_RESPONDING,
+ * SCI_ERR_ILLEGAL_PARAMETER the same device twice, SCI_ERR_NOT_INITIALIZED.
+ */
+void smartio_device_distance(unsigned int fdid, unsigned int target, struct smartio_near *near,
+			     sci_error_t *error);
+
+/**
+ * Make memory of a borrowed device a member of a multicast group: a copy of what is written to the
+ * group goes to [@offset, @offset + @size) of @bar, whole pages, which a connection by
+ * SCIConnectDeviceSegment() with SCI_MEMTYPE_BAR leads to. The member is on the lender's host,
+ * adapter 0, whichever host the program is on. Members in memory of hosts are segments with
+ * SCI_FLAG_BROADCAST; both may be in a group, and on one host. @group: its segment id, 0 to 7.
+ *
+ * Only memory that this borrow may write: RAM of a memory device or an accelerator; a drive's
+ * controller memory buffer, if this borrow holds the registers. No registers, doorbells, interrupt
+ * tables. What the device itself writes to the group does not come back to it. A borrow has one
+ * member of each group. It ends with smartio_leave_group(); with the device, or the borrow, it is
+ * gone, and nothing else of the group changes. A member in a drive's memory keeps the registers for
+ * this borrow, as a map of that memory does. SCIDisconnectSegment() is SCI_ERR_BUSY while @bar
+ * has a member. @flags: 0.
+ *
+ * Groups must be exact (topology key `multicast`). Errors: SCI_ERR_NOT_SUPPORTED they are fused, or
+ * this is a real host; SCI_ERR_ACCESS not memory of this borrow's, or the cluster's file refuses
+ * that number; SCI_ERR_SEGMENTID_USED the borrow has a member of the group; SCI_ERR_OUT_OF_RANGE
+ * beyond the BAR, or the group has members and is smaller; SCI_ERR_SIZE_ALIGNMENT @size 0;
+ * SCI_ERR_ILLEGAL_PARAMETER @bar is no BAR, no such group, not whole pages; SCI_ERR_NOT_CONNECTED
+ * the device is lost, SCI_ERR_NO_LINK_ACCESS just now, with the link to its lender;
+ * SCI_ERR_NODE_NOT_RESPONDING, SCI_ERR_NOSPC, SCI_ERR_SYSTEM, SCI_ERR_ILLEGAL_FLAG,
+ * SCI_ERR_NOT_INITIALIZED. Source: sections 4.3 and 7.4.2 of the
+ * paper; multicast overlay of the PCI Express Base Specification; our own call.
+ */
+void smartio_join_group(sci_remote_segment_t bar, unsigned int group, size_t offset, size_t size,
+			unsigned int flags, sci_error_t *error);
+
+/**
+ * The end of that. When it returns nothing is written to @bar for the group any more. Of a device
+ * that is lost it is no error.
+ * Errors: SCI_ERR_ILLEGAL_OPERATION @bar has no member of @group; SCI_ERR_NODE_NOT_RESPONDING,
+ * SCI_ERR_NOSPC: @bar has it still, ask again; SCI_ERR_ILLEGAL_PARAMETER, SCI_ERR_ILLEGAL_FLAG,
+ * SCI_ERR_NOT_INITIALIZED.
+ */
+void smartio_leave_group(sci_remote_segment_t bar, unsigned int group, unsigned int flags,
+			 sci_error_t *error);
+
 #define SMARTIO_READY_DEVICE 1u	   /* smartio_wait_device_event() may have an event */
 #define SMARTIO_READY_INTERRUPT 2u /* SCIWaitForDataInterrupt() may have a message */
 #define SMARTIO_READY_WAKE 4u	   /* somebody called smartio_wake() */
@@ -287,11 +415,11 @@ unsigned int smartio_device_counters(unsigned int fdid, struct smartio_counter *
  * something. @device or @interrupt may be NULL: not waited for; both: a plain sleep.
  * @timeout_ms: 0 looks, SCI_INFINITE_TIMEOUT waits for ever.
  *
- * Return: set of SMARTIO_READY_*; 0 on error. SMARTIO_READY_WAKE is told once per smartio_wake(),
- * several wakes may be told as one.
+ * Return: set of SMARTIO_READY_*; 0 on error. SMARTIO_READY_WAKE is reported once per
+ * smartio_wake(), several wakes may be reported as one.
  * Errors: SCI_ERR_TIMEOUT, SCI_ERR_CANCELLED (a handle was removed meanwhile or is lost, or the
  * connection to smartiod is; a lost interrupt may be "ready" before, until
- * SCIWaitForDataInterrupt() has told of the loss), SCI_ERR_ILLEGAL_PARAMETER (wrong handle, or the
+ * SCIWaitForDataInterrupt() has reported the loss), SCI_ERR_ILLEGAL_PARAMETER (wrong handle, or the
  * interrupt has a callback).
  */
 unsigned int smartio_wait_events(sci_smartio_device_t device, sci_local_data_interrupt_t interrupt,

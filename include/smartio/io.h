@@ -207,9 +207,9 @@ static inline uint32_t sio_push_stores(const volatile void *window)
 {
 	uint32_t answer;
 
-	sio_full_barrier(); /* the read leaves after the stores */
+	sio_full_barrier(); /* the read pushes the stores: pairs with the order of the fabric */
 	answer = sio_read32(window);
-	sio_from_fabric_barrier();
+	sio_from_fabric_barrier(); /* pairs with what the other end did before it answered */
 	return answer;
 }
 

@@ -68,7 +68,7 @@ int smartio_nvme_manager_open(const char *device, const struct smartio_nvme_mana
 /**
  * Serve requests and deaths for up to @timeout_ms (0: what waits now; UINT32_MAX: for ever).
  * When the path to the drive is lost and another one is up, it comes back over that in here: the
- * drive is reset, and clients hear -ECONNRESET.
+ * drive is reset, clients hear -ECONNRESET, and this returns 1.
  * A standby waits for the end of the manager that serves, and returns 1 when it has taken over.
  * Return: how many were served, 0 at the time-out or after smartio_nvme_manager_stop(); -EIO: the
  * drive failed; -ENODEV: it is gone, or no path leads to it. After an error the manager can only be
@@ -87,6 +87,18 @@ void smartio_nvme_manager_stop(struct smartio_nvme_manager *m);
  * NULL is fine.
  */
 void smartio_nvme_manager_close(struct smartio_nvme_manager *m);
+/**
+ * Instead of smartio_nvme_manager_close(), by a program that ends: leave the drive as it is to
+ * whoever stands by. @m is freed; its borrow, registers and requests stay until SCITerminate() or
+ * the end of the program, which is to follow at once: until then nobody serves. Then a standby
+ * takes over as after a death, without a reset: clients' queues and leases go on, and what they ask
+ * for meanwhile waits for it (but for admin commands, which fail with -ENOTCONN). If that standby
+ * ends before, the next one that is started goes on. On real hosts it resets the drive, as it does
+ * after a death there.
+ * 0; -ENOENT: @m does not serve, or nobody stands by; -EIO: the drive was lost to it. Then nothing
+ * was done, and @m is to be closed.
+ */
+int smartio_nvme_manager_hand_over(struct smartio_nvme_manager *m);
 /** Queue pairs that clients have now, and that the drive has in all. */
 uint32_t smartio_nvme_manager_queue_pairs(const struct smartio_nvme_manager *m, uint32_t *ret_all);
 /**
@@ -100,8 +112,11 @@ struct smartio_nvme_manager_status {
 	uint32_t other_node; /* of the manager that a standby waits for, or was; 0: not known */
 	uint32_t takeovers;  /* so far */
 	uint32_t kept;	     /* of those: without a reset, so that clients noticed nothing */
-	/* Microseconds of the last takeover, from when the library told of the other's end. */
+	/* Microseconds of the last takeover, from when the library reported the other's end. */
 	uint64_t took_us;
+	/* How often it lost its path to the drive and came back over another, with a reset. */
+	uint32_t returns;
+	uint32_t reserved;
 };
 /** From the thread that serves. Source: our own. */
 void smartio_nvme_manager_get_status(const struct smartio_nvme_manager *m,
@@ -119,7 +134,14 @@ struct smartio_nvme_info {
 	uint32_t namespaces;
 	uint32_t lender_node, manager_node;
 	uint32_t version; /* of the specification, as the VS register */
+	/* Scatter gather lists (NVMe 1.4, section 4.4): 0: it has none; 1, 2: it takes them. */
+	uint32_t sgls;
+	uint32_t features; /* SMARTIO_NVME_HAS_* */
 };
+/** Of a drive (NVMe 1.4, Identify Controller): a volatile write cache; commands it knows. */
+#define SMARTIO_NVME_HAS_CACHE 1u
+#define SMARTIO_NVME_HAS_DEALLOCATE 2u
+#define SMARTIO_NVME_HAS_WRITE_ZEROES 4u
 
 struct smartio_nvme_namespace {
 	uint32_t id, block_size;
@@ -141,6 +163,31 @@ int smartio_nvme_open(const char *device, struct smartio_nvme **ret);
  * smartio_nvme_open(). Source: our own.
  */
 int smartio_nvme_open_wait(const char *device, uint32_t timeout_ms, struct smartio_nvme **ret);
+
+/**
+ * Flag of smartio_nvme_open_with(): use two adapters of this host. The drive is borrowed over each;
+ * buffers are mapped for it twice, which takes twice the windows and requester entries. Queues with
+ * SMARTIO_NVME_SURVIVE are given the two ways in turn; when the link of one goes, those that go
+ * over it are moved to the other, and back when it is up again. Queues without that flag use the
+ * first way alone. The manager is asked over the first way, or if that is lost over the other: so
+ * is a lease, whose queues stay with the way that it was taken over, and which is lost with it
+ * (-ESTALE); then it can be taken again over the other. With a drive of this host the flag means
+ * nothing.
+ */
+#define SMARTIO_NVME_MULTIPATH 1u
+
+struct smartio_nvme_open_options {
+	size_t size;	  /* sizeof(struct smartio_nvme_open_options) */
+	uint32_t wait_ms; /* for a manager, as smartio_nvme_open_wait() */
+	uint32_t flags;	  /* SMARTIO_NVME_MULTIPATH, or 0 */
+};
+/**
+ * As smartio_nvme_open_wait(), with @o (NULL: all 0). Also: -EINVAL: flags that are not known;
+ * -ENODEV with SMARTIO_NVME_MULTIPATH: one adapter alone leads to the drive (the link of the second
+ * may be down). Source: section 6.3 of the paper.
+ */
+int smartio_nvme_open_with(const char *device, const struct smartio_nvme_open_options *o,
+			   struct smartio_nvme **ret);
 /**
  * Closes what is open under it, too. NULL is fine. Queues that could not be deleted because no
  * manager lives stay with the drive until SCITerminate() or the end of the process; then they are
@@ -171,16 +218,20 @@ struct smartio_nvme_admin {
 #define SMARTIO_NVME_TO_DRIVE 2u
 
 /**
- * Have the manager give an admin command; it serves nobody else until the drive has answered. What
- * a client may ask for is the manager's rule: to look at anything (Identify, Get Log Page, Get
- * Features); with SMARTIO_NVME_CONFIRMED what concerns all clients (Set Features, Directive Send);
- * and while no client has a queue pair what would take the ground from under it (Format, Sanitize).
+ * Have the manager give an admin command. It serves nobody else for the 10 s that the drive may
+ * take; but one with a longer timeout_ms, and each for which no client may have a queue pair, is
+ * given beside all others, one at a time, and goes on in the drive when its time is over
+ * (-ETIMEDOUT), the client ends, or the manager does. What a client may ask for is the manager's
+ * rule: to look at anything (Identify, Get Log Page, Get Features); with SMARTIO_NVME_CONFIRMED
+ * what concerns all clients (Set Features, Directive Send); and while no client has a queue pair
+ * what would take the ground from under it (Format, Sanitize).
  * Queues, Abort, event requests, firmware, namespace management and doorbell buffers are refused.
  * @ret_result: dword 0 of the completion; @ret_status: SCT << 8 | SC, without it a status that is
  * not success is an error. Both may be NULL.
- * -EPERM: refused, whoever asks; -EACCES: not confirmed; -EBUSY: clients have queue pairs, the text
- * says who; -EINVAL; -EIO: the drive's status; -ENOTCONN, -ETIMEDOUT, -ENODEV as
- * smartio_nvme_queue_open().
+ * -EPERM: refused, whoever asks; -EACCES: not confirmed; -EBUSY: clients have queue pairs, or the
+ * drive carries out another such command, the text says whose; -EOPNOTSUPP: the manager's admin
+ * queue has fewer than the 4 entries that one beside others takes; -EINVAL; -EIO: its status;
+ * -ENOTCONN, -ETIMEDOUT, -ENODEV as smartio_nvme_queue_open().
  * Source: NVM Express Base Specification 1.4, section 5; the rule is our own.
  */
 int smartio_nvme_admin(struct smartio_nvme *n, const struct smartio_nvme_admin *command,
@@ -196,7 +247,7 @@ int smartio_nvme_set_feature(struct smartio_nvme *n, uint8_t feature, uint32_t n
 			     uint32_t flags);
 /**
  * Format NVM (section 5.23) without metadata or erasure settings: destroys all data of @nsid.
- * @lba_format: index into what Identify tells of the namespace; @flags: SMARTIO_NVME_CONFIRMED.
+ * @lba_format: index into what Identify reports about it; @flags: SMARTIO_NVME_CONFIRMED.
  * Afterwards this client's namespaces are as they are now; other clients that had opened the drive
  * are refused queue pairs with -ESTALE, and open it again. No other thread may use @n meanwhile.
  */
@@ -208,7 +259,10 @@ struct smartio_nvme_pair {
 	uint64_t borrower; /* smartio_borrower_id() there */
 	char program[16];
 };
-/** Up to @max of them, by id. Return: how many; errors as smartio_nvme_identify(). */
+/**
+ * Up to @max of them, by id; one that programs share, once for each of these. Return: how many;
+ * errors as smartio_nvme_identify().
+ */
 int smartio_nvme_get_pairs(struct smartio_nvme *n, struct smartio_nvme_pair *pair, unsigned max);
 
 /** A manager that waits for the end of the one that serves. */
@@ -267,14 +321,34 @@ int smartio_nvme_buffer_alloc(struct smartio_nvme *n, size_t bytes,
  * The same, but @bytes from @offset on (whole pages) of BAR @bar of another device, by its name or
  * number, which is borrowed as long as the buffer lives: data goes from device to device, and
  * passes no host's RAM (docs/memory-device.md). What lies there stays as it is. When that device is
- * reset or lost, the drive's commands with the buffer may fail.
+ * reset or lost, the drive's commands with the buffer may fail. Data and doorbell, data and
+ * completion go by different ways: who stores there reads a word back before it rings
+ * (sio_push_stores()), and the last data of a read may arrive after its completion.
  * -ENODEV: no such device; -EBUSY: it is borrowed exclusively; -EACCES: not pages that a borrower
  * may write; -ENOTSUP: on a real host; -EINVAL, -ERANGE, and as smartio_nvme_buffer_alloc().
  * Source: our own.
  */
 int smartio_nvme_buffer_on_device(struct smartio_nvme *n, const char *device, uint32_t bar,
 				  size_t offset, size_t bytes, struct smartio_nvme_buffer **ret);
-/** -EBUSY: a command that uses it is in flight. NULL is fine. */
+/**
+ * A buffer of memory that the program has already: the whole pages that hold @bytes at @address,
+ * of the heap or of anonymous private mappings. They keep their contents, and the program goes on
+ * using them where they are; offsets of commands count from smartio_nvme_buffer_data(), the start
+ * of the first page. Commands, and the blocking helpers where all their data lie in it at a
+ * multiple of 4, move data there without a copy, and with no message to anybody. No page may be
+ * registered twice. smartio_nvme_buffer_free() makes the memory the program's own again, with what
+ * is in it; until then it must not be given back to the system (munmap(), realloc()), and a child
+ * of fork() has a copy of it. smartio_nvme_close() does the same, unless no manager could delete a
+ * queue with a command in flight there: then the drive may write to it until SCITerminate(). What
+ * others store there while it is registered or freed waits, and is not lost
+ * (SCIRegisterSegmentMemory()).
+ * -EINVAL: no bytes; -EFAULT: nothing that can be written is there; -ENOTSUP: pages of a file,
+ * shared ones, a stack, or registered already; or the program has threads, and may not make them
+ * wait (userfaultfd); and as smartio_nvme_buffer_alloc(). Source: our own.
+ */
+int smartio_nvme_buffer_register(struct smartio_nvme *n, void *address, size_t bytes,
+				 struct smartio_nvme_buffer **ret);
+/** -EBUSY: a command that uses it is in flight, or a blocking helper is at work. NULL is fine. */
 int smartio_nvme_buffer_free(struct smartio_nvme_buffer *b);
 void *smartio_nvme_buffer_data(const struct smartio_nvme_buffer *b);
 size_t smartio_nvme_buffer_size(const struct smartio_nvme_buffer *b);
@@ -289,7 +363,16 @@ enum smartio_nvme_placement {
 	 * has come.
 	 */
 	SMARTIO_NVME_PLACE_DEVICE = 1,
-	SMARTIO_NVME_PLACE_LOCAL = 2 /* here */
+	SMARTIO_NVME_PLACE_LOCAL = 2, /* here */
+	/*
+	 * Of a submission queue: in the drive's own memory (its controller memory buffer), so that
+	 * the drive fetches commands without a transaction. The manager gives out its pages, and
+	 * the lender lets nobody else map them; lists of data pages lie with the lender. Not with
+	 * SMARTIO_NVME_SURVIVE or _SHARED. -ENOTSUP: the drive has no such memory, or it is a real
+	 * host's; -ENOSPC: no room is left there. Source: section 7.4.1 of the paper; NVMe 1.4,
+	 * section 4.8.
+	 */
+	SMARTIO_NVME_PLACE_CMB = 3
 };
 
 struct smartio_nvme_queue_options {
@@ -298,17 +381,37 @@ struct smartio_nvme_queue_options {
 	uint32_t max_transfer;		     /* bytes of the largest command; 0: the drive's */
 	uint32_t sq_placement, cq_placement; /* enum smartio_nvme_placement */
 	uint32_t namespace_id;		     /* 0: 1 */
-	uint32_t flags;			     /* SMARTIO_NVME_INTERRUPT, or 0 */
+	uint32_t flags; /* SMARTIO_NVME_INTERRUPT, _SURVIVE, _ALONE, _SHARED, or 0 */
 	/*
 	 * How long to wait for a queue pair while all are taken, in milliseconds; 0: not at all,
 	 * UINT32_MAX: for ever.
 	 */
 	uint32_t wait_ms;
+	/* With SMARTIO_NVME_SURVIVE: how long another queue pair is tried for; 0: 30,000. */
+	uint32_t survive_ms;
+	/*
+	 * How long a command may take, in milliseconds, an eighth more or less; 0: as long as it
+	 * likes. Who looks after it is smartio_nvme_poll() and smartio_nvme_wait(): time in which
+	 * nobody calls these does not count. One that takes longer is aborted, by the manager: if
+	 * the drive finds it, it completes with Command Abort Requested (status 0x007; a write may
+	 * have been done in part). If it does not come back from that, either, the queue pair is
+	 * given up. A queue with SMARTIO_NVME_SURVIVE gets another one, and goes on as told there;
+	 * but a command that was overdue three times is completed with SMARTIO_NVME_UNSURE,
+	 * whatever it is. Any other queue ends with -ETIMEDOUT: what is in flight may be done or
+	 * not, until the queue is closed. Clients with other queue pairs go on. Costs nothing for
+	 * each command, but a longer way for each ring. Source: NVMe 1.4, sections 5.1 and 5.6.
+	 */
+	uint32_t timeout_ms;
 	uint32_t reserved; /* 0 */
 	/*
-	 * NULL. With a memory device (docs/memory-device.md), by name or number, the drive's lender
-	 * is asked for a queue in its RAM; sq_placement is 0. Lenders refuse it, -ENOTSUP: the RAM
-	 * is taken away at once when this process dies, and would stop the drive for everybody.
+	 * NULL; or a memory device (docs/memory-device.md) or accelerator, by name or number: the
+	 * submission queue, and the lists of data pages, lie in its memory, and the drive fetches
+	 * commands from device to device; sq_placement is 0. The queue borrows it exclusively until
+	 * it is closed, and takes it from the start of its memory. It is a device of the drive's
+	 * host, or else -ENOTSUP: when this process dies that host's daemon keeps the memory until
+	 * the manager has deleted the queue, and lends the device to nobody meanwhile. A ring also
+	 * reads once from there, as doorbells go another way than commands. Not for queues that
+	 * survive or are shared (-EINVAL). Source: paper, section 7.4.1.
 	 */
 	const char *sq_device;
 	/* The queue does I/O within this lease alone; NULL: within the namespace. */
@@ -320,6 +423,57 @@ struct smartio_nvme_queue_options {
  * smartio_nvme_wait(). Takes one of the drive's interrupt vectors, and an interrupt of this host.
  */
 #define SMARTIO_NVME_INTERRUPT 1u
+/**
+ * The queue outlives its queue pair: when the drive is reset (by another manager, or its lender),
+ * or one of two ways to it is lost (SMARTIO_NVME_MULTIPATH), smartio_nvme_poll() has the manager
+ * delete the old pair and make another, and goes on. Until then it returns 0, and submits -EAGAIN.
+ * Then of what was in flight
+ *
+ *   - reads, compares, verifies and flushes, and what the drive has not seen yet, are sent
+ *     again: doing them twice changes nothing;
+ *   - writes, write zeroes and deallocates are completed with SMARTIO_NVME_UNSURE: they may have
+ *     been done, in whole or in part, and never will be from now on. They are not sent again, since
+ *     another client may have written there after the first time, and read; what would undo that.
+ *
+ * It ends with -ECONNRESET as other queues do when every way to the drive is lost at once (then it
+ * may have been off, and have lost what was not flushed); after survive_ms, with the last error
+ * of smartio_nvme_queue_open(); with -ESTALE when the drive was formatted, or its lease has ended.
+ * While it looks for a manager a poll may take as long as other calls that ask one. Costs a note of
+ * each command, more than half as many instructions again as an I/O takes without, which is why it
+ * is asked for. Source: section 6.3 of the paper; NVMe 1.4, sections 5.6 and 7.3.
+ */
+#define SMARTIO_NVME_SURVIVE 2u
+/**
+ * With SMARTIO_NVME_SURVIVE: nobody but this queue writes to the blocks that it writes to, and it
+ * has no two commands in flight that write to the same block. Then its writes are sent again, too:
+ * never before the old submission queue is deleted.
+ */
+#define SMARTIO_NVME_ALONE 4u
+/**
+ * Let programs of this host share queue pairs where the drive has too few. With
+ * SMARTIO_NVME_SURVIVE, without SMARTIO_NVME_INTERRUPT. While the drive has a free pair the queue
+ * gets one, which others with this flag may join; when all are taken it joins the one of this host
+ * that fewest programs share, eight at most, and whose first program has asked for as large a depth
+ * at least and uses the same adapter. Each program has its own depth, buffers, lists and
+ * completions; one lock in memory that they share is taken for each ring and for completions, and
+ * no daemon or manager has a part in it. They trust each other: who shares a pair can stop the
+ * others, put any command into their queue, and have what was not done pass for done.
+ *
+ * When one of them is killed, or the one that made the pair closes its queue, the pair ends: its
+ * submission queue is deleted before memory of the dead is given back, and the others go on with
+ * another one, as told at SMARTIO_NVME_SURVIVE. One that is stopped while it has the lock (at
+ * each ring, for the copy of its entries and a store) keeps the others waiting until it goes on or
+ * ends; if the pair ends meanwhile, for survive_ms at most.
+ *
+ * The queues lie in this host's memory, which costs the drive a read across the fabric for each
+ * batch of commands, where a pair of one's own has its submission queue with the lender; the lists
+ * of data pages lie there in both cases. Source: our own.
+ */
+#define SMARTIO_NVME_SHARED 8u
+/**
+ * Status of a command whose fate nobody knows: Host Pathing Error (NVMe 1.4, section 4.6.1.2.4).
+ */
+#define SMARTIO_NVME_UNSURE 0x370u
 
 /**
  * Ask the manager for a queue pair, with memory placed as @o says (NULL: all by default). Where all
@@ -407,9 +561,12 @@ struct smartio_nvme_command {
  * Put several commands into the submission queue, as smartio_nvme_submit() does with one: the drive
  * sees all of them by one store to the doorbell, at the next ring or poll. A command's data may be
  * scattered, as PRP lists allow it: each piece but the first begins with a page of its buffer, each
- * but the last ends with one. The first command of a queue with data in several pieces allocates
- * memory for their books; else nothing is allocated. WRITE_ZEROES and VERIFY take up to 65,536
- * blocks, whatever the largest transfer is; whether a drive knows an opcode, the completion tells.
+ * but the last ends with one. Where the drive takes scatter gather lists (smartio_nvme_info.sgls),
+ * offsets and lengths are any multiples of 4; then a command of a queue whose max_transfer is less
+ * than 512 KiB has fewer such pieces, one for each 8 KiB of that. The first command of a queue with
+ * data in several pieces allocates memory for their tables; else nothing is allocated. WRITE_ZEROES
+ * and VERIFY take up to 65,536 blocks, whatever the largest transfer is; whether a drive knows an
+ * opcode, the completion tells.
  *
  * Return: how many were submitted, from the first on, 1 at least; or of the first one: -EAGAIN:
  * depth commands are in flight; -EINVAL: flags, operation or pieces that cannot be; -ERANGE as
@@ -423,7 +580,8 @@ void smartio_nvme_ring(struct smartio_nvme_queue *q);
 /**
  * Take up to @max completions; rings first. No lock; an empty poll yields now and then.
  * Return: how many; -ECONNRESET: the drive was reset or lost: every command in flight is void;
- * -EPROTO: the drive completed what was not in flight: the queue is dead.
+ * -EPROTO: the drive completed what was not in flight: the queue is dead; -ETIMEDOUT: a command
+ * took longer than the queue's timeout_ms allows, and could not be aborted: so is the queue.
  */
 int smartio_nvme_poll(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
 		      unsigned max);
@@ -459,10 +617,13 @@ const char *smartio_nvme_status_string(uint32_t status);
 
 /*
  * Blocking helpers: any length and offset, in bytes, that are multiples of the block size. The data
- * passes through memory of the queue's own, which the first call allocates.
+ * passes through memory of the queue's own, which the first call allocates, unless it lies in
+ * memory that was registered (smartio_nvme_buffer_register()).
  * -EINVAL: not a multiple; -ERANGE: past the namespace; -EIO: the drive's status, told by
  * smartio_nvme_error(); -EBUSY: commands of smartio_nvme_submit() are in flight; -ETIMEDOUT: the
- * drive was silent for 30 s; -ECONNRESET as smartio_nvme_poll(); -ENOMEM.
+ * drive was silent for 30 s, or for the queue's timeout_ms (it may write to registered memory yet,
+ * until the queue is closed); -ECONNRESET as smartio_nvme_poll(); -ECONNABORTED: of a queue that
+ * survived meanwhile, whether it was done nobody knows (SMARTIO_NVME_UNSURE); -ENOMEM.
  */
 int smartio_nvme_read(struct smartio_nvme_queue *q, void *data, uint64_t offset, size_t bytes);
 int smartio_nvme_write(struct smartio_nvme_queue *q, const void *data, uint64_t offset,
@@ -491,6 +652,10 @@ int smartio_nvme_verify(struct smartio_nvme_queue *q, uint64_t offset, uint64_t 
 struct smartio_nvme_counters {
 	uint64_t submitted, completed, doorbells_sq, doorbells_cq, empty_polls, yields;
 	uint64_t interrupts; /* that smartio_nvme_wait() took */
+	/* Of a queue that survives: pairs after the first; commands sent again, told as UNSURE. */
+	uint64_t renewals, resent, unsure;
+	/* Of a queue with a time-out: Aborts asked for; commands that did not come back even so. */
+	uint64_t aborts, overdue;
 };
 void smartio_nvme_queue_counters(const struct smartio_nvme_queue *q,
 				 struct smartio_nvme_counters *c);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /**
- * Queue pairs of libsmartio-nvme for somebody else than a processor: a device that builds commands,
- * rings doorbells and polls completions by itself (an accelerator, a GPU). The library makes the
- * queue pair, and ends it; what happens in between is the device's. Errors as in smartio/nvme.h.
+ * Queue pairs of libsmartio-nvme for somebody else than this library: a device that builds
+ * commands, rings doorbells and polls completions by itself (an accelerator, a GPU), or a driver in
+ * the kernel (smartio/disk.h). The library makes the queue pair, and ends it; what happens in
+ * between is the other's. Errors as in smartio/nvme.h.
  * Source: Markussen et al., "SmartIO", ACM TOCS 38 (2021), section 6.4.
  */
 #ifndef SMARTIO_NVMERAW_H
@@ -28,13 +29,23 @@ struct smartio_nvme_raw {
 	uint32_t namespace_id, block_size;
 	uint64_t first, blocks; /* the blocks that it may use: from @first up to @blocks */
 	uint32_t max_transfer;	/* bytes of one command */
-	uint32_t reserved;	/* 0 */
+	/*
+	 * The pair is of this generation of the drive (smartio_device_generation()). Who maps the
+	 * doorbells looks at that afterwards: if it is another, the map may be of doorbells that
+	 * are somebody else's since.
+	 */
+	uint32_t generation;
+	sci_smartio_device_t device; /* the borrow that the pair is of; the library's */
+	/* What the drive triggers when it has completed something; NULL: the queue has none. */
+	sci_local_interrupt_t interrupt;
 };
 
 /**
  * Hand a queue pair over that nothing was submitted to yet: its queues are empty, tail and head 0,
  * the phase of its first completions 1. From then on all of the library's functions for it fail
- * with -EBUSY, but for smartio_nvme_queue_close(), which deletes it whatever the device does. What
+ * with -EBUSY, but for smartio_nvme_queue_close(), which deletes it whatever the device does. If no
+ * manager does that, the drive may go on: the client's buffers are all in use until the drive is
+ * reset, the process ends, or its next queue is opened, before which this one is deleted. What
  * a queue may do the drive cannot enforce: a lease, or other clients' blocks, are the device's to
  * respect. A reset of the drive is not told to the device: its doorbells are cut.
  * -EBUSY: something was submitted, or it is handed over already; -EINVAL: size; -ECONNRESET as

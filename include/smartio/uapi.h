@@ -2,10 +2,11 @@
 /*
  * The hardware port: what one host's hardware can do for SmartIO.
  *
- * One request set, three worlds behind it: the machine room of the emulated cluster answers it
+ * One request set, four worlds behind it: the machine room of the emulated cluster answers it
  * over a Unix socket (SOCK_SEQPACKET, one request or event per packet, descriptors beside it),
- * smartio.ko by ioctl, the simulator by calls. smartiod alone opens the port; programs hold only
- * the resource descriptors that were passed to them.
+ * smartio.ko by ioctl, smartio-vfio (the kernel's own VFIO) over such a socket, the simulator by
+ * calls. smartiod alone opens the port; programs hold only the resource descriptors that were
+ * passed to them.
  *
  * Contract
  *  - Each request starts with struct sio_req. @size is the size of the structure for its @op,
@@ -16,10 +17,10 @@
  *    world does not serve answers -EOPNOTSUPP. Answers to different requests may come in any order;
  *    the requests of one daemon take effect in the order they were sent, so far as they concern the
  *    same thing (UNGRANT, then FREE).
- *  - Everything hangs on an owner. Owner 0 is the daemon itself and lives as long as the host.
+ *  - Everything belongs to an owner. Owner 0 is the daemon itself and lives as long as the host.
  *    An owner made by OWNER_NEW lives as long as a copy of its descriptor is open; a child owner
- *    as long as its parent. So what a program holds hangs on descriptors that the program has, and
- *    outlives the daemon where the world lets a daemon be restarted.
+ *    as long as its parent. So what a program holds depends on descriptors that the program has,
+ *    and outlives the daemon where the world lets a daemon be restarted.
  *  - When an owner ends (OWNER_CLOSE, or the last descriptor closed), what no device can reach is
  *    freed at once; what a device or a peer may still write to goes into quarantine, in place, and
  *    SIO_EV_OWNER_GONE tells how much. Quarantined DMA mappings end by SETTLE or RESET only (or
@@ -52,7 +53,7 @@
 extern "C" {
 #endif
 
-#define SIO_PORT_VERSION 8
+#define SIO_PORT_VERSION 10
 #define SIO_PORT_MAX_PACKET 4096 /* bytes of the largest request or event */
 #define SIO_PORT_MAX_FDS 4	 /* descriptors beside one packet */
 #define SIO_PORT_TEXT 160	 /* bytes of an error text, NUL included */
@@ -83,7 +84,7 @@ extern "C" {
 	X(DEVICE_LIST, device_list, 15, device, 0, h.reserved, 0)                \
 	X(DEVICE_OPEN, device_open, 16, device, SIO_DEVICE_FORCE, h.reserved, 0) \
 	X(DEVICE_CLOSE, device_close, 17, ok, 0, h.reserved, 0)                  \
-	X(RESET, reset, 18, reset, 0, reserved2, 0)                              \
+	X(RESET, reset, 18, reset, SIO_RESET_KEEP_DOORBELLS, reserved2, 0)       \
 	X(CONFIG, config, 19, config, SIO_CONFIG_WRITE, reserved2, 0)            \
 	X(BAR, bar, 20, bar, 0, reserved2, 0)                                    \
 	X(BAR_CLOSE, bar_close, 21, ok, 0, h.reserved, 0)                        \
@@ -92,7 +93,7 @@ extern "C" {
 	X(DMAUNMAP, dmaunmap, 24, ok, SIO_DMAUNMAP_KEEP_ADDRESS, h.reserved, 0)  \
 	X(IOVA_RESERVE, iova_reserve, 25, iova_reserve, 0, h.reserved, 0)        \
 	X(IOVA_RELEASE, iova_release, 26, ok, 0, h.reserved, 0)                  \
-	X(IRQ_NEW, irq_new, 27, irq_new, 0, h.reserved, 0)                       \
+	X(IRQ_NEW, irq_new, 27, irq_new, SIO_IRQ_EVENTFD, h.reserved, 1)         \
 	X(IRQ_FREE, irq_free, 28, ok, 0, h.reserved, 0)                          \
 	X(VECTOR, vector, 29, ok, 0, reserved2, 0)                               \
 	X(SETTLE, settle, 30, settle, 0, reserved2, 0)                           \
@@ -100,7 +101,7 @@ extern "C" {
 	X(MCAST, mcast, 32, mcast, 0, reserved2, 0)                              \
 	X(DMA, dma, 33, dma, 0, reserved2, 0)                                    \
 	X(STATS, stats, 34, stats, 0, reserved2, 0)                              \
-	X(SHADOW, shadow, 35, shadow, 0, reserved2, 0)                           \
+	X(SHADOW, shadow, 35, shadow, SIO_SHADOW_PEERS, h.reserved, 0)           \
 	X(UNWATCH, unwatch, 36, ok, 0, h.reserved, 0)                            \
 	X(IDENTIFY, identify, 37, identify, 0, h.reserved, 1)                    \
 	X(REOPEN, reopen, 38, reopen, 0, reserved2, 0)                           \
@@ -110,9 +111,9 @@ extern "C" {
 	X(GIVE, give, 42, ok, 0, h.reserved, 0)                                  \
 	X(RESTORE, restore, 43, restore, 0, reserved2, 0)                        \
 	X(APERTURE, aperture, 44, aperture, 0, reserved2, 0)                     \
-	X(APERTURE_FREE, aperture_free, 45, ok, 0, h.reserved, 0)                \
-	X(SHADOW_DEL, shadow_del, 46, ok, SIO_SHADOW_LOST, h.reserved, 0)        \
-	X(SHADOW_ANSWER, shadow_answer, 47, ok, 0, h.reserved, 0)
+	X(SHADOW_DEL, shadow_del, 45, ok, SIO_SHADOW_LOST, h.reserved, 0)        \
+	X(SHADOW_ANSWER, shadow_answer, 46, ok, 0, h.reserved, 0)                \
+	X(SHADOW_PEER, shadow_peer, 47, ok, 0, reserved2, 0)
 /* clang-format on */
 
 #define SIO_PORT_NUMBER(NAME, name, number, ...) SIO_OP_##NAME = number,
@@ -188,7 +189,8 @@ enum { SIO_PORT_REQUESTS(SIO_PORT_NUMBER) SIO_OP_COUNT };
 #define SIO_OUT_OF_HOLDS 24	      /* queues in one mapping */
 #define SIO_OUT_OF_CONNECTIONS 25     /* to a segment */
 #define SIO_OUT_OF_QUEUE_ENTRIES 26   /* of a DMA queue */
-#define SIO_OUT_OF_COUNT 27
+#define SIO_OUT_OF_QUOTA 27	      /* what the cluster's file lets a node or program have */
+#define SIO_OUT_OF_COUNT 28
 
 /* First bytes of every request. */
 struct sio_req {
@@ -197,7 +199,7 @@ struct sio_req {
 	__u32 flags;	/* by op; 0 where none are named */
 	__u32 reserved; /* 0 */
 	__u64 cookie;	/* the caller's; comes back in the event */
-	__u64 owner;	/* the new resource hangs on it; 0: the daemon. Else: who asks */
+	__u64 owner;	/* it owns the new resource; 0: the daemon. Else: who asks */
 };
 SIO_PORT_SIZE(struct sio_req, 32);
 
@@ -228,6 +230,9 @@ struct sio_evt_ok {
 #define SIO_WORLD_ROOM 1
 #define SIO_WORLD_SHIM 2
 #define SIO_WORLD_SIM 3
+#define SIO_WORLD_VFIO 4
+/* A real host's: what the port made outlives the daemon. */
+#define SIO_WORLD_IS_REAL(world) ((world) == SIO_WORLD_SHIM || (world) == SIO_WORLD_VFIO)
 struct sio_req_info {
 	struct sio_req h;
 	__u32 version_min, version_max;
@@ -270,13 +275,16 @@ struct sio_req_owner_close {
 #define SIO_STATE_LIVE 1
 #define SIO_STATE_QUARANTINED 2
 #define SIO_LIST_MAX 32
+#define SIO_LIST_PATH(adapter, peer_adapter) ((__u64)(adapter) << 32 | (peer_adapter))
 struct sio_list_entry {
 	__u64 id, owner; /* owner: of an owner its parent */
-	__u64 cookie;  /* owner: user_cookie; bar: SIO_ACCESS_*; what refers to something: its id */
-	__u64 address; /* mem: physical; grant, map: bus address; dmamap, DMA range: IOVA; watch:
+	__u64 cookie;	 /* owner: user_cookie; bar: SIO_ACCESS_*; map: the peer's bus address; what
+			    refers to something: its id */
+	__u64 address;	 /* mem: physical; grant, map: bus address; dmamap, DMA range: IOVA; watch:
 			    SIO_WATCH_*; vector: of its message */
-	__u64 length;  /* vector: its number */
-	__u64 device;  /* dmamap, bar, requester, watch, vector: device id; DMA: adapter; else 0 */
+	__u64 length;	 /* vector: its number; requester: its adapter */
+	__u64 device; /* dmamap, bar, requester, watch, vector: device id; DMA: adapter; grant, map:
+			    SIO_LIST_PATH(); else 0 */
 	__u32 kind, state, refs, node; /* node: peer of a grant or map, the device's of a watch */
 };
 SIO_PORT_SIZE(struct sio_list_entry, 64);
@@ -307,6 +315,7 @@ struct sio_req_adapter {
 	__u32 index, reserved2;
 };
 SIO_PORT_SIZE(struct sio_req_adapter, 40);
+#define SIO_ABOVE 8
 struct sio_evt_adapter {
 	struct sio_evt h;
 	/* bdf: PCI domain << 16, bus << 8, device << 3, function. */
@@ -319,8 +328,9 @@ struct sio_evt_adapter {
 	__u32 dma_bits, mcast_groups;
 	/* SIO_ADAPTER_*; how many ranges can be mapped at once, 0: as many as there are entries. */
 	__u32 capabilities, windows;
+	__u32 above[SIO_ABOVE]; /* as of a device */
 };
-SIO_PORT_SIZE(struct sio_evt_adapter, 128);
+SIO_PORT_SIZE(struct sio_evt_adapter, 160);
 
 /* ALLOC: zeroed memory, contiguous for every device. Descriptor 0: to map, offset 0. */
 #define SIO_ALLOC_POOL 1 /* kind: where it comes from; 0: any */
@@ -348,9 +358,10 @@ struct sio_req_free {
 SIO_PORT_SIZE(struct sio_req_free, 40);
 
 /*
- * GIVE: memory, and those grants of it that its owner has, hang on the daemon (owner 0) from now
- * on: they outlive the owner, and end by FREE and UNGRANT. Nobody who reaches it notices. -EPERM:
- * the owner has ended.
+ * GIVE: memory, and those grants of it that its owner has, belong to the daemon (owner 0) from now
+ * on: they outlive the owner, and end by FREE and UNGRANT. Nobody who reaches it notices. The same
+ * of a view of a BAR (the machine room alone), whose grants stay its owner's and end with that; it
+ * ends by BAR_CLOSE. What is mapped of it for devices goes on. -EPERM: the owner has ended.
  */
 struct sio_req_give {
 	struct sio_req h;
@@ -365,6 +376,12 @@ SIO_PORT_SIZE(struct sio_req_give, 40);
  * of one piece only (DMAMAP: -EOPNOTSUPP).
  *
  * MEMFD, HUGETLB: a memfd of that kind; its pages stay in place until FREE, and longer if mapped.
+ * The machine room takes MEMFD alone, sealed against shrinking (F_SEAL_SHRINK), and answers with
+ * that file itself, where what was imported begins at @offset: for a virtual machine's memory. The
+ * port by VFIO takes and answers so, too, and HUGETLB besides.
+ *
+ * FILE: MEMFD or HUGETLB, whichever it is; or, of the port by VFIO alone, a device of /dev/dax. The
+ * machine room takes it as MEMFD.
  *
  * DMABUF: of another driver; pieces and address are 0: each device sees it its own way.
  *
@@ -384,6 +401,7 @@ SIO_PORT_SIZE(struct sio_req_give, 40);
 #define SIO_IMPORT_HUGETLB 2
 #define SIO_IMPORT_DMABUF 3
 #define SIO_IMPORT_USER_PAGES 4
+#define SIO_IMPORT_FILE 5
 struct sio_req_import {
 	struct sio_req h;
 	__u32 kind, access;
@@ -419,7 +437,7 @@ struct sio_evt_grant {
 };
 SIO_PORT_SIZE(struct sio_evt_grant, 96);
 /*
- * UNGRANT. With SIO_UNGRANT_KEEP_ADDRESS what was granted is let go of, and whoever still asks for
+ * UNGRANT. With SIO_UNGRANT_KEEP_ADDRESS what was granted is released, and whoever still asks for
  * it meets a fault, but nobody is given its bus address: the peer may have look-up entries of it.
  * The grant is the daemon's (owner 0) from then on, in quarantine and in LIST, of nothing (cookie
  * 0); a second UNGRANT, without the flag, ends it. -EOPNOTSUPP: its address is no IOMMU's.
@@ -491,9 +509,10 @@ struct sio_req_device_list {
 	__u64 after;
 };
 SIO_PORT_SIZE(struct sio_req_device_list, 40);
-#define SIO_IOMMU_OFF 0	   /* the device sends physical addresses */
-#define SIO_IOMMU_STRICT 1 /* translated; what is unmapped cannot be reached */
-#define SIO_IOMMU_LAZY 2   /* translated; the port flushes where it matters */
+#define SIO_IOMMU_OFF 0	    /* the device sends physical addresses */
+#define SIO_IOMMU_STRICT 1  /* translated; what is unmapped cannot be reached */
+#define SIO_IOMMU_LAZY 2    /* translated; the port flushes where it matters */
+#define SIO_IOMMU_IOMMUFD 3 /* as strict; by VFIO, had of iommufd and not of its IOMMU group */
 #define SIO_RESET_FUNCTION 1
 #define SIO_RESET_BUS 2
 #define SIO_RESET_DONE 3 /* in requests alone: nothing is reset, somebody has done it */
@@ -507,8 +526,14 @@ struct sio_evt_device {
 	__u32 iommu_group, iommu_mode, resets, present; /* iommu_mode: SIO_IOMMU_*; resets: bit
 							   SIO_RESET_* */
 	char name[64];
+	/*
+	 * Of a real host: transparent switches between root and device, by the bdf of the port that
+	 * leads upwards, nearest to the root first; 0 behind the last. Smartiod's half of the port
+	 * fills it, out of sysfs.
+	 */
+	__u32 above[SIO_ABOVE];
 };
-SIO_PORT_SIZE(struct sio_evt_device, 280);
+SIO_PORT_SIZE(struct sio_evt_device, 312);
 
 /* DEVICE_OPEN: take the device from its other drivers; answered by struct sio_evt_device. */
 #define SIO_DEVICE_FORCE 1 /* h.flags: although it is in use */
@@ -530,11 +555,15 @@ SIO_PORT_SIZE(struct sio_req_device_close, 40);
  * do grants of these views, windows to those, and DMA mappings. What is mapped of them reads as
  * ones, and stores to it stay there; -ENODEV to whoever asks for more of them. They are there until
  * they are ended. A port that does not know what pages are for, as smartio.ko, leaves them as they
- * are: who asked closes them (BAR_CLOSE) before he tells anybody that it is done. What a program
+ * are: the requester closes them (BAR_CLOSE) before it reports that it is done. What a program
  * has mapped of another host's memory or pages leads nowhere either, as soon as this host's port
  * has answered UNMAP of the window: where no IOMMU keeps strangers out, that is what does.
  * -ENOMEM: nothing was done.
+ * With SIO_RESET_KEEP_DOORBELLS who has doorbells keeps them, and they lead where they led: for a
+ * borrower that is alone, and whose doorbells are mapped by somebody who cannot map them again (a
+ * virtual machine). Not with SIO_RESET_DONE. smartio.ko refuses the flag.
  */
+#define SIO_RESET_KEEP_DOORBELLS 1 /* h.flags */
 struct sio_req_reset {
 	struct sio_req h;
 	__u64 device;
@@ -550,8 +579,9 @@ SIO_PORT_SIZE(struct sio_evt_reset, 48);
 
 /*
  * CONFIG: configuration space. Reads of what is not there give all ones. A write changes the bits
- * in
- * @mask to those of @value; -EACCES: there are bits among them that may not be changed.
+ * in @mask to those of @value; -EACCES: there are bits among them that may not be changed. The bus
+ * master bit is written alone, and of an open device; when it is answered that it was cleared, what
+ * the device had sent has arrived.
  */
 #define SIO_CONFIG_WRITE 1 /* h.flags */
 struct sio_req_config {
@@ -602,12 +632,12 @@ SIO_PORT_SIZE(struct sio_req_bar_close, 40);
  * SIO_KIND_MAP of a granted one; @offset and @length are whole pages of it. A device does not
  * sleep, but looks again and again, while there is a TIMER, a writable map of granted polled pages
  * without a watch, or a writable view of polled pages without watch or grant. So who hands one view
- * to several mappings makes a watch for each. A watch ends with its owner, its target, or by
- * UNWATCH. TIMER  not at all: the device looks by itself. FAULT  descriptor 0 of the request is a
- * userfaultfd in which the program has registered its mapping, at @address, for write protection.
- * The device protects the pages before it sleeps; a store waits until it is awake. What proves
- * useless later becomes a TIMER. EVENT  descriptor 0 of the answer is a page, to be mapped
- * read-only, whose 32-bit word at
+ * to several mappings makes a watch for each. It ends with its owner, its target, or by UNWATCH.
+ *   TIMER  not at all: the device looks by itself.
+ *   FAULT  descriptor 0 of the request is a userfaultfd in which the program has registered its
+ *          mapping, at @address, for write protection. The device protects the pages before it
+ *          sleeps; a store waits until it is awake. What proves useless later becomes a TIMER.
+ *   EVENT  descriptor 0 of the answer is a page, to be mapped read-only, whose 32-bit word at
  *          @flag_offset is not 0 while the device sleeps; the program looks at it after each store
  *          and a full barrier, and then writes 8 bytes to descriptor 1 (eventfd semantics).
  * Errors: -EINVAL, -ENOENT, -EACCES not writable, -ENOSPC too many, -EOPNOTSUPP.
@@ -639,7 +669,9 @@ SIO_PORT_SIZE(struct sio_req_unwatch, 40);
  * uses. Target: SIO_KIND_MEM, _MAP (a window to another host), _BAR (another device), _APERTURE.
  * A map needs a requester entry for the device. Errors: -ENOSPC, -EINVAL, -ENOENT, -EACCES: a view
  * that is to be read alone. A view (BAR) ends with its owner, whoever's the mapping is: that leads
- * nowhere from then on, as after DMAUNMAP with SIO_DMAUNMAP_KEEP_ADDRESS. smartio.ko keeps both.
+ * nowhere from then on, as after DMAUNMAP with SIO_DMAUNMAP_KEEP_ADDRESS.
+ * @iova, where an IOMMU translates, may be any whole page that the device can send and nothing is
+ * mapped at (-ENOSPC), low ones too: those of a virtual machine's memory.
  */
 #define SIO_DMAMAP_STRICT 1 /* h.flags: flush at unmap before the answer */
 struct sio_req_dmamap {
@@ -659,9 +691,10 @@ SIO_PORT_SIZE(struct sio_evt_dmamap, 56);
 /*
  * DMAUNMAP: of a live mapping; -EPERM of a quarantined one (SETTLE ends it). smartio.ko, which does
  * not serve SETTLE, takes SIO_DMAUNMAP_SETTLED besides: the word of who settled it.
- * SIO_DMAUNMAP_KEEP_ADDRESS, of a live or a quarantined one: it leads nowhere any more and lets go
- * of its target, but the device may still send to its address, which nobody else is given until the
- * mapping ends as any other. smartio.ko refuses it (-EOPNOTSUPP): the kernel has no such thing.
+ * SIO_DMAUNMAP_KEEP_ADDRESS, of a live or a quarantined one: it leads nowhere any more and releases
+ * its target, but the device may still send to its address, which nobody else is given until the
+ * mapping ends as any other. Without an IOMMU nothing stops a device inside its own host.
+ * smartio.ko does it to BARs and maps alone (else -EOPNOTSUPP).
  * When this, SETTLE or RESET is answered, what the device had sent has arrived, or never will: its
  * completions go another way and may be there first, and what is unmapped is freed next. A port to
  * hardware reads through the window, and from the device, so that posted writes are pushed; an
@@ -695,7 +728,11 @@ SIO_PORT_SIZE(struct sio_req_iova_release, 40);
  * IRQ_NEW: an interrupt of this host. Descriptor 0: poll, read and, to put back what was read,
  * write it (eventfd semantics). Descriptor 1: trigger it from this host by writing 8 bytes. Peers:
  * GRANT it and MAP the grant.
+ * With SIO_IRQ_EVENTFD descriptor 0 of the request is an eventfd of the program's, or of whom it
+ * has it from: triggers add 1 to it, and nothing else reads or writes it. -EINVAL: it is none, or
+ * none came. smartio.ko refuses the flag.
  */
+#define SIO_IRQ_EVENTFD 1 /* h.flags */
 struct sio_req_irq_new {
 	struct sio_req h;
 };
@@ -718,7 +755,7 @@ SIO_PORT_SIZE(struct sio_req_irq_free, 40);
  * leads to. @irq 0 and @address 0: the vector is taken away; when the answer comes, nothing of it
  * is on its way any more.
  * @mask 1: what comes is kept, and told once when the same owner sets the vector with @mask 0.
- * A vector that was never set, or was taken away, is masked and keeps nothing. It hangs on its
+ * A vector that was never set, or was taken away, is masked and keeps nothing. It belongs to its
  * owner and ends with it at once, for a masked device sends no more: there is no quarantine. Only
  * its owner (or the daemon) sets it again, to the same target or another. It is LISTed as
  * SIO_KIND_VECTOR. A reset leaves it as it is, but for what was kept.
@@ -760,7 +797,7 @@ struct sio_req_status {
 #define SIO_STATUS_MAGIC 0x53494f53
 struct sio_status_path {
 	__u32 adapter, peer_node, peer_adapter;
-	__u32 state;	  /* SIO_LINK_* */
+	__u32 state;	  /* SIO_LINK_*; written before generation, and read before it */
 	__u32 generation; /* counts every change of state */
 	__u32 errors;	  /* transfers lost */
 	__u64 peer_boot;  /* SIO_LINK_START() when the path was up last; 0: never */
@@ -789,15 +826,20 @@ SIO_PORT_SIZE(struct sio_evt_status, 40);
  * it. FREE ends it. PUBLISH, UNPUBLISH  whether CONNECT finds member @target; again is no error.
  * The answer to JOIN and CONNECT names a SIO_KIND_MEM of the asking owner, with its descriptor 0.
  * The first member's size is the group's: a longer one is -ERANGE.
- * @source_kind of JOIN: 0: memory is made for the member. SIO_KIND_MEM, _BAR: an overlay: the
- * member is @length bytes at @offset of what there is already, @source; FREE of the member leaves
- * the group alone. EXACT alone. @mode: SIO_MCAST_* wanted, 0: as the cluster has it.
+ * @source_kind of JOIN: 0: memory is made for the member. SIO_KIND_BAR: an overlay: the member is
+ * @length bytes at @offset, whole pages, of the memory in a device's BAR that view @source, which
+ * can be written, shows: a copy of what is written to the group goes there. It has no descriptor,
+ * and nothing is granted of it or mapped for devices but of the view. FREE of the member leaves the
+ * group; so does, with the address kept, what takes the view's pages away (it is reached no more,
+ * and PUBLISH is -ENODEV). -EACCES: registers, doorbells, a view to be read. EXACT alone.
+ * @mode: SIO_MCAST_* wanted, 0: as the cluster has it.
  * FUSED: members and senders have one memory; what one stores, all see, also a member's stores into
  * its own.
  * EXACT: each member has its own. What CONNECT names has no descriptor: it is addresses that
  * devices and DMA engines of this host write to (DMAMAP, DMA_ATTACH with SIO_ACCESS_WRITE alone,
  * else -EINVAL); it reaches the published members of this host, and through @adapter, whose
  * requester table must let a device out, those of peers, each on the adapter that it joined with.
+ * An overlay on the writing device itself is not reached: a switch sends no write back.
  * Nothing can be read there, and it cannot be granted.
  */
 #define SIO_MCAST_JOIN 1
@@ -831,7 +873,7 @@ SIO_PORT_SIZE(struct sio_evt_mcast, 64);
  * What a channel may reach was attached to it before; entries name it by slot. The engine goes
  * through the host's IOMMU, windows and the peer's IOMMU as any device; its requester id is the
  * adapter's own. A channel ends with its owner or by DMA_FREE, at any instant: when that is
- * answered, or SIO_EV_OWNER_GONE was told, no byte moves any more. Errors: -ENODEV, -ENOSPC too
+ * answered, or SIO_EV_OWNER_GONE was reported, no byte moves any more. Errors: -ENODEV, -ENOSPC too
  * many channels.
  */
 #define SIO_DMA_ENTRIES 1024 /* of a ring */
@@ -906,7 +948,13 @@ struct sio_dma_ring {
 };
 SIO_PORT_SIZE(struct sio_dma_ring, 256 + 40 * SIO_DMA_ENTRIES);
 
-/* STATS: named counters of this host (kind 0), an adapter (its index) or a device (its id). */
+/*
+ * STATS: named counters of this host (kind 0), an adapter (its index) or a device (its id); of what
+ * an emulated cluster has beside: the link of a chassis of this host (its index) towards the host,
+ * and a link between two switches (its index in the cluster).
+ */
+#define SIO_STATS_CHASSIS 256
+#define SIO_STATS_TRUNK 257
 #define SIO_COUNTER_NAME 32
 #define SIO_COUNTER_MAX 64
 struct sio_req_stats {
@@ -930,7 +978,7 @@ SIO_PORT_SIZE(struct sio_evt_stats, 2600);
 /*
  * RESTORE: what a window was made of, to a daemon that was started again: LIST names the grants and
  * maps, this tells the rest, as the requests that made them and their answers did. A daemon of a
- * peer that lived on asks nothing anew. -ENOENT: it has ended, or is neither.
+ * peer that lived on asks nothing again. -ENOENT: it has ended, or is neither.
  */
 struct sio_req_restore {
 	struct sio_req h;
@@ -950,11 +998,12 @@ struct sio_evt_restore {
 SIO_PORT_SIZE(struct sio_evt_restore, 152);
 
 /*
- * APERTURE: a range of this host's bus addresses, @length bytes behind @adapter's IOMMU, in which
- * nothing lies yet: it can be GRANTed, and a kernel puts what it maps for its borrowed device
- * (SHADOW) there while I/O runs, without asking anybody. What is not filled in faults. -EOPNOTSUPP:
- * there is no IOMMU that translates what comes through @adapter; ALL_RAM is what can be granted.
- * APERTURE_FREE: -EBUSY while a grant or a shadow refers to it.
+ * APERTURE: memory (SIO_KIND_MEM) that is none yet: a range of this host's bus addresses, @length
+ * bytes behind @adapter's IOMMU, in which nothing lies. It is GRANTed through that adapter and
+ * FREEd as other memory is, and has no descriptor; a kernel puts what it maps for its borrowed
+ * device (SHADOW) there while I/O runs, without asking anybody. What is not filled in faults.
+ * -EOPNOTSUPP: there is no IOMMU that translates what comes through @adapter; all RAM is what can
+ * be granted.
  */
 struct sio_req_aperture {
 	struct sio_req h;
@@ -964,37 +1013,39 @@ struct sio_req_aperture {
 SIO_PORT_SIZE(struct sio_req_aperture, 56);
 struct sio_evt_aperture {
 	struct sio_evt h;
-	__u64 id, bus_addr, length;
+	__u64 id, length, bus_addr; /* as of ALLOC */
 };
 SIO_PORT_SIZE(struct sio_evt_aperture, 56);
-struct sio_req_aperture_free {
-	struct sio_req h;
-	__u64 id;
-};
-SIO_PORT_SIZE(struct sio_req_aperture_free, 40);
 
 /*
  * SHADOW: a borrowed device in the local PCI tree (Device Lending), to which its stock driver
  * binds; answered before one has. Its BARs are maps of what the lender granted, of one adapter
  * (0: it has none); @bar_size may be more than the map's length, as far as the window's entries
- * reach. Its @vectors (a power of 2; 0: none), which it shows as MSI, are interrupts of this host:
- * whoever asks has GRANTed them to the lender and had them tied to the device's, so that nobody is
- * asked when the driver takes them. Its driver's DMA addresses are those at which the device
- * reaches this host: physical address n, less than @dma_length, is @dma_base + n for the device
- * (@aperture 0: all RAM).
+ * reach. Its @vectors (0: none), which it shows as MSI-X, are interrupts of this host: whoever asks
+ * has GRANTed them to the lender and had them tied to the device's, so that nobody is asked when
+ * the driver takes them. The table that the kernel writes is memory in the place of BAR @table_bar,
+ * a page at least, which stands for the device's own and is read by nobody. Its driver's DMA
+ * addresses are those at which the device reaches this host: physical address n, less than
+ * @dma_length, is @dma_base + n for the device (@aperture 0: all RAM), or byte n of @aperture,
+ * which is all mapped for it (of that adapter).
  *
- * Configuration space is a copy, with writes of what cannot harm; with a @timeout_ms, it is asked
- * for: SIO_EV_SHADOW_CONFIG: its driver reads or writes; it waits, @timeout_ms at most (then reads
- * are all ones), until SHADOW_ANSWER. -EOPNOTSUPP: apertures and that are not served.
+ * Configuration space is a copy, but for the registers SIO_SHADOW_*: with a @timeout_ms, they are
+ * asked for: SIO_EV_SHADOW_CONFIG: its driver reads or writes; it waits, @timeout_ms at most (then
+ * reads are all ones), until SHADOW_ANSWER. Where it cannot wait, reads are of what was read last
+ * and writes follow later. A device whose bus master bit cannot be cleared is lost: it does not
+ * reach this host any more when the driver goes on.
  *
  * It is LISTed as SIO_KIND_SHADOW, with its place as address. While it is there its maps cannot be
  * ended. When its owner ends or a way to its BARs goes down, the device is unplugged. SHADOW_DEL
  * does so, too; answered when no driver has it any more. With SIO_SHADOW_LOST nothing is behind it:
  * configuration space reads as ones from then on, so that the driver does not try.
+ * With SIO_SHADOW_PEERS its driver may map BARs of others for it: of shadows by SHADOW_PEER, of
+ * this host's own devices where there is an @aperture.
  */
 #define SIO_BAR_64 1 /* bits of bar_type */
 #define SIO_BAR_PREFETCH 2
 #define SIO_SHADOW_VECTORS 16
+#define SIO_SHADOW_PEERS 1 /* h.flags */
 struct sio_req_shadow {
 	struct sio_req h;
 	__u32 class_revision, vendor, device, subsys_vendor; /* class code << 8 | revision */
@@ -1002,7 +1053,7 @@ struct sio_req_shadow {
 	__u64 bar_map[SIO_DEVICE_BARS], bar_size[SIO_DEVICE_BARS];
 	__u32 bar_type[SIO_DEVICE_BARS];
 	__u64 dma_base, dma_length, aperture;
-	__u32 reserved2, timeout_ms;
+	__u32 table_bar, timeout_ms;
 	__u64 irq[SIO_SHADOW_VECTORS];
 };
 SIO_PORT_SIZE(struct sio_req_shadow, 336);
@@ -1018,6 +1069,11 @@ struct sio_req_shadow_del {
 	__u64 id;
 };
 SIO_PORT_SIZE(struct sio_req_shadow_del, 40);
+/* Of 32 bits each. */
+#define SIO_SHADOW_ID 0	     /* vendor and device: is it there? */
+#define SIO_SHADOW_COMMAND 1 /* command and status */
+#define SIO_SHADOW_CONTROL 2 /* device control and status, of PCI Express */
+#define SIO_SHADOW_REGISTERS 3
 struct sio_req_shadow_answer {
 	struct sio_req h;
 	__u64 id, turn; /* turn: of the event; -ESTALE: nobody waits for it any more */
@@ -1025,6 +1081,18 @@ struct sio_req_shadow_answer {
 	__s32 error; /* 0, or -errno: reads are all ones */
 };
 SIO_PORT_SIZE(struct sio_req_shadow_answer, 56);
+/*
+ * SHADOW_PEER: shadow @id, made with SIO_SHADOW_PEERS, reaches BAR @bar of shadow @target, @length
+ * bytes from its beginning, at @address, as its own host has mapped it there: dma_map_resource() of
+ * its driver gives that. Until one of the two ends. -EEXIST: it is known already; -ERANGE: in @id's
+ * window.
+ */
+struct sio_req_shadow_peer {
+	struct sio_req h;
+	__u64 id, target, address, length;
+	__u32 bar, reserved2;
+};
+SIO_PORT_SIZE(struct sio_req_shadow_peer, 72);
 
 /*
  * IDENTIFY: what a descriptor is that somebody showed us: descriptor 0 of the request. @owner of
@@ -1050,8 +1118,9 @@ SIO_PORT_SIZE(struct sio_req_reopen, 48);
 struct sio_evt_reopen {
 	struct sio_evt h;
 	__u64 length; /* bytes to map; 0 of an IRQ */
+	__u64 offset; /* in the descriptor, as when it was made */
 };
-SIO_PORT_SIZE(struct sio_evt_reopen, 40);
+SIO_PORT_SIZE(struct sio_evt_reopen, 48);
 
 /* Events nobody asked for. */
 /*
@@ -1066,8 +1135,13 @@ struct sio_evt_link {
 	__u32 adapter, peer_node, peer_adapter, state; /* state: SIO_LINK_* */
 	__u64 generation;			       /* the peer's boot_generation; 0 when down */
 	__u64 turn; /* counts how often it came back with other addresses; the same at both ends */
+	/*
+	 * Links on the way there, if it is up; told again when switches take another way. 0: as
+	 * many as the cluster's file has it.
+	 */
+	__u32 hops, reserved2;
 };
-SIO_PORT_SIZE(struct sio_evt_link, 64);
+SIO_PORT_SIZE(struct sio_evt_link, 72);
 /* Which start of the peer, and of the way to it: in the status page, and of grants. */
 #define SIO_LINK_START(boot, turn) ((boot) + ((__u64)(turn) << 24))
 #define SIO_FAULT_READ 1
@@ -1096,8 +1170,9 @@ struct sio_evt_device_state {
 SIO_PORT_SIZE(struct sio_evt_device_state, 48);
 struct sio_evt_shadow_config {
 	struct sio_evt h;
-	__u64 id, turn;			   /* of the shadow; of the question */
-	__u32 offset, width, value, write; /* write 1: @value is written */
+	__u64 id, turn;	  /* of the shadow, whose owner is h.owner; of the question */
+	__u32 reg, write; /* SIO_SHADOW_*; write 1: bits @mask become those of @value */
+	__u32 value, mask;
 };
 SIO_PORT_SIZE(struct sio_evt_shadow_config, 64);
 /* OWNER_GONE: h.owner ended; what stays in quarantine. */
@@ -1127,7 +1202,7 @@ SIO_PORT_SIZE(struct sio_evt_overflow, 40);
  *
  * SIO_IOC_REQUEST: the request of @size bytes at @data, with @n_fds descriptors, which stay the
  * caller's, is done and answered into the SIO_PORT_MAX_PACKET bytes at @answer; @size becomes the
- * answer's, @n_fds and @fd tell of new descriptors (close-on-exec). Returns 0 whether it succeeded
+ * answer's, @n_fds and @fd report new descriptors (close-on-exec). Returns 0 whether it succeeded
  * or was refused. -EMSGSIZE: less than a header or more than any request; -EBADF, -EINVAL (too many
  * descriptors), -ENOMEM: nothing has happened; never -ENOMEM of OWNER_CLOSE, DEVICE_CLOSE and what
  * ends something by its id. -EFAULT: it may have happened, and its descriptors are closed. RESET

@@ -145,7 +145,8 @@ static node *take_out(node *at, uint64_t base)
 
 /* ---- looking up ---- */
 
-const struct sio_region *sio_addrmap_below(const struct sio_addrmap *m, uint64_t addr)
+/* The last region that begins at or below @addr; NULL: none. */
+static const struct sio_region *last_below(const struct sio_addrmap *m, uint64_t addr)
 {
 	const struct sio_region *best = NULL;
 
@@ -160,7 +161,8 @@ const struct sio_region *sio_addrmap_below(const struct sio_addrmap *m, uint64_t
 	return best;
 }
 
-const struct sio_region *sio_addrmap_above(const struct sio_addrmap *m, uint64_t addr)
+/* The first that begins above it; NULL: none. */
+static const struct sio_region *first_above(const struct sio_addrmap *m, uint64_t addr)
 {
 	const struct sio_region *best = NULL;
 
@@ -177,23 +179,9 @@ const struct sio_region *sio_addrmap_above(const struct sio_addrmap *m, uint64_t
 
 const struct sio_region *sio_addrmap_find(const struct sio_addrmap *m, uint64_t addr)
 {
-	const struct sio_region *r = sio_addrmap_below(m, addr);
+	const struct sio_region *r = last_below(m, addr);
 
 	return r && addr - r->base < r->size ? r : NULL;
-}
-
-const struct sio_region *sio_addrmap_nearest(const struct sio_addrmap *m, uint64_t addr)
-{
-	const struct sio_region *below = sio_addrmap_below(m, addr);
-	const struct sio_region *above = sio_addrmap_above(m, addr);
-	uint64_t gap;
-
-	if (!below || !above)
-		return below ? below : above;
-	if (addr - below->base < below->size)
-		return below;
-	gap = addr - sio_region_last(below);
-	return gap <= above->base - addr ? below : above;
 }
 
 const struct sio_region *sio_addrmap_overlap(const struct sio_addrmap *m, uint64_t base,
@@ -203,7 +191,7 @@ const struct sio_region *sio_addrmap_overlap(const struct sio_addrmap *m, uint64
 
 	if (r)
 		return r;
-	r = sio_addrmap_above(m, base);
+	r = first_above(m, base);
 	return r && r->base - base < size ? r : NULL;
 }
 
@@ -303,7 +291,7 @@ int sio_addrmap_add(struct sio_addrmap *m, const struct sio_region *region, stru
 
 int sio_addrmap_remove(struct sio_addrmap *m, uint64_t base)
 {
-	const struct sio_region *r = sio_addrmap_below(m, base);
+	const struct sio_region *r = last_below(m, base);
 
 	if (!r || r->base != base)
 		return -ENOENT;

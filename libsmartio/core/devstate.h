@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What state a lent device is in, as far as its resets go. Kept by the lender; pure logic.
+ * The reset state of a lent device. Kept by the lender; pure logic.
  *
- * A device is reset before it is lent to somebody who finds it unused, and after the last borrow:
+ * A device is reset before it is lent to a borrower who finds it unused, and after the last borrow:
  * so no borrower finds registers, or queues, of another.
  */
 #ifndef CORE_DEVSTATE_H
@@ -29,9 +29,9 @@ enum sio_dev_event {
 	SIO_DEV_EVENTS
 };
 
-/* The state after @event; false: that cannot happen in *state, which stays. */
+/* Moves *state to the state after @event; false: the event is impossible in *state, which stays. */
 bool sio_dev_step(enum sio_dev_state *state, enum sio_dev_event event);
-/* "clean", "used", "reset wanted", "being reset", "reset failed". */
+/* The name of a state: "clean", "used", "reset wanted", "being reset", "reset failed". */
 const char *sio_dev_state_name(enum sio_dev_state state);
 
 #endif

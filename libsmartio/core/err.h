@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define SIO_ERR_TEXT 256
+#define SIO_ERR_TEXT 512 /* the keys of a topology file's longest mapping, in one sentence */
 
 struct sio_err {
 	int code;	 /* -errno */
@@ -14,24 +14,30 @@ struct sio_err {
 };
 
 /*
- * Fill @reterr (may be NULL) and return @code, which is -errno. A long text is cut. What ran out is
- * what @code says by itself.
+ * Fills @reterr (may be NULL). Return: @code, which is -errno. A long text is cut. The exhausted
+ * resource is the one that @code implies.
  */
 int sio_fail(struct sio_err *reterr, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* As sio_fail(); @reason ran out. */
+/* The same; the exhausted resource is @reason. */
 int sio_fail_exhausted(struct sio_err *reterr, int code, uint32_t reason, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* What ran out where @code (-errno) alone is known; 0: it does not say. */
+/* The exhausted resource that @code (-errno) alone implies; 0: none. */
 uint32_t sio_reason_of(int code);
-/* What ran out, of a call that returned @code: the text's word for it if @err is about that. */
+/*
+ * The exhausted resource of a call that returned @code: that of @err, if @err is about the same
+ * error.
+ */
 uint32_t sio_err_reason(const struct sio_err *err, int code);
-/* "look-up entries"; "" of SIO_OUT_OF_NOTHING, and of what is none. Static storage. */
+/*
+ * The name of a resource: "look-up entries"; "" for SIO_OUT_OF_NOTHING and for unknown numbers.
+ * Static storage.
+ */
 const char *sio_reason_name(uint32_t reason);
 
-/* Put "what: " before the text already there; returns its code. */
+/* Puts "what: " before the text that is there already. Return: its code. */
 int sio_fail_prefix(struct sio_err *reterr, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

@@ -149,7 +149,7 @@ static void fill(struct sio_graph *g)
 	for (unsigned i = 0; i < t->n_trunks; i++)
 		add_link(g, t->trunk[i].sw[0], t->trunk[i].sw[1], t->trunk[i].link_width,
 			 t->trunk[i].link_generation);
-	for (unsigned i = 0; i < t->n_hosts; i++)
+	for (unsigned i = 0; i < t->n_hosts + t->n_machines; i++)
 		add_host(g, i);
 	for (unsigned i = 0; i < g->n_nodes; i++)
 		if (g->node[i].kind == SIO_GRAPH_ADAPTER)
@@ -162,7 +162,7 @@ int sio_graph_new(const struct sio_topology *t, struct sio_graph **ret)
 	unsigned nodes = t->n_switches, links = t->n_trunks;
 
 	/* A link upwards of each, and one outwards of adapters. */
-	for (unsigned i = 0; i < t->n_hosts; i++) {
+	for (unsigned i = 0; i < t->n_hosts + t->n_machines; i++) {
 		nodes += nodes_of(&t->host[i]);
 		links += nodes_of(&t->host[i]) + t->host[i].n_adapters;
 	}
@@ -171,7 +171,7 @@ int sio_graph_new(const struct sio_topology *t, struct sio_graph **ret)
 	g->topology = t;
 	g->node = calloc(nodes + 1u, sizeof(*g->node));
 	g->link = calloc(links + 1u, sizeof(*g->link));
-	g->first = calloc(t->n_hosts + 1u, sizeof(*g->first));
+	g->first = calloc(t->n_hosts + t->n_machines + 1u, sizeof(*g->first));
 	if (!g->node || !g->link || !g->first) {
 		sio_graph_free(g);
 		return -ENOMEM;

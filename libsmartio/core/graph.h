@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The fabric as a graph: what the cluster's links join. Each host is a tree: its root, chassis
- * below it, devices and adapters in any of them. The fabric joins adapters: by a cable, or by
+ * The fabric as a graph: what the cluster's links connect. Each host is a tree: its root, chassis
+ * below it, devices and adapters in any of them. The fabric connects adapters, by a cable or by
  * switches. Pure data, made from a topology; threads may share it.
  */
 #ifndef CORE_GRAPH_H
@@ -32,7 +32,7 @@ struct sio_graph_link {
 	uint32_t width, generation; /* what both ends can */
 };
 
-/* Nodes: switches, then host by host its root, chassis, adapters, devices. Links: trunks first. */
+/* Nodes: switches, then for each host its root, chassis, adapters, devices. Links: trunks first. */
 struct sio_graph {
 	const struct sio_topology *topology;
 	unsigned n_nodes, n_links;
@@ -42,7 +42,7 @@ struct sio_graph {
 };
 
 /*
- * The graph of @t, which has to stay as long as it, with the same parts.
+ * Makes the graph of @t, which must exist, with the same parts, as long as the graph.
  * Return: 0 and a graph to free with sio_graph_free(); -ENOMEM.
  */
 int sio_graph_new(const struct sio_topology *t, struct sio_graph **ret);
@@ -54,7 +54,7 @@ unsigned sio_graph_host(const struct sio_graph *g, unsigned host);
 unsigned sio_graph_chassis(const struct sio_graph *g, unsigned host, unsigned index);
 unsigned sio_graph_adapter(const struct sio_graph *g, unsigned host, unsigned index);
 unsigned sio_graph_device(const struct sio_graph *g, unsigned host, unsigned index);
-/* The name in the topology file; of an adapter its host's. */
+/* The name of a node in the topology file; of an adapter: its host's name. */
 const char *sio_graph_name(const struct sio_graph *g, unsigned node);
 
 #endif

@@ -87,3 +87,12 @@ struct sio_hash_node *sio_hash_next(const struct sio_hash_node *node)
 {
 	return from_here(node->next, node->key);
 }
+
+uint64_t sio_hash_bytes(const void *bytes, size_t len)
+{
+	uint64_t h = 0xcbf29ce484222325u;
+
+	for (const unsigned char *at = bytes; len > 0; len--)
+		h = (h ^ *at++) * 0x100000001b3u;
+	return h;
+}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A hash table of objects by a 64-bit key, which several may share. The node lies inside the
- * object, so adding never fails: without memory for more buckets the lists of those that there are
- * get longer. Pure logic.
+ * object, so adding never fails: without memory for more buckets the existing lists get longer.
+ * Also a hash of bytes. Pure logic.
  */
 #ifndef CORE_HASH_H
 #define CORE_HASH_H
@@ -24,13 +24,13 @@ struct sio_hash {
 };
 
 void sio_hash_init(struct sio_hash *h);
-/* The objects are the caller's. */
+/* Frees the table; the objects belong to the caller. */
 void sio_hash_done(struct sio_hash *h);
-/* Behind those that have the key already. */
+/* Adds @node behind those that have the same key. */
 void sio_hash_add(struct sio_hash *h, struct sio_hash_node *node, uint64_t key);
 /* @node is in it. */
 void sio_hash_remove(struct sio_hash *h, struct sio_hash_node *node);
-/* The first with this key, and the next one with the key of @node; NULL: none. */
+/* The first node with this key, and the next one with the key of @node; NULL: none. */
 struct sio_hash_node *sio_hash_find(const struct sio_hash *h, uint64_t key);
 struct sio_hash_node *sio_hash_next(const struct sio_hash_node *node);
 
@@ -40,5 +40,8 @@ static inline void *sio_hash_container(void *node, size_t offset)
 {
 	return node ? (char *)node - offset : NULL;
 }
+
+/* FNV-1a of @len bytes: detects accidental differences; no protection against deliberate ones. */
+uint64_t sio_hash_bytes(const void *bytes, size_t len);
 
 #endif

@@ -16,18 +16,21 @@ void sio_iommu_done(struct sio_iommu *d)
 	sio_addrmap_done(&d->map);
 }
 
-int sio_iommu_map(struct sio_iommu *d, uint64_t iova, uint64_t len, void *object, uint64_t offset,
-		  uint32_t access, struct sio_err *reterr)
+int sio_iommu_map(struct sio_iommu *d, struct sio_dev_addr iova, uint64_t len, void *object,
+		  uint64_t offset, uint32_t access, struct sio_err *reterr)
 {
-	struct sio_region region = {
-		.base = iova, .size = len, .access = access, .object = object, .offset = offset};
+	struct sio_region region = {.base = iova.addr,
+				    .size = len,
+				    .access = access,
+				    .object = object,
+				    .offset = offset};
 	uint64_t last;
 
-	if ((iova | len | offset) % SIO_PAGE_SIZE)
+	if ((iova.addr | len | offset) % SIO_PAGE_SIZE)
 		return sio_fail(reterr, -EINVAL,
 				"%s: %#" PRIx64 " + %#" PRIx64 " at offset %#" PRIx64
 				"; multiples of %u are right",
-				d->map.name, iova, len, offset, SIO_PAGE_SIZE);
+				d->map.name, iova.addr, len, offset, SIO_PAGE_SIZE);
 	if (len && __builtin_add_overflow(offset, len - 1, &last))
 		return sio_fail(reterr, -EINVAL, "%s: offset %#" PRIx64 " + %#" PRIx64 " wraps",
 				d->map.name, offset, len);
@@ -38,22 +41,22 @@ int sio_iommu_map(struct sio_iommu *d, uint64_t iova, uint64_t len, void *object
 	return sio_addrmap_add(&d->map, &region, reterr);
 }
 
-int sio_iommu_unmap(struct sio_iommu *d, uint64_t iova)
+int sio_iommu_unmap(struct sio_iommu *d, struct sio_dev_addr iova)
 {
-	return sio_addrmap_remove(&d->map, iova);
+	return sio_addrmap_remove(&d->map, iova.addr);
 }
 
-int sio_iommu_translate(const struct sio_iommu *d, uint64_t iova, uint32_t access,
+int sio_iommu_translate(const struct sio_iommu *d, struct sio_dev_addr iova, uint32_t access,
 			struct sio_iommu_hit *ret)
 {
-	const struct sio_region *r = sio_addrmap_find(&d->map, iova);
+	const struct sio_region *r = sio_addrmap_find(&d->map, iova.addr);
 	uint64_t in;
 
 	if (!r)
 		return -ENOENT;
 	if (access & ~r->access)
 		return -EACCES;
-	in = iova - r->base;
+	in = iova.addr - r->base;
 	*ret = (struct sio_iommu_hit){.object = r->object,
 				      .offset = r->offset + in,
 				      .length = r->size - in,

@@ -11,6 +11,7 @@
 
 #include "core/addrmap.h"
 #include "core/err.h"
+#include "core/types.h"
 
 /* Rights, as in the port (SIO_ACCESS_*). */
 #define SIO_IOMMU_READ 1u
@@ -24,15 +25,15 @@ void sio_iommu_init(struct sio_iommu *d, const char *name);
 void sio_iommu_done(struct sio_iommu *d);
 
 /*
- * Let @len bytes from @iova mean those of @object from @offset on. Undo with sio_iommu_unmap().
+ * Maps @len bytes from @iova to those of @object from @offset on. Undo with sio_iommu_unmap().
  * Return: 0; -EINVAL: not whole pages, empty, wrapping, or no rights; -EEXIST: overlaps; -ENOMEM.
  */
-int sio_iommu_map(struct sio_iommu *d, uint64_t iova, uint64_t len, void *object, uint64_t offset,
-		  uint32_t access, struct sio_err *reterr);
-/* End the mapping that begins at @iova, as a whole. Return: 0; -ENOENT. */
-int sio_iommu_unmap(struct sio_iommu *d, uint64_t iova);
+int sio_iommu_map(struct sio_iommu *d, struct sio_dev_addr iova, uint64_t len, void *object,
+		  uint64_t offset, uint32_t access, struct sio_err *reterr);
+/* Ends the mapping that begins at @iova, as a whole. Return: 0; -ENOENT. */
+int sio_iommu_unmap(struct sio_iommu *d, struct sio_dev_addr iova);
 
-/* Where an access goes on. */
+/* The result of a translation. */
 struct sio_iommu_hit {
 	void *object;
 	uint64_t offset; /* of the byte asked for */
@@ -40,8 +41,10 @@ struct sio_iommu_hit {
 	uint32_t access; /* of the mapping */
 };
 
-/* Return: 0; -ENOENT: nothing is mapped at @iova; -EACCES: something is, without all of @access. */
-int sio_iommu_translate(const struct sio_iommu *d, uint64_t iova, uint32_t access,
+/*
+ * Return: 0; -ENOENT: nothing is mapped at @iova; -EACCES: the mapping there lacks some of @access.
+ */
+int sio_iommu_translate(const struct sio_iommu *d, struct sio_dev_addr iova, uint32_t access,
 			struct sio_iommu_hit *ret);
 
 #endif

@@ -175,6 +175,14 @@ void sio_ledger_restore(struct sio_ledger *l, uint64_t id, uint64_t session, boo
 		b->exclusive = false;
 }
 
+void sio_ledger_known(struct sio_ledger *l, uint64_t id, bool known)
+{
+	struct sio_borrow *b = find_live(l, id);
+
+	if (b)
+		b->adopted = !known;
+}
+
 bool sio_ledger_hold_again(struct sio_ledger *l, uint64_t id)
 {
 	const struct sio_borrow *first = find_first(l);
@@ -273,8 +281,8 @@ int sio_ledger_may_settle(const struct sio_ledger *l, uint64_t id, struct sio_er
 		return no_such(l, id, reterr);
 	if (l->holder != id)
 		return sio_fail(reterr, -EACCES,
-				"%s: borrow %" PRIu64 " does not hold the registers; "
-				"who does settles borrowers",
+				"%s: borrow %" PRIu64
+				" does not own the registers; only their owner settles borrowers",
 				l->name, id);
 	return 0;
 }
@@ -289,7 +297,7 @@ int sio_ledger_may_reset(const struct sio_ledger *l, uint64_t id, struct sio_err
 		return 0;
 	if (l->holder)
 		return sio_fail(reterr, -EACCES,
-				"%s: borrow %" PRIu64 " holds the registers; it alone may reset",
+				"%s: borrow %" PRIu64 " owns the registers; only it may reset",
 				l->name, l->holder);
 	b = find_adopted(l, id);
 	return b ? may_be_its(l, b, reterr) : 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who has borrowed one device, and who may do what with it. Kept by the lender. Pure logic: no I/O;
- * memory for the entries alone.
+ * The ledger of one device: who has borrowed it, and who may do what with it. Kept by the lender.
+ * Pure logic: no I/O; memory for the entries alone.
  *
  * An entry lives until its borrower ends, and then, if the device may still reach what the borrower
  * had mapped, in quarantine until it is settled. The registers belong to one entry at a time: to
- * the one that borrowed exclusively, also after it opened the device to others; while none such
- * lives, to the first that takes them.
+ * the one that borrowed exclusively, also after it opened the device to others; while there is
+ * none, to the first that takes them.
  */
 #ifndef CORE_LEDGER_H
 #define CORE_LEDGER_H
@@ -48,46 +48,66 @@ void sio_ledger_init(struct sio_ledger *l, const char *name);
 void sio_ledger_done(struct sio_ledger *l);
 
 /*
- * A new entry; @id greater than every one before. Return: 0; -EACCES: held exclusively, or
- * exclusive wanted of a device in use; -ENOMEM; -EINVAL: @id.
+ * Adds an entry; @id is greater than every one before. Return: 0; -EACCES: borrowed exclusively, or
+ * exclusive use is wanted of a device in use; -ENOMEM; -EINVAL: @id.
  */
 int sio_ledger_borrow(struct sio_ledger *l, uint64_t id, uint32_t node, uint64_t session,
 		      bool exclusive, struct sio_err *reterr);
 /*
- * An entry made by a lender before us (its daemon was started again) that had asked for the device
- * exclusively, or not. Before any other borrow; in any order. Whether it opened the device to
- * others, or has the registers, we cannot know: it did if there is a later one, and nobody else
- * gets the registers or may reset as long as it lives. -EINVAL: @id is taken; -ENOMEM.
+ * Adds an entry that the previous daemon of this lender made, for a borrower that had asked for
+ * exclusive use, or not. To be called before any other borrow; in any order. Whether that borrower
+ * opened the device to others, or owns the registers, is unknown: it did open it if there is a
+ * later entry, and nobody else gets the registers or may reset while the entry lives. -EINVAL: @id
+ * is taken; -ENOMEM.
  */
 int sio_ledger_adopt(struct sio_ledger *l, uint64_t id, uint32_t node, bool exclusive,
 		     struct sio_err *reterr);
 /*
- * Who made an adopted entry is back: it is session @session, and says whether it opened the device
- * to others. If it holds the registers it says so by sio_ledger_hold_again(), for the port knows:
- * false if another does.
+ * The borrower of an adopted entry is back: it is session @session, and says whether it opened the
+ * device to others. If it owns the registers it says so by sio_ledger_hold_again(), because the
+ * port knows the owner: false if another borrower does.
  */
 void sio_ledger_restore(struct sio_ledger *l, uint64_t id, uint64_t session, bool released);
+/*
+ * The borrower goes on reporting what it has (@known false): as before, nobody else gets the
+ * registers or may reset. Or it has reported all.
+ */
+void sio_ledger_known(struct sio_ledger *l, uint64_t id, bool known);
 bool sio_ledger_hold_again(struct sio_ledger *l, uint64_t id);
-/* Open an exclusive borrow to others. -ENOENT; -EPERM: it is not exclusive. */
+/* Opens an exclusive borrow to others. -ENOENT; -EPERM: the borrow is not exclusive. */
 int sio_ledger_release_exclusive(struct sio_ledger *l, uint64_t id, struct sio_err *reterr);
-/* The borrower ended: the entry frees the device and the registers. -ENOENT: it has ended before.
+/*
+ * The borrower has ended: its entry releases the device and the registers. -ENOENT: it ended
+ * before.
  */
 int sio_ledger_end(struct sio_ledger *l, uint64_t id);
-/* Of an ended entry it is known now whether something stays in quarantine; if not, it goes. */
+/*
+ * For an ended entry it is known now whether something stays in quarantine; if not, the entry is
+ * removed.
+ */
 void sio_ledger_closed(struct sio_ledger *l, uint64_t id, bool quarantined);
 
-/* May @id have the registers writable? Changes nothing. -ENOENT; -EACCES: another one's. */
+/*
+ * May @id have the registers writable? Changes nothing. -ENOENT; -EACCES: another borrower owns
+ * them.
+ */
 int sio_ledger_may_hold(const struct sio_ledger *l, uint64_t id, struct sio_err *reterr);
-/* Make @id the holder. *ret_new: it was not before, and is to be told of all in quarantine. */
+/*
+ * Makes @id the owner of the registers. *ret_new: it was not the owner before, and is to be
+ * notified of everything in quarantine.
+ */
 int sio_ledger_take_registers(struct sio_ledger *l, uint64_t id, bool *ret_new,
 			      struct sio_err *reterr);
 /* @id has no writable view any more; others may take the registers unless @id is the first. */
 void sio_ledger_drop_registers(struct sio_ledger *l, uint64_t id);
 
-/* May @id settle (only the holder)? May it reset (holder, exclusive, or nobody holds)? */
+/*
+ * May @id settle (only the owner of the registers)? May it reset (that owner, the exclusive
+ * borrower, or anybody while the registers are unowned)?
+ */
 int sio_ledger_may_settle(const struct sio_ledger *l, uint64_t id, struct sio_err *reterr);
 int sio_ledger_may_reset(const struct sio_ledger *l, uint64_t id, struct sio_err *reterr);
-/* End quarantines: of one entry or of all. Return: how many entries went. */
+/* Ends quarantines: of one entry or of all. Return: how many entries were removed. */
 unsigned sio_ledger_settle(struct sio_ledger *l, uint64_t borrower);
 
 const struct sio_borrow *sio_ledger_find(const struct sio_ledger *l, uint64_t id);

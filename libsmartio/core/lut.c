@@ -132,7 +132,7 @@ static int full(const struct sio_lut *lut, unsigned node, uint64_t count, struct
  * @lut: table of the local adapter
  * @target: node, adapter and boot generation, and bus address as that node sees it
  * @len: bytes, at least 1
- * @ret_offset: set on success: bytes from the start of the window to @target
+ * @ret: set on success: where in the window @target is
  * @reterr: set on failure: text for the log; may be NULL
  *
  * Entries with the same target are shared and counted. The run that takes fewest new ones wins,
@@ -141,7 +141,7 @@ static int full(const struct sio_lut *lut, unsigned node, uint64_t count, struct
  * Return: 0; -EINVAL: range empty or wrapping; -ENOSPC: no run of entries left.
  */
 int sio_lut_map(struct sio_lut *lut, const struct sio_lut_target *target, uint64_t len,
-		uint64_t *ret_offset, struct sio_err *reterr)
+		struct sio_window_at *ret, struct sio_err *reterr)
 {
 	struct sio_lut_target page = page_of(lut, target);
 	unsigned best = 0, best_cost = UINT_MAX;
@@ -159,7 +159,7 @@ int sio_lut_map(struct sio_lut *lut, const struct sio_lut_target *target, uint64
 	if (best_cost == UINT_MAX)
 		return full(lut, target->bus.node, count, reterr);
 
-	*ret_offset = best * lut->entry_size + (target->bus.addr - page.bus.addr);
+	ret->offset = best * lut->entry_size + (target->bus.addr - page.bus.addr);
 	lut->n_used += best_cost;
 	for (; count > 0; count--, best++, page.bus.addr += lut->entry_size) {
 		lut->entry[best].target = page;
@@ -171,7 +171,7 @@ int sio_lut_map(struct sio_lut *lut, const struct sio_lut_target *target, uint64
 /**
  * sio_lut_unmap() - undo one sio_lut_map()
  * @lut: table of the local adapter
- * @offset: as it was returned
+ * @at: as it was returned
  * @len: as it was given
  * @reterr: set on failure; may be NULL
  *
@@ -179,17 +179,18 @@ int sio_lut_map(struct sio_lut *lut, const struct sio_lut_target *target, uint64
  *
  * Return: 0; -EINVAL: empty or outside the window; -ENOENT: one of the entries is free.
  */
-int sio_lut_unmap(struct sio_lut *lut, uint64_t offset, uint64_t len, struct sio_err *reterr)
+int sio_lut_unmap(struct sio_lut *lut, struct sio_window_at at, uint64_t len,
+		  struct sio_err *reterr)
 {
 	uint64_t window = lut->entry_size * lut->n_entries;
 	uint64_t first, last;
 
-	if (len == 0 || __builtin_add_overflow(offset, len - 1, &last) || last >= window)
+	if (len == 0 || __builtin_add_overflow(at.offset, len - 1, &last) || last >= window)
 		return sio_fail(reterr, -EINVAL,
 				"%s: %#" PRIx64 " + %#" PRIx64
 				" is empty or outside the window of %#" PRIx64 " bytes",
-				lut->name, offset, len, window);
-	first = offset / lut->entry_size;
+				lut->name, at.offset, len, window);
+	first = at.offset / lut->entry_size;
 	last /= lut->entry_size;
 	for (uint64_t i = first; i <= last; i++) {
 		if (lut->entry[i].refs == 0)
@@ -207,16 +208,16 @@ int sio_lut_unmap(struct sio_lut *lut, uint64_t offset, uint64_t len, struct sio
 /**
  * sio_lut_translate() - where an access to the window goes
  * @lut: table of the local adapter
- * @offset: bytes from the start of the window
- * @ret_target: set on success: the byte at @offset, as the peer addresses it
+ * @at: what is accessed
+ * @ret_target: set on success: the byte at @at, as the peer addresses it
  * @ret_length: set on success: bytes from there to the end of the entry, at least 1; may be NULL
  *
  * Return: 0; -ENOENT: outside the window, or the entry is free.
  */
-int sio_lut_translate(const struct sio_lut *lut, uint64_t offset, struct sio_lut_target *ret_target,
-		      uint64_t *ret_length)
+int sio_lut_translate(const struct sio_lut *lut, struct sio_window_at at,
+		      struct sio_lut_target *ret_target, uint64_t *ret_length)
 {
-	uint64_t i = offset / lut->entry_size, in = offset & (lut->entry_size - 1);
+	uint64_t i = at.offset / lut->entry_size, in = at.offset & (lut->entry_size - 1);
 
 	if (i >= lut->n_entries || lut->entry[i].refs == 0)
 		return -ENOENT;
@@ -225,28 +226,6 @@ int sio_lut_translate(const struct sio_lut *lut, uint64_t offset, struct sio_lut
 	if (ret_length)
 		*ret_length = lut->entry_size - in;
 	return 0;
-}
-
-/**
- * sio_lut_lookup() - where in the window a byte of another node can be seen
- * @lut: table of the local adapter
- * @target: the byte
- * @ret_offset: set on success: bytes from the start of the window; the lowest, if there are more
- *
- * Return: 0; -ENOENT: no entry leads there.
- */
-int sio_lut_lookup(const struct sio_lut *lut, const struct sio_lut_target *target,
-		   uint64_t *ret_offset)
-{
-	struct sio_lut_target page = page_of(lut, target);
-
-	for (unsigned i = 0; i < lut->n_entries; i++) {
-		if (lut->entry[i].refs > 0 && same(&lut->entry[i].target, &page)) {
-			*ret_offset = i * lut->entry_size + (target->bus.addr - page.bus.addr);
-			return 0;
-		}
-	}
-	return -ENOENT;
 }
 
 unsigned sio_lut_longest_run(const struct sio_lut *lut)

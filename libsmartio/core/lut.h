@@ -11,7 +11,10 @@
 #include "core/err.h"
 #include "core/types.h"
 
-/* What lies behind an entry. Entries are shared only by what is equal in all of it. */
+/*
+ * The target of an entry. Entries are shared only by mappings whose targets are equal in all
+ * fields.
+ */
 struct sio_lut_target {
 	struct sio_bus_addr bus; /* as the peer's buses address it */
 	uint32_t adapter;	 /* the peer's adapter, through which it comes in */
@@ -30,20 +33,21 @@ struct sio_lut {
 	struct sio_lut_entry *entry;
 };
 
-/* A window of @window bytes in @n_entries. Return: 0; -EINVAL: no power of 2 of bytes each;
- * -ENOMEM. */
+/*
+ * A window of @window bytes in @n_entries. Return: 0; -EINVAL: entries are not a power of 2 of
+ * bytes; -ENOMEM.
+ */
 int sio_lut_init(struct sio_lut *lut, const char *name, uint64_t window, unsigned n_entries,
 		 struct sio_err *reterr);
 void sio_lut_done(struct sio_lut *lut);
 int sio_lut_map(struct sio_lut *lut, const struct sio_lut_target *target, uint64_t len,
-		uint64_t *ret_offset, struct sio_err *reterr);
-int sio_lut_unmap(struct sio_lut *lut, uint64_t offset, uint64_t len, struct sio_err *reterr);
-int sio_lut_translate(const struct sio_lut *lut, uint64_t offset, struct sio_lut_target *ret_target,
-		      uint64_t *ret_length);
-int sio_lut_lookup(const struct sio_lut *lut, const struct sio_lut_target *target,
-		   uint64_t *ret_offset);
+		struct sio_window_at *ret, struct sio_err *reterr);
+int sio_lut_unmap(struct sio_lut *lut, struct sio_window_at at, uint64_t len,
+		  struct sio_err *reterr);
+int sio_lut_translate(const struct sio_lut *lut, struct sio_window_at at,
+		      struct sio_lut_target *ret_target, uint64_t *ret_length);
 
-/* Free entries in a row, at most: a window of so many can still be made. */
+/* The longest run of free entries: a window of this many entries can still be mapped. */
 unsigned sio_lut_longest_run(const struct sio_lut *lut);
 
 #endif

@@ -90,3 +90,26 @@ bool sio_outage_joins(const struct sio_outage *o, const struct sio_topo_adapter 
 	       o->distance[a->attach_index * o->topology->n_switches + b->attach_index] !=
 		       SIO_TOPO_FAR;
 }
+
+unsigned sio_outage_next(const struct sio_outage *o, unsigned from, unsigned to)
+{
+	const struct sio_topology *t = o->topology;
+	const uint8_t *left = o->distance + (size_t)to * t->n_switches;
+
+	for (unsigned i = 0; i < t->n_trunks; i++) {
+		const unsigned *sw = t->trunk[i].sw;
+
+		for (unsigned end = 0; end < 2; end++)
+			if (!o->dead[i] && sw[end] == from && left[sw[!end]] < left[from])
+				return i;
+	}
+	return SIO_OUTAGE_NONE;
+}
+
+unsigned sio_outage_hops(const struct sio_outage *o, const struct sio_topo_adapter *a,
+			 const struct sio_topo_adapter *b)
+{
+	if (a->attach != SIO_ATTACH_SWITCH)
+		return 1;
+	return 2u + o->distance[a->attach_index * o->topology->n_switches + b->attach_index];
+}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How many packets an access makes on a PCIe link. Pure arithmetic, constant time but for the reads
+ * How many packets an access takes on a PCIe link. Pure arithmetic, constant time except for reads
  * of at most two pages.
  *
  * Rules (PCI Express Base Specification 4.0, 2.2.7, 2.3.1.1): a packet's data are whole 4-byte
- * words with byte enables, so a packet of n bytes' payload may carry fewer; no request crosses a
- * multiple of 4 KiB; a write carries at most the maximum payload, a read asks for at most the
- * maximum read request; a completion carries at most the maximum payload and, if it is not the
+ * words with byte enables, so a packet with a payload of n bytes may carry fewer; no request
+ * crosses a multiple of 4 KiB; a write carries at most the maximum payload, a read asks for at most
+ * the maximum read request; a completion carries at most the maximum payload and, if it is not the
  * request's last, ends at a multiple of the read completion boundary. Where the rules leave a
  * choice (they allow more and smaller packets), the fewest are counted, each as long as it may be.
  */
@@ -29,9 +29,12 @@ struct sio_pcie_count {
 	uint64_t write_bytes, read_bytes;
 };
 
-/* Are the three values ones that PCIe has? */
+/* Are the three values allowed by PCIe? */
 bool sio_pcie_valid(const struct sio_pcie *p);
-/* Add what a write or read of @len bytes at @addr makes; @len 0: nothing. @addr + @len may wrap. */
+/*
+ * Adds the packets of a write or read of @len bytes at @addr; @len 0: nothing. @addr + @len may
+ * wrap.
+ */
 void sio_pcie_write(const struct sio_pcie *p, uint64_t addr, uint64_t len,
 		    struct sio_pcie_count *count);
 void sio_pcie_read(const struct sio_pcie *p, uint64_t addr, uint64_t len,

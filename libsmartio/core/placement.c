@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 
 #include "core/placement.h"
 
@@ -12,7 +11,7 @@
  */
 #define COST_POSTED 1u
 #define COST_READ 8u
-#define PREFERRED 32u /* greater than all costs of the other side together */
+#define PREFERRED (1ull << 32) /* greater than all costs of the other side together */
 
 static bool has(uint32_t flags, uint32_t flag)
 {
@@ -45,9 +44,9 @@ static uint64_t place_cost(const struct sio_place *p, uint32_t hints, uint32_t f
 
 static bool allowed(const struct sio_place *p, uint32_t flags)
 {
-	if (has(flags, SIO_PLACE_DEVICE_SIDE_ONLY) && p->device_hops > 0)
+	if (has(flags, SIO_PLACE_DEVICE_SIDE_ONLY) && !p->lender)
 		return false;
-	if (has(flags, SIO_PLACE_LOCAL_ONLY) && p->host_hops > 0)
+	if (has(flags, SIO_PLACE_LOCAL_ONLY) && !p->borrower)
 		return false;
 	return true;
 }
@@ -93,7 +92,8 @@ int sio_placement_rank(const struct sio_place *place, unsigned n, uint32_t hints
 	if (r < 0)
 		return r;
 	if (n > SIO_PLACE_SITES)
-		return sio_fail(reterr, -EINVAL, "%u places, at most %u", n, SIO_PLACE_SITES);
+		return sio_fail(reterr, -EINVAL, "%u places; at most %u are right", n,
+				SIO_PLACE_SITES);
 	if (!(hints & ~(SIO_HINT_MULTIHOST | SIO_HINT_P2P)))
 		hints |= SIO_HINT_DEVICE_READ | SIO_HINT_DEVICE_WRITE | SIO_HINT_HOST_READ |
 			 SIO_HINT_HOST_WRITE;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where device memory goes: a cost model over candidate memories. A read that leaves its host is
- * non-posted and waits for a round trip over every link; a write is posted and costs the way there
- * once. So what the device reads wants to be near the device, and what the CPU polls near the CPU.
- * Pure logic.
+ * Where device memory is placed: a cost model over candidate memories. A read that leaves its host
+ * is non-posted and waits for a round trip over every link; a write is posted and costs the path
+ * once. So memory that the device reads should be near the device, and memory that the CPU polls
+ * near the CPU. Pure logic.
  */
 #ifndef CORE_PLACEMENT_H
 #define CORE_PLACEMENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "core/err.h"
@@ -30,19 +31,20 @@
 
 #define SIO_PLACE_SITES 4
 
-/* A memory that could be taken. */
+/* A candidate memory. */
 struct sio_place {
 	uint32_t node;
-	unsigned device_hops; /* links between it and the device; 0: the lender's own */
-	unsigned host_hops;   /* links between it and the borrower's CPU; 0: the borrower's own */
+	bool lender, borrower; /* whose it is; of a device of the borrower's host both */
+	unsigned device_hops;  /* links between it and the device */
+	unsigned host_hops;    /* links between it and the borrower's CPU; 0: the borrower's own */
 };
 
 /*
- * Order the @n places by cost, cheapest first; what costs the same stays in the caller's order.
- * No hints: all four accesses are expected. Prefer flags: accesses of that side weigh more than
- * all of the other side's.
- * @ret_order: indices into @place. Return: how many the flags allow; -EINVAL: contradicting or
- * unknown hints or flags.
+ * Orders the @n places by cost, cheapest first; equal costs stay in the caller's order.
+ * No hints: all four accesses are expected. Prefer flags: the cost of that side's accesses decides,
+ * and the other side's only where it is the same.
+ * @ret_order: indices into @place. Return: how many places the flags allow; -EINVAL: contradicting
+ * or unknown hints or flags.
  */
 int sio_placement_rank(const struct sio_place *place, unsigned n, uint32_t hints, uint32_t flags,
 		       unsigned *ret_order, struct sio_err *reterr);

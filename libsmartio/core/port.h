@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What each request of the hardware port looks like: made of the port's own list. */
+/* The form of each request of the hardware port, made from the port's own list. */
 #ifndef CORE_PORT_H
 #define CORE_PORT_H
 

@@ -11,7 +11,7 @@
 #include <sys/sdt.h>
 #define SIO_PROBE(provider, name, ...) STAP_PROBEV(provider, name, __VA_ARGS__)
 #else
-/* The arguments are compiled, and nothing is left of them. */
+/* Without probes: arguments are type-checked, and no code is generated. */
 int sio_probe_arguments(int first, ...);
 #define SIO_PROBE(provider, name, ...) ((void)sizeof(sio_probe_arguments(0, __VA_ARGS__)))
 #endif

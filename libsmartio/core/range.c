@@ -86,11 +86,6 @@ int sio_range_free(struct sio_range *r, uint64_t addr)
 	return sio_addrmap_remove(&r->taken, addr);
 }
 
-const struct sio_region *sio_range_find(const struct sio_range *r, uint64_t addr)
-{
-	return sio_addrmap_find(&r->taken, addr);
-}
-
 uint64_t sio_range_free_bytes(const struct sio_range *r)
 {
 	return r->size - r->used;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What ran out, in words. */
+/* The texts for exhausted resources. */
 #include <errno.h>
 #include <stddef.h>
 
@@ -35,6 +35,7 @@ static const char *const name[SIO_OUT_OF_COUNT] = {
 	[SIO_OUT_OF_HOLDS] = "queues in one mapping",
 	[SIO_OUT_OF_CONNECTIONS] = "segment connections",
 	[SIO_OUT_OF_QUEUE_ENTRIES] = "DMA queue entries",
+	[SIO_OUT_OF_QUOTA] = "quota",
 };
 
 const char *sio_reason_name(uint32_t reason)

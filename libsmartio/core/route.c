@@ -5,8 +5,6 @@
 
 #include "core/route.h"
 
-#define MOST_PATHS (SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS)
-
 int sio_routes_new(const struct sio_graph *g, struct sio_routes **ret)
 {
 	struct sio_routes *r = calloc(1, sizeof(*r));
@@ -67,9 +65,10 @@ static int within(const struct sio_routes *r, unsigned from, unsigned to, unsign
 {
 	unsigned a = depth_of(r->graph, from), b = depth_of(r->graph, to), crossed;
 	unsigned down[SIO_MAX_CHASSIS + 1], n = 0, n_down = 0;
+	bool by_root = r->graph->topology->host[r->graph->node[from].host].iommu && from != to;
 
-	/* Whichever is deeper goes up, until they meet. */
-	while (from != to) {
+	/* Whichever is deeper goes up, until they meet, or by way of the IOMMU at the root. */
+	while (by_root ? a + b > 0 : from != to) {
 		bool first = a >= b;
 
 		if (first) {
@@ -140,35 +139,6 @@ static unsigned add_trunks(const struct sio_routes *r, unsigned from, unsigned t
 	return n;
 }
 
-unsigned sio_routes_paths(const struct sio_routes *r, unsigned from, unsigned to,
-			  struct sio_path *path, unsigned max)
-{
-	const struct sio_graph *g = r->graph;
-	const struct sio_topo_host *a = &g->topology->host[from], *b = &g->topology->host[to];
-	struct sio_path all[MOST_PATHS];
-	unsigned n = 0;
-
-	for (unsigned i = 0; from != to && i < a->n_adapters; i++) {
-		for (unsigned j = 0; j < b->n_adapters; j++) {
-			unsigned here = sio_graph_adapter(g, from, i);
-			unsigned there = sio_graph_adapter(g, to, j);
-			struct sio_path p = {i, j, between(r, here, there)};
-			unsigned at = n;
-
-			if (p.hops == 0 || within(r, here, g->first[from], NULL) < 0 ||
-			    within(r, there, g->first[to], NULL) < 0)
-				continue;
-			for (; at > 0 && p.hops < all[at - 1].hops; at--)
-				all[at] = all[at - 1];
-			all[at] = p;
-			n++;
-		}
-	}
-	for (unsigned i = 0; i < n && i < max; i++)
-		path[i] = all[i];
-	return n;
-}
-
 /* ---- from end to end ---- */
 
 static bool is_end(const struct sio_graph *g, unsigned node)
@@ -187,16 +157,14 @@ static unsigned through(const struct sio_routes *r, unsigned from, unsigned adap
 	return leave < 0 || enter < 0 || cross == 0 ? 0 : (unsigned)(leave + enter) + cross;
 }
 
-/* The best of @adapter (SIO_GRAPH_NONE: of all) at the one end and all at the other. */
-static int find_between(const struct sio_routes *r, unsigned from, unsigned adapter, unsigned to,
+/* The best of all adapters at both ends. */
+static int find_between(const struct sio_routes *r, unsigned from, unsigned to,
 			struct sio_route *ret)
 {
 	const struct sio_graph *g = r->graph;
 	unsigned a = g->node[from].host, b = g->node[to].host, best = UINT32_MAX;
 
 	for (unsigned i = 0; i < g->topology->host[a].n_adapters; i++) {
-		if (adapter != SIO_GRAPH_NONE && adapter != i)
-			continue;
 		for (unsigned j = 0; j < g->topology->host[b].n_adapters; j++) {
 			unsigned links = through(r, from, sio_graph_adapter(g, a, i),
 						 sio_graph_adapter(g, b, j), to);
@@ -218,25 +186,13 @@ int sio_routes_find(const struct sio_routes *r, unsigned from, unsigned to, stru
 	if (!is_end(g, from) || !is_end(g, to))
 		return -EINVAL;
 	if (g->node[from].host != g->node[to].host)
-		return find_between(r, from, SIO_GRAPH_NONE, to, ret);
+		return find_between(r, from, to, ret);
 	links = within(r, from, to, NULL);
 	if (links < 0)
 		return -EHOSTUNREACH;
 	*ret = (struct sio_route){SIO_GRAPH_NONE, SIO_GRAPH_NONE,
 				  links > 0 ? (unsigned)links - 1 : 0};
 	return 0;
-}
-
-int sio_routes_find_via(const struct sio_routes *r, unsigned from, unsigned adapter, unsigned to,
-			struct sio_route *ret)
-{
-	const struct sio_graph *g = r->graph;
-
-	if (!is_end(g, from) || !is_end(g, to))
-		return -EINVAL;
-	if (g->node[from].host == g->node[to].host || adapter == SIO_GRAPH_NONE)
-		return -EHOSTUNREACH;
-	return find_between(r, from, adapter, to, ret);
 }
 
 unsigned sio_routes_links(const struct sio_routes *r, unsigned from, unsigned to,

@@ -39,12 +39,12 @@ struct sio_timing_reader {
 };
 #define SIO_TIMING_TAGS 1024u
 
-/* Bytes that are answered at once: reads are counted request by request. */
+/* The largest access that is computed: reads are counted request by request. */
 #define SIO_TIMING_MOST (1ull << 30)
 
-/* Femtoseconds of a byte on a link: @width lanes, @generation 1 to 6. */
+/* Femtoseconds per byte on a link: @width lanes, @generation 1 to 6. */
 uint64_t sio_timing_byte(uint32_t width, uint32_t generation);
-/* Picoseconds that a node of the graph adds to what passes it. */
+/* Picoseconds that a node of the graph adds to a packet that passes it. */
 uint64_t sio_timing_chip(const struct sio_graph *g, unsigned node);
 /* The route that sio_routes_find() gave for @from and @to. */
 struct sio_timing sio_timing_of(const struct sio_routes *r, unsigned from, unsigned to,
@@ -52,7 +52,7 @@ struct sio_timing sio_timing_of(const struct sio_routes *r, unsigned from, unsig
 
 /*
  * Picoseconds until @len bytes (at most SIO_TIMING_MOST) that the one end writes have arrived at
- * the other, or until those that it reads have come.
+ * the other, or until those that it reads have arrived.
  */
 uint64_t sio_timing_write(const struct sio_timing *t, uint64_t len);
 uint64_t sio_timing_read(const struct sio_timing *t, const struct sio_timing_reader *reader,

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hash.h"
 #include "core/topology.h"
 
 uint64_t sio_topology_bar_space(const struct sio_topo_device *d)
@@ -13,9 +14,31 @@ uint64_t sio_topology_bar_space(const struct sio_topo_device *d)
 	return SIO_TOPO_BAR_SPACE;
 }
 
-uint32_t sio_topology_fdid(uint32_t node, unsigned index)
+static uint32_t number_of(uint64_t n)
 {
-	return node << 8 | (index + 1);
+	return (uint32_t)(n % SIO_TOPO_NUMBERS) + 1;
+}
+
+uint32_t sio_topology_number(const char *name)
+{
+	size_t stem = strlen(name);
+	uint64_t sum, last = 0;
+
+	while (stem > 0 && name[stem - 1] >= '0' && name[stem - 1] <= '9')
+		stem--;
+	/* A number without zeros before it, for "d00" is another name than "d0". */
+	while (name[stem] == '0' && name[stem + 1])
+		stem++;
+	sum = sio_hash_bytes(name, stem);
+	for (name += stem; *name; name++)
+		last = last * 10 + (uint64_t)(*name - '0');
+	return number_of((sum ^ sum >> 32) % SIO_TOPO_NUMBERS + last % SIO_TOPO_NUMBERS);
+}
+
+uint32_t sio_topology_place_number(uint32_t bdf)
+{
+	/* Machines have a domain or a few; one of many may share its number with another. */
+	return bdf && bdf <= SIO_TOPO_NUMBERS ? bdf : number_of(bdf);
 }
 
 const struct sio_topo_host *sio_topology_host(const struct sio_topology *t, uint32_t node)
@@ -40,7 +63,7 @@ const struct sio_topo_host *sio_topology_host_by_name(const struct sio_topology 
 const struct sio_topo_device *sio_topology_device(const struct sio_topology *t, uint32_t fdid,
 						  const struct sio_topo_host **ret_host)
 {
-	const struct sio_topo_host *host = sio_topology_host(t, fdid >> 8);
+	const struct sio_topo_host *host = sio_topology_host(t, sio_topology_fdid_node(fdid));
 
 	for (unsigned i = 0; host && i < host->n_devices; i++) {
 		if (host->device[i].fdid != fdid)
@@ -101,8 +124,7 @@ static unsigned all_paths(const struct sio_topology *t, const struct sio_topo_ho
 	return n;
 }
 
-/* Machines have ways, too. */
-static const struct sio_topo_host *any_host(const struct sio_topology *t, uint32_t node)
+const struct sio_topo_host *sio_topology_member(const struct sio_topology *t, uint32_t node)
 {
 	for (unsigned i = 0; i < t->n_hosts + t->n_machines; i++) {
 		if (t->host[i].node == node)
@@ -114,7 +136,8 @@ static const struct sio_topo_host *any_host(const struct sio_topology *t, uint32
 static unsigned paths_between(const struct sio_topology *t, uint32_t from, uint32_t to,
 			      struct sio_path path[SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS])
 {
-	const struct sio_topo_host *a = any_host(t, from), *b = any_host(t, to);
+	const struct sio_topo_host *a = sio_topology_member(t, from),
+				   *b = sio_topology_member(t, to);
 
 	return a && b && a != b ? all_paths(t, a, b, path) : 0;
 }
@@ -128,21 +151,6 @@ unsigned sio_topology_paths(const struct sio_topology *t, uint32_t from, uint32_
 	for (unsigned i = 0; i < n && i < max; i++)
 		path[i] = all[i];
 	return n;
-}
-
-int sio_topology_path(const struct sio_topology *t, uint32_t from, unsigned adapter, uint32_t to,
-		      struct sio_path *ret_path)
-{
-	struct sio_path all[SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS];
-	unsigned n = paths_between(t, from, to, all);
-
-	for (unsigned i = 0; i < n; i++) {
-		if (all[i].adapter == adapter) {
-			*ret_path = all[i];
-			return 0;
-		}
-	}
-	return -EHOSTUNREACH;
 }
 
 /* One switch's row, nearest first: what is reached in one round is gone on from in the next. */
@@ -186,9 +194,50 @@ int sio_topology_measure(struct sio_topology *t)
 	return 0;
 }
 
+/* Number @from of the array, among the hosts: these are ascending by node. */
+static void take_in(struct sio_topology *t, unsigned from)
+{
+	const struct sio_topo_host h = t->host[from];
+	unsigned to = t->n_hosts;
+
+	while (to > 0 && t->host[to - 1].node > h.node)
+		to--;
+	memmove(&t->host[to + 1], &t->host[to], (from - to) * sizeof(h));
+	t->host[to] = h;
+	t->n_hosts++;
+	t->n_machines--;
+}
+
+void sio_topology_include_machines(struct sio_topology *t, bool all)
+{
+	unsigned n = t->n_hosts + t->n_machines;
+
+	for (unsigned i = t->n_hosts; i < n; i++) {
+		struct sio_topo_host *h = &t->host[i];
+
+		if (!all && !h->address.port)
+			continue;
+		if (!all) {
+			free(h->device);
+			h->device = NULL;
+			h->n_devices = 0;
+			h->real = true;
+		}
+		take_in(t, i);
+	}
+	t->machine = &t->host[t->n_hosts];
+}
+
 unsigned sio_topology_ports(uint32_t width, uint32_t lanes)
 {
 	return width > lanes ? width / lanes : 1;
+}
+
+bool sio_topology_apart(const struct sio_topo_host *a, const struct sio_topo_host *b)
+{
+	return a->address.port && b->address.port &&
+	       (a->address.v6 != b->address.v6 ||
+		memcmp(a->address.ip, b->address.ip, sizeof(a->address.ip)) != 0);
 }
 
 void sio_topology_free(struct sio_topology *t)
@@ -199,6 +248,13 @@ void sio_topology_free(struct sio_topology *t)
 		free(t->host[i].device);
 		free(t->host[i].chassis);
 	}
+	while (t->files) {
+		struct sio_topo_file *file = t->files;
+
+		t->files = file->next;
+		free(file);
+	}
+	sio_policy_done(&t->policy);
 	free(t->host);
 	free(t->sw);
 	free(t->trunk);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Addresses belong to domains: a struct says whose an address is, so mixing does not compile. */
+/*
+ * Types of addresses. Each domain of addresses is a struct of its own, so that mixing them does not
+ * compile.
+ */
 #ifndef CORE_TYPES_H
 #define CORE_TYPES_H
 
@@ -7,8 +10,8 @@
 
 #define SIO_PAGE_SIZE 4096u
 /*
- * Node ids are multiples of 4 from 4 on. One is the multicast group's, so no host's. The paper's
- * cluster has those up to 240; those beyond 252 are an extension of ours.
+ * Node ids are multiples of 4 from 4 on. One is the multicast group's, so no host has it. The
+ * paper's cluster has ids up to 240; those beyond 252 are our extension.
  */
 #define SIO_MAX_NODE 508
 #define SIO_MULTICAST_NODE 252
@@ -20,21 +23,23 @@
 #define SIO_NAME_LEN 32
 #define SIO_DEVICE_NAME_LEN 40 /* a real one has its host's name and its place */
 
-/* As the buses of node @node address it: what a grant hands to a peer. */
+/* An address as the buses of node @node see it: what a grant gives to a peer. */
 struct sio_bus_addr {
 	uint32_t node;
 	uint64_t addr;
 };
 
-/* As one device addresses it: what is put into its queues. */
+/*
+ * An address as one device sees it: what is put into its queues, and what its IOMMU domain
+ * translates.
+ */
 struct sio_dev_addr {
 	uint64_t addr;
 };
 
-/* In the physical address map of node @node. */
-struct sio_phys_addr {
-	uint32_t node;
-	uint64_t addr;
+/* An offset from the start of the window of one adapter: what its look-up table translates. */
+struct sio_window_at {
+	uint64_t offset;
 };
 
 #endif

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What --json prints: one document per command,
- *   {"schema": "smartio/NAME", "version": V, "data": ...}
- * NAME says what data is and V which form it has; tools/schema/NAME.json describes the form. A failed command prints "error" instead.
- *
- * A number beyond 2^53 loses digits in readers that keep numbers as doubles, so whatever may be so
- * large (addresses, serial numbers, counters) is a string: sio_json_hex().
+ * The document that --json prints, one for each command: {"schema": "smartio/NAME", "version": V,
+ * "data": ...}. NAME says what data is, and V which version of its form; tools/schema/NAME.json
+ * describes the form. A failed command prints "error" instead of data. A number beyond 2^53 loses
+ * digits in readers that keep numbers as doubles, so whatever may be so large (addresses, serial
+ * numbers, counters) is a string: sio_json_hex().
  */
 #ifndef ENVELOPE_ENVELOPE_H
 #define ENVELOPE_ENVELOPE_H

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -118,4 +119,15 @@ int sio_eventfd_take(int fd, uint64_t *ret_count)
 	if (n < 0)
 		return -errno;
 	return n == sizeof(*ret_count) ? 0 : -EAGAIN;
+}
+
+bool sio_eventfd_is(int fd)
+{
+	char path[64], what[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, what, sizeof(what) - 1);
+	what[n > 0 ? n : 0] = '\0';
+	return strcmp(what, "anon_inode:[eventfd]") == 0;
 }

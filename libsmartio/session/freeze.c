@@ -15,11 +15,14 @@
 #define USERFAULTFD_IOC_NEW _IO(0xAA, 0x00)
 #endif
 
-#define BELOW_STACK 65536 /* what the functions called from here may use of the stack */
+#define BELOW_STACK 65536 /* bytes of the stack that the functions called from here may use */
 
 /* ---- the descriptor ---- */
 
-/* Of one that is for the program's own accesses alone, the kernel's fail with EFAULT. */
+/*
+ * A descriptor that covers user-mode accesses only makes system calls that store there fail with
+ * EFAULT.
+ */
 static int open_uffd(void)
 {
 	int device, fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
@@ -37,7 +40,7 @@ static int open_uffd(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* How many threads this process has; 0: /proc does not say. */
+/* Number of threads of this process; 0 if /proc does not say. */
 static unsigned count_threads(void)
 {
 	DIR *dir = opendir("/proc/self/task");
@@ -83,8 +86,10 @@ int sio_freeze_begin(struct sio_freeze *f, void *at, size_t len, unsigned own)
 	return 0;
 }
 
-/* Whoever waits was in the queue when the pages were exchanged: a child of vfork() may have @f->fd,
- * so that closing it need not wake anybody. */
+/*
+ * Wakes the waiting threads itself before it closes the descriptor: a child of vfork() may have a
+ * copy of @f->fd, and then closing it here wakes nobody.
+ */
 void sio_freeze_end(struct sio_freeze *f)
 {
 	struct uffdio_range range = {.start = (uintptr_t)f->at, .len = f->len};
@@ -94,7 +99,7 @@ void sio_freeze_end(struct sio_freeze *f)
 		close(f->fd);
 	}
 	f->fd = -1;
-	if (f->has_reader) /* not before: what it frees may have been among what waited */
+	if (f->has_reader) /* not earlier: pthread_join() frees memory, perhaps in these pages */
 		pthread_join(f->reader, NULL);
 	pthread_sigmask(SIG_SETMASK, &f->signals, NULL);
 }
@@ -111,7 +116,7 @@ int sio_freeze_stores(struct sio_freeze *f, void *at, size_t len)
 		return 0;
 	if (ioctl(f->fd, UFFDIO_REGISTER, &reg) < 0)
 		return -errno;
-	/* What was never touched has no page table entry that could be protected. */
+	/* A page that was never touched has no page table entry that could be write-protected. */
 	if (madvise(at, len, MADV_POPULATE_READ) < 0)
 		return -errno;
 	while (ioctl(f->fd, UFFDIO_WRITEPROTECT, &wp) < 0)
@@ -122,13 +127,13 @@ int sio_freeze_stores(struct sio_freeze *f, void *at, size_t len)
 
 /* ---- all accesses wait ---- */
 
-/* mremap() of what is registered returns when this event was read. */
+/* mremap() of a registered range returns only when this event has been read. */
 static void *take_remap_event(void *arg)
 {
 	const int *fd = arg;
 	struct uffd_msg msg = {0};
 
-	/* Threads that wait already come first. */
+	/* Page faults of threads that wait already are read before it. */
 	while (msg.event != UFFD_EVENT_REMAP)
 		if (read(*fd, &msg, sizeof(msg)) != sizeof(msg))
 			msg.event = 0;

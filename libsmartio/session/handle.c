@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The table of live handles. Slots are in chunks that never move, so that a look-up needs no lock.
+/*
+ * The table of live handles. Its slots lie in chunks that never move, so a look-up needs no lock.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -16,7 +17,10 @@
 _Static_assert(CHUNK_SLOTS *CHUNKS == 1u << INDEX_BITS, "an index fits its bits");
 _Static_assert(sizeof(uintptr_t) == 8, "a handle has 64 bits");
 
-/* Of a slot's state: generation << 32 | DEAD | references. No references: the slot is free. */
+/*
+ * The state of a slot: generation << 32 | DEAD | number of references. A slot without references is
+ * free.
+ */
 #define DEAD (1ull << 31)
 #define REFS (DEAD - 1)
 
@@ -35,6 +39,7 @@ struct sio_handles {
 
 static struct slot *slot_at(struct sio_handles *t, unsigned index)
 {
+	/* pairs with the release in ensure_space() */
 	struct slot *chunk = __atomic_load_n(&t->chunk[index / CHUNK_SLOTS], __ATOMIC_ACQUIRE);
 
 	return chunk ? &chunk[index % CHUNK_SLOTS] : NULL;
@@ -63,7 +68,7 @@ void sio_handles_free(struct sio_handles *t)
 	free(t);
 }
 
-/* Keeps half of the slots free, so that the search for one is short and reuse is late. */
+/* Keeps half of the slots free, so that the search for one is short and a slot is reused late. */
 static int ensure_space(struct sio_handles *t)
 {
 	struct slot *chunk;
@@ -75,6 +80,7 @@ static int ensure_space(struct sio_handles *t)
 	chunk = calloc(CHUNK_SLOTS, sizeof(*chunk));
 	if (!chunk)
 		return -ENOMEM;
+	/* Whoever finds the chunk sees zeroed slots; pairs with the load in slot_at(). */
 	__atomic_store_n(&t->chunk[t->capacity / CHUNK_SLOTS], chunk, __ATOMIC_RELEASE);
 	t->capacity += CHUNK_SLOTS;
 	return 0;
@@ -87,6 +93,9 @@ int sio_handle_new(struct sio_handles *t, unsigned kind, void *object, uintptr_t
 
 	if (ensure_space(t) < 0)
 		return -ENOMEM;
+	/*
+	 * The last user of a free slot has finished with it; pairs with the release in slot_free().
+	 */
 	for (;;) {
 		t->cursor = (t->cursor + 1) % t->capacity;
 		slot = slot_at(t, t->cursor);
@@ -102,6 +111,7 @@ int sio_handle_new(struct sio_handles *t, unsigned kind, void *object, uintptr_t
 	for (unsigned i = 0; i < SIO_HANDLE_WORDS; i++)
 		slot->words[i] = 0;
 	__atomic_add_fetch(&t->used, 1, __ATOMIC_RELAXED);
+	/* pairs with the loads in sio_handle_get() and sio_handle_words() */
 	__atomic_store_n(&slot->state, generation << GENERATION_SHIFT | 1, __ATOMIC_RELEASE);
 	*ret = (uintptr_t)(generation << GENERATION_SHIFT | (uint64_t)kind << KIND_SHIFT |
 			   (uint64_t)t->cursor << SIO_HANDLE_INDEX_SHIFT);
@@ -131,6 +141,7 @@ void *sio_handle_get(struct sio_handles *t, uintptr_t handle, unsigned kind)
 
 	if (!slot)
 		return NULL;
+	/* pairs with the release in sio_handle_new() */
 	state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
 	do {
 		if (!is_current(state, handle))
@@ -151,6 +162,7 @@ void sio_handle_ref(struct sio_handles *t, uintptr_t handle)
 static void slot_free(struct sio_handles *t, struct slot *slot, uint64_t state)
 {
 	t->object_free(slot->object);
+	/* pairs with the load in sio_handle_new() */
 	__atomic_store_n(&slot->state, state & ~(DEAD | REFS), __ATOMIC_RELEASE);
 	__atomic_sub_fetch(&t->used, 1, __ATOMIC_RELAXED);
 }
@@ -158,6 +170,7 @@ static void slot_free(struct sio_handles *t, struct slot *slot, uint64_t state)
 void sio_handle_put(struct sio_handles *t, uintptr_t handle)
 {
 	struct slot *slot = slot_of(t, handle);
+	/* All accesses of all users come before the object is freed: pairs with itself. */
 	uint64_t state = __atomic_sub_fetch(&slot->state, 1, __ATOMIC_ACQ_REL);
 
 	if (!(state & REFS))
@@ -166,6 +179,7 @@ void sio_handle_put(struct sio_handles *t, uintptr_t handle)
 
 void sio_handle_remove(struct sio_handles *t, uintptr_t handle)
 {
+	/* pairs with sio_handle_get(), which no longer finds it */
 	__atomic_or_fetch(&slot_of(t, handle)->state, DEAD, __ATOMIC_ACQ_REL);
 	sio_handle_put(t, handle);
 }
@@ -174,6 +188,7 @@ volatile uint32_t *sio_handle_words(struct sio_handles *t, uintptr_t handle, uns
 {
 	struct slot *slot = has_form(handle, kind) ? slot_of(t, handle) : NULL;
 
+	/* pairs with the release in sio_handle_new() */
 	if (!slot || !is_current(__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE), handle))
 		return NULL;
 	return slot->words;

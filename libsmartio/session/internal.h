@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What session.c, send.c, loop.c and resume.c share. */
+/* Shared by session.c, send.c, loop.c and resume.c. */
 #ifndef SESSION_INTERNAL_H
 #define SESSION_INTERNAL_H
 
@@ -35,7 +35,10 @@ struct sio_session {
 	int owner_fd;		     /* the caller's */
 	bool resuming;		     /* a thread is at it */
 	bool resumed;		     /* this smartiod is not the first */
-	/* What the last smartiod that was there, which speaks another version, said of it; "". */
+	/*
+	 * The text with which the last smartiod, which speaks another version, refused the
+	 * connection; "": none.
+	 */
 	char refusal[SIO_ERR_TEXT];
 	bool reset_seen;    /* of the connection: packets may still be behind that */
 	unsigned on_socket; /* threads in a system call at fd */
@@ -50,10 +53,10 @@ struct sio_session {
 	struct sio_session_watch *watches;
 	unsigned n_watches;
 	unsigned max_watches;
-	/* The event thread's, with room for max_watches and two more. */
+	/* The event thread's poll list, with room for max_watches and two more. */
 	struct sio_poll *polls;
 	uintptr_t *cookies;
-	/* To change to; NULL: those are big enough. */
+	/* The list to change to; NULL: the present one is large enough. */
 	struct sio_poll *bigger_polls;
 	uintptr_t *bigger_cookies;
 
@@ -68,48 +71,58 @@ static inline bool sio_session_away(const struct sio_session *s)
 {
 	return s->state == SIO_SESSION_AWAY || s->state == SIO_SESSION_LATE;
 }
-/* Under the lock. False: that changes nothing. */
+/* Under the lock: a transition. False: the event changes nothing. */
 bool sio_session_step(struct sio_session *s, enum sio_session_event event);
-/* Under the lock: take what is there. */
+/* Under the lock: takes the packets that have arrived. */
 void sio_session_receive(struct sio_session *s);
-/* Under the lock: an event came; one that is malformed ends the session. */
+/* Under the lock: handles an event; a malformed one ends the session. */
 void sio_session_event(struct sio_session *s, const struct sio_msg *msg, size_t len, int *fds,
 		       unsigned n_fds);
-/* Under the lock: end @call. */
+/* Under the lock: ends @call. */
 void sio_session_finish(struct sio_session *s, struct sio_call *call, int result);
 /* Under the lock: @req succeeded, with an empty reply. */
 void sio_session_taken(struct sio_session *s, const struct sio_msg *req);
 
-/* Send, if need be a few times. -ENOMEM: nothing was sent, and @fd is as good as before. */
+/* Sends, with a few retries. -ENOMEM: nothing was sent, and @fd is as good as before. */
 ssize_t sio_session_send(struct sio_session *s, int fd, const struct sio_msg *msg, size_t len,
 			 const int *fds, unsigned n_fds);
 void sio_session_fill_header(struct sio_msg *req, size_t len, uint32_t type, uint32_t id);
 /* Under the lock: a number that no waiting call has; 0 is for events. */
 uint32_t sio_session_fresh_id(struct sio_session *s);
-/* Under the lock: those that wait, in order; -ENOMEM: not all. May lose the connection. */
+/*
+ * Under the lock: sends the posts that wait, in order; -ENOMEM: not all. May lose the connection.
+ */
 int sio_session_send_posts(struct sio_session *s);
 void sio_session_drop_posts(struct sio_session *s);
 /*
- * Under the lock, with a connection: ask @call, which is in the list. Return: 0: it has an end, now
- * or later; -ENOMEM: it cannot be sent, which is the caller's to report.
+ * Under the lock, with a connection: sends @call, which is in the list. Return: 0: it ends, now or
+ * later; -ENOMEM: it cannot be sent, which the caller reports.
  */
 int sio_session_send_call(struct sio_session *s, struct sio_call *call);
-/* The same, with the lock released meanwhile: a system call does not need it. Has the call end. */
+/*
+ * The same, with the lock released meanwhile: a system call does not need it. Also on failure @call
+ * ends.
+ */
 void sio_session_send_unlocked(struct sio_session *s, struct sio_call *call);
 
-/* Under the lock: the connection is over; the session, too, if it cannot go on. */
+/* Under the lock: the connection is over; the session, too, if it cannot continue. */
 void sio_session_lost(struct sio_session *s);
-/* Under the lock: the other end takes nothing any more. What it said before is taken first. */
+/* Under the lock: the other end accepts nothing any more. What it sent before is taken first. */
 void sio_session_cannot_send(struct sio_session *s);
-/* Under the lock, which is released meanwhile: try to go on. For one thread: !resuming. */
+/*
+ * Under the lock, which is released meanwhile: tries to connect again. For one thread: !resuming.
+ */
 void sio_session_resume(struct sio_session *s);
-/* Under the lock: may this thread try it now? */
+/* Under the lock: may this thread try that now? */
 static inline bool sio_session_may_resume(const struct sio_session *s)
 {
 	return sio_session_away(s) && !s->resuming && s->world->now(s->world) >= s->next_try;
 }
 int sio_session_fail_late(struct sio_session *s, struct sio_err *err);
-/* Nobody uses the session any more: the opposite of sio_session_keep(). */
+/*
+ * Ends a session's ability to resume, as nobody uses it any more: the opposite of
+ * sio_session_keep().
+ */
 void sio_session_forget(struct sio_session *s);
 
 /* Under the lock: no further packet will come. */

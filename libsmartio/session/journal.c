@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a session has, entry by entry, each as the message that restores it. */
+/* The journal: everything that a session has, one entry each, as the message that restores it. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -19,26 +19,26 @@ struct sio_journal_entry {
 	struct sio_hash_node by_mapped; /* a map: by the handle of what it maps */
 	uint64_t number;		/* ascending */
 	struct sio_msg_restore m;
-	/* Segment: connections that the program has heard of, by adapter. */
+	/* Segment: connections to it that the program has been notified of, by adapter. */
 	uint32_t heard_of[SIO_MAX_ADAPTERS];
-	bool known; /* to the smartiod of now, if that did not refuse it */
-	bool lost;  /* it keeps the handle until that is given back */
+	bool known; /* to the present smartiod, unless that has refused it */
+	bool lost;  /* lost, but its handle stays in use until the program gives it back */
 };
 
 struct sio_journal {
 	struct sio_journal_entry *first, **last;
-	struct sio_journal_entry *sent; /* the one that was sent last, or one before it; NULL: from
-					   the start */
+	/* the entry sent last, or one before it; NULL: start at the first */
+	struct sio_journal_entry *sent;
 	struct sio_hash by_handle, by_mapped;
 	uint64_t last_number;
 	uint32_t last_handle;
 };
 
-/* What makes something, and when that is restored: struct sio_msg_restore. */
+/* Requests that make something, and in which step that is restored (struct sio_msg_restore). */
 static const struct {
 	uint32_t type;
 	unsigned step;
-	bool is_object; /* its handle is in the reply; else it is part of what the request names */
+	bool is_object; /* its handle is in the reply; else it is a part of a named object */
 } makers[] = {
 	{SIO_MSG_SEG_CREATE, 1, true},	    {SIO_MSG_DINT_CREATE, 1, true},
 	{SIO_EVM_DINT_RING, 1, false},	    {SIO_MSG_DEV_BORROW, 1, true},
@@ -74,7 +74,7 @@ struct sio_journal *sio_journal_new(void)
 	return j;
 }
 
-/* The handle of what it maps; 0: it is no map. */
+/* The handle of the segment or connection that a map is of; 0: the entry is not a map. */
 static uint32_t mapped(const struct sio_journal_entry *e)
 {
 	const struct sio_msg_seg_map *map = (const void *)e->m.request;
@@ -156,7 +156,7 @@ static struct sio_journal_entry *with_handle(struct sio_hash_node *n)
 	return SIO_HASH_OF(n, struct sio_journal_entry, by_handle);
 }
 
-/* Entries of @handle: itself and its parts. */
+/* Entries of @handle: the object and its parts. */
 static struct sio_journal_entry *first_of(const struct sio_journal *j, sio_le32 handle)
 {
 	return with_handle(sio_hash_find(&j->by_handle, sio_from_le32(handle)));
@@ -176,7 +176,7 @@ static struct sio_journal_entry *find(const struct sio_journal *j, sio_le32 hand
 	return e;
 }
 
-/* A part of @handle: a ring, pin (DEV_HOLD) or vector; by its number, or else its key. */
+/* A part of @handle: a ring, pin (DEV_HOLD) or vector, found by its number, or else by its key. */
 static struct sio_journal_entry *find_part(const struct sio_journal *j, uint32_t type,
 					   sio_le32 handle, sio_le32 number, sio_le64 key)
 {
@@ -188,7 +188,7 @@ static struct sio_journal_entry *find_part(const struct sio_journal *j, uint32_t
 	return e;
 }
 
-/* It and its parts. */
+/* Removes the object and its parts. */
 static void remove_handle(struct sio_journal *j, sio_le32 handle)
 {
 	struct sio_journal_entry *e;
@@ -249,7 +249,7 @@ static void segment_step(struct sio_journal *j, uint32_t type, const struct sio_
 	if (type == SIO_MSG_SEG_AVAILABLE)
 		set_bit(&e->m.exported, 1u << adapter, true);
 	else if (sio_from_le32(r->flags) & SCI_FLAG_FORCE_DISCONNECT)
-		e->heard_of[adapter] = 0; /* cut by its own request, of which there is no event */
+		e->heard_of[adapter] = 0; /* ended by its own request, so there will be no event */
 }
 
 static void set_flag(struct sio_journal *j, sio_le32 handle, uint32_t flag)
@@ -275,17 +275,18 @@ static void changed(struct sio_journal *j, const struct sio_msg *req, const stru
 		set_flag(j, h->handle, SIO_RESTORE_SHARED);
 		return;
 	case SIO_MSG_SEG_FILL:
+	case SIO_MSG_SEG_TAKE: /* its handle is at the same place as in SEG_FILL */
 		e = find(j, h->handle);
 		if (e) {
 			set_bit(&e->m.flags, SIO_RESTORE_FILLED, true);
-			/* Its reply is as that of SEG_CREATE. */
+			/* Its reply has the layout of SEG_CREATE's. */
 			sio_journal_fill_object(&e->m, req, rep);
 		}
 		return;
 	case SIO_MSG_DEV_RELEASE_EXCLUSIVE:
 		set_flag(j, h->handle, SIO_RESTORE_RELEASED);
 		return;
-	case SIO_MSG_DEV_RESET: /* it ends every pin */
+	case SIO_MSG_DEV_RESET: /* a reset ends every pin */
 		remove_holds(j, h->handle);
 		return;
 	case SIO_MSG_DEV_SETTLED:
@@ -298,7 +299,7 @@ static void changed(struct sio_journal *j, const struct sio_msg *req, const stru
 
 /* ---- what was taken away ---- */
 
-/* What @req takes away; NULL: it is not here. *ret_takes: it is a request that does. */
+/* The entry that @req takes away; NULL: there is none. *ret_takes: @req is such a request. */
 static struct sio_journal_entry *taken(const struct sio_journal *j, const struct sio_msg *req,
 				       bool *ret_takes)
 {
@@ -374,8 +375,8 @@ static void lose_one(struct sio_journal *j, struct sio_journal_entry *e)
 }
 
 /*
- * @handle is lost, with its parts, and maps of it. What smartiod knows of keeps its handle until
- * that is given back.
+ * @handle is lost, with its parts and the maps of it. An entry that the present smartiod knows
+ * keeps its handle until the program gives it back.
  */
 static void lose(struct sio_journal *j, sio_le32 handle)
 {
@@ -425,7 +426,7 @@ static void ring_event(struct sio_journal *j, const struct sio_evm_dint_ring *ev
 			set_bit(&e->m.flags, SIO_RESTORE_ENDED, true);
 		return;
 	}
-	/* Without memory it is not restored, and the sender loses its connection. */
+	/* Without memory the ring is not restored, and the sender loses its connection. */
 	if (sio_journal_prepare(SIO_EVM_DINT_RING, &e) < 0)
 		return;
 	e->m.handle = evm->handle;
@@ -475,7 +476,7 @@ void sio_journal_event(struct sio_journal *j, const struct sio_msg *msg)
 	}
 }
 
-/* ---- saying it again ---- */
+/* ---- restoring ---- */
 
 void sio_journal_begin(struct sio_journal *j)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a session has from its smartiod, as messages that say so to the next one (SIO_MSG_RESTORE).
- * Pure logic: fed with requests and their replies, with events, and with nothing else. Kept under
- * the session's lock.
+ * The journal: all that a session has from its smartiod, as the messages that restore it at the
+ * next one (SIO_MSG_RESTORE). Pure logic: its only input is requests and their replies, and events.
+ * Kept under the session's lock.
  */
 #ifndef SESSION_JOURNAL_H
 #define SESSION_JOURNAL_H
@@ -22,47 +22,50 @@ struct sio_journal *sio_journal_new(void);
 void sio_journal_free(struct sio_journal *j);
 
 /*
- * Before request @type is sent: room for what it may make, so that its success cannot be forgotten.
- * *ret NULL: it makes nothing. Given back by sio_journal_done() or sio_journal_drop(). -ENOMEM.
+ * Before request @type is sent: allocates the entry for what it may make, so that its success can
+ * always be recorded.
+ * *ret NULL: it makes nothing. Released by sio_journal_done() or sio_journal_drop(). -ENOMEM.
  */
 int sio_journal_prepare(uint32_t type, struct sio_journal_entry **ret);
 void sio_journal_drop(struct sio_journal_entry *e);
 /*
- * @req succeeded, with reply @rep (bare success where the type has none). Takes @e, which may be
+ * @req succeeded, with reply @rep (bare success where the type has none). Consumes @e, which may be
  * NULL.
  */
 void sio_journal_done(struct sio_journal *j, struct sio_journal_entry *e, const struct sio_msg *req,
 		      const struct sio_msg *rep);
-/* An event, whose size was checked. */
+/* Records an event, whose size was checked. */
 void sio_journal_event(struct sio_journal *j, const struct sio_msg *msg);
 
 /*
- * Does @req take away something that is kept here? What is lost is, as long as smartiod has to hear
- * that its handle is given back.
+ * Does @req release something that is recorded here? A lost object is recorded as long as smartiod
+ * must still be sent the release of its handle.
  */
 bool sio_journal_has(const struct sio_journal *j, const struct sio_msg *req);
 /*
- * Does it take away something of this session, which may be lost already? Each handle is one's own.
- * But any holder of a device's registers can name any pin (DEV_HOLD) of the device, so its parts
- * are one's own if they are kept here.
+ * Does it release something of this session, which may be lost already? Handles belong to one
+ * session. But any owner of a device's registers can name any pin (DEV_HOLD) of the device, so a
+ * pin is this session's if it is recorded here.
  */
 bool sio_journal_takes_own(const struct sio_journal *j, const struct sio_msg *req);
 
 /*
- * Another smartiod is there: it knows nothing of what is here before it gets what
- * sio_journal_next() gives, and nothing ever of what was lost before.
+ * Another smartiod is there: it knows nothing of what is recorded here before it is sent what
+ * sio_journal_next() returns, and will never know of what was lost before.
  */
 void sio_journal_begin(struct sio_journal *j);
 /*
  * The first message of @step (SIO_MSG_RESTORE_STEP) with a number greater than *@at, which becomes
- * its number. false: none. The header is the caller's to fill. If smartiod refuses it,
+ * its number. false: none. The caller fills in the header. If smartiod refuses it,
  * sio_journal_gone() is to be called.
  */
 bool sio_journal_next(struct sio_journal *j, unsigned step, uint64_t *at,
 		      struct sio_msg_restore *ret);
-/* The greatest handle that was ever given; of what was lost the program may still have one. */
+/*
+ * The greatest handle that was ever assigned; the program may still have a handle of a lost object.
+ */
 uint32_t sio_journal_last_handle(const struct sio_journal *j);
-/* The one with this number is gone for good. */
+/* The entry with this number is lost for good. */
 void sio_journal_gone(struct sio_journal *j, uint64_t number);
 
 /* Does the request @req end the connection that @m describes? */

@@ -13,7 +13,7 @@ void sio_journal_fill_object(struct sio_msg_restore *m, const struct sio_msg *re
 	const struct sio_rep_seg_map *map = reply;
 	unsigned n;
 
-	m->handle = dint->handle; /* every such reply begins so */
+	m->handle = dint->handle; /* every reply that creates an object begins with its handle */
 	switch (sio_from_le32(m->type)) {
 	case SIO_MSG_SEG_CREATE:
 		m->number = seg->segment_id;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of a live process's world share: world_live.c, live_fds.c, live_memory.c. */
+/* Shared by the files of a live process's world: world_live.c, live_fds.c, live_memory.c. */
 #ifndef SESSION_LIVE_H
 #define SESSION_LIVE_H
 
@@ -11,16 +11,16 @@ uint64_t sio_live_now(struct sio_world *w);
 
 /* ---- live_fds.c ---- */
 
-/* Around the making of descriptors, and around fork(). */
+/* To be held while descriptors are made, and around fork(). */
 void sio_live_fds_lock(void);
 void sio_live_fds_unlock(void);
 /*
- * Note @fd as ours; with the lock, which is taken before the descriptor is made: a fork between
- * the two would leave the child a copy that nobody closes. Return: @fd (for -1 it is -errno), or
- * -ENOMEM with it closed.
+ * Records @fd as the library's; with the lock, which is taken before the descriptor is made: a fork
+ * between the two would leave the child a copy that nobody closes. Return: @fd (for -1 it is
+ * -errno), or -ENOMEM with it closed.
  */
 int sio_live_own(int fd);
-/* With the lock: close one, or, in a child, all. */
+/* With the lock: closes one descriptor, or, in a child, all. */
 void sio_live_disown(int fd);
 void sio_live_fds_close_all(void);
 
@@ -39,7 +39,7 @@ int sio_live_event_read(struct sio_world *w, int fd, uint64_t *ret_count);
 
 /* ---- live_memory.c ---- */
 
-/* In a child: the file of ones is the parent's, and closed. */
+/* In a child: forgets the parent's file of ones, which is closed. */
 void sio_live_ones_forget(void);
 int sio_live_reserve(struct sio_world *w, void *hint, bool fixed, size_t len, void **ret);
 int sio_live_map(struct sio_world *w, void *at, size_t len, int prot, int fd, uint64_t offset);
@@ -58,9 +58,13 @@ void sio_live_note_store(struct sio_world *w, const void *at, size_t len, uint64
 void sio_live_forget_stores(struct sio_world *w, const void *at, size_t len);
 void sio_live_stores_after_fork(void);
 
+/* ---- live_cuda.c ---- */
+
+extern const struct sio_gpu_ops sio_live_cuda;
+
 /* ---- world_live.c ---- */
 
-/* How many threads of the library run, but the caller. */
+/* How many threads of the library run, apart from the caller. */
 unsigned sio_live_threads(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Descriptors of a live process's library: whose they are, the socket of smartiod, events.
- *
- * Those that are ours are known, for a child of fork() closes them.
+ * Descriptors of the library in a live process: which of the process's descriptors are the
+ * library's, the socket of smartiod, and events. The library must know its own, because a child of
+ * fork() closes them.
  */
 #include <errno.h>
 #include <poll.h>
@@ -19,12 +19,12 @@
 #include "session/live.h"
 #include "wire/wire.h"
 
-/* Of the smartiod that runs with the kernel module, on its first node. */
+/* The socket of the smartiod that runs with the kernel module, for its first node. */
 #define MACHINE_SOCKET "/run/smartiod/local"
 #define POLL_ON_STACK 16
 #define LOOK_NS 20000000ull
 
-/* Descriptors that are the library's own, to be closed in a child. */
+/* The library's own descriptors, which a child closes. */
 static struct {
 	pthread_mutex_t mutex;
 	unsigned char *open; /* a flag per descriptor */
@@ -86,7 +86,7 @@ void sio_live_fds_close_all(void)
 		memset(live.open, 0, (size_t)live.size);
 }
 
-/* *ret_set: the user said so. */
+/* *ret_set: the user chose the path. */
 static const char *socket_path(bool *ret_set)
 {
 	const char *set = getenv("SMARTIO_SOCKET");
@@ -95,7 +95,10 @@ static const char *socket_path(bool *ret_set)
 	return *ret_set ? set : MACHINE_SOCKET;
 }
 
-/* A real machine's leaves its socket when it is killed, or ends while programs are connected. */
+/*
+ * On a real machine smartiod leaves its socket's name behind when it is killed, or when it ends
+ * while programs are connected.
+ */
 bool sio_live_comes_again(struct sio_world *w)
 {
 	bool set;
@@ -147,8 +150,9 @@ ssize_t sio_live_try_send(struct sio_world *w, int fd, const void *buf, size_t l
 }
 
 /*
- * poll() fails where there is no memory, or may be fewer descriptors than it is given (ulimit -n).
- * What it would have told is then looked at every moment. Return: @error; 0: it is the deadline.
+ * poll() fails when there is no memory, or when the limit of descriptors (ulimit -n) is below the
+ * number that it is given. Then the caller checks everything after each pause. Return: @error; 0:
+ * the deadline has come.
  */
 static int pause_for(int error, uint64_t deadline)
 {
@@ -164,7 +168,7 @@ static int pause_for(int error, uint64_t deadline)
 	return deadline && until == deadline ? 0 : error;
 }
 
-/* Return: as poll(); -errno, after a moment: it may be that all is to be looked at. */
+/* Return: as poll(); -errno after a pause: the caller must check everything. */
 static int poll_until(struct pollfd *p, unsigned n, uint64_t deadline)
 {
 	for (;;) {
@@ -184,9 +188,9 @@ static int poll_until(struct pollfd *p, unsigned n, uint64_t deadline)
 }
 
 /*
- * Makes the descriptors of a packet ours. A packet is taken also without them: the session must not
- * end because this process's table of descriptors is full. Return: how many there are; the last may
- * be -errno, of one that is missing.
+ * Records the descriptors of a packet as the library's. A packet is accepted even without them: a
+ * full table of descriptors in this process must not end the session. Return: how many there are;
+ * the last may be -errno, for a descriptor that is missing.
  */
 static unsigned own_fds(int *fds, unsigned n, unsigned max, bool lost)
 {
@@ -265,14 +269,14 @@ int sio_live_event_write(struct sio_world *w, int fd)
 	int saved = errno, rc = 0;
 
 	(void)w;
-	/* A full counter (EAGAIN) says what another one would. */
+	/* a full counter (EAGAIN) is as readable as one that was raised */
 	if (write(fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
 		rc = -errno;
 	errno = saved;
 	return rc;
 }
 
-/* The descriptor may be a blocking one: it came from the room. */
+/* The descriptor may be a blocking one: it was made by the machine room. */
 int sio_live_event_read(struct sio_world *w, int fd, uint64_t *ret_count)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory of a live process's library: places, what is mapped there, pages of ones, faults. */
+/*
+ * Memory of the library in a live process: reserved addresses, mappings, pages of ones, page
+ * faults.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -12,9 +15,9 @@
 
 #include "session/live.h"
 
-#define ONES_BYTES (2u << 20) /* of one mapping of the file of ones */
+#define ONES_BYTES (2u << 20) /* bytes that one mapping of the file of ones covers */
 
-static int ones = -1; /* the file of ones; -1: not made yet. With the lock of descriptors */
+static int ones = -1; /* the file of ones; -1: not made yet. Under the lock of descriptors */
 
 void sio_live_ones_forget(void)
 {
@@ -47,7 +50,7 @@ int sio_live_map(struct sio_world *w, void *at, size_t len, int prot, int fd, ui
 	return 0;
 }
 
-/* With the lock of descriptors. */
+/* Under the lock of descriptors. */
 static int make_ones_file(void)
 {
 	unsigned char block[65536];
@@ -63,7 +66,7 @@ static int make_ones_file(void)
 	return fd;
 }
 
-/* Made when it is first needed, and kept. */
+/* Made at the first use, and kept. */
 static int ones_file(void)
 {
 	int fd;
@@ -77,8 +80,8 @@ static int ones_file(void)
 }
 
 /*
- * Pages are exchanged under whoever reads them, as a link that dies does it: no data race, but to
- * ThreadSanitizer mmap is a store.
+ * Replacing pages while another thread reads them is what a link that goes down does, and not a
+ * data race; but ThreadSanitizer regards mmap() as a store.
  */
 #ifdef __SANITIZE_THREAD__
 void AnnotateIgnoreWritesBegin(const char *file, int line);
@@ -120,14 +123,20 @@ int sio_live_map_none(struct sio_world *w, void *at, size_t len)
 	return rc;
 }
 
-/* Length 0 asks for a second mapping of the same pages. */
+/*
+ * A length of 0 asks mremap() for a second mapping of the same pages. The kernel has none of a
+ * driver's page frames (EFAULT): they are a window of smartio.ko, which makes it read as ones
+ * before it sends the event that the path is down, and takes that back before it says that the path
+ * is up.
+ */
 int sio_live_map_aside(struct sio_world *w, void *at, size_t len, void **ret)
 {
 	void *p = mremap(at, 0, len, MREMAP_MAYMOVE);
 	int rc;
 
+	*ret = NULL;
 	if (p == MAP_FAILED)
-		return -errno;
+		return errno == EFAULT ? 0 : -errno;
 	rc = sio_live_map_ones(w, at, len);
 	if (rc < 0) {
 		munmap(p, len);
@@ -142,6 +151,8 @@ int sio_live_map_back(struct sio_world *w, void *aside, void *at, size_t len)
 	int rc = 0;
 
 	(void)w;
+	if (!aside)
+		return 0;
 	UNDER_READERS_BEGIN;
 	if (mremap(aside, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED)
 		rc = -errno;
@@ -181,7 +192,7 @@ static int register_pages(int fd, void *at, size_t len)
 	struct uffdio_register reg = {.range = {.start = (uintptr_t)at, .len = len},
 				      .mode = UFFDIO_REGISTER_MODE_WP};
 
-	/* An older kernel knows no protection of shared memory; it refuses the feature. */
+	/* A kernel that cannot write-protect shared memory refuses the feature. */
 	if (ioctl(fd, UFFDIO_API, &api) < 0 || ioctl(fd, UFFDIO_REGISTER, &reg) < 0)
 		return -EOPNOTSUPP;
 	return reg.ioctls & 1ull << _UFFDIO_WRITEPROTECT ? 0 : -EOPNOTSUPP;
@@ -192,7 +203,10 @@ int sio_live_fault_new(struct sio_world *w, void *at, size_t len)
 	int fd, rc;
 
 	sio_live_fds_lock();
-	/* User mode alone needs no privilege: of system calls that write there, EFAULT comes. */
+	/*
+	 * User-mode faults alone need no privilege, but system calls that store there fail with
+	 * EFAULT.
+	 */
 	fd = sio_live_own(
 		(int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
 	sio_live_fds_unlock();

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Stores to pages that may only be read. The processor refuses them, and the program gets SIGSEGV,
- * as it would without us; but first a line in the log says what the page is. Only a program that
- * has such pages gets our handler, which does nothing for other faults but pass them on to the
- * handler that was there before. A handler that the program sets later is called alone, and there
- * is no line.
+ * Stores to read-only pages. The processor refuses such a store, and the program gets SIGSEGV, as
+ * without this file; but first the library logs what the page is. The handler is installed only in
+ * programs that have such pages, and passes all other faults on to the handler that was there
+ * before. A handler that the program sets later replaces this one, so nothing is logged then.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -15,14 +14,12 @@
 
 #include "session/live.h"
 
-#define PLACES 64 /* at once; a store to pages beyond that has no line */
+#define PLACES 64 /* ranges at once; a store to a range beyond that is not logged */
 
-/*
- * Read by the handler, which any thread may be in at any time: @at is 0 while the rest is written.
- */
+/* The handler reads it at any time in any thread: @at is 0 while the other fields are written. */
 static struct place {
 	uintptr_t at, end;
-	uint64_t offset; /* of @at, in what the text names */
+	uint64_t offset; /* of @at, in the object that the text names */
 	bool said;
 	char text[192];
 } place[PLACES];
@@ -31,7 +28,7 @@ static pthread_mutex_t change = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct sigaction before;
 
-/* printf() may not be called in a handler. Return: the end of the digits. */
+/* A signal handler may not call printf(). Return: the end of the digits. */
 static char *put_hex(char *to, uint64_t value)
 {
 	unsigned digits = 1;
@@ -53,12 +50,13 @@ static void say(struct place *p, uintptr_t address)
 	end = stpcpy(end, p->text);
 	*end++ = '\n';
 	if (write(STDERR_FILENO, line, (size_t)(end - line)) < 0)
-		return; /* nobody reads it */
+		return; /* there is nobody to report a failed write to */
 }
 
 static void look_up(uintptr_t address)
 {
 	for (unsigned i = 0; i < PLACES; i++) {
+		/* pairs with the release in sio_live_note_store() */
 		uintptr_t at = __atomic_load_n(&place[i].at, __ATOMIC_ACQUIRE);
 
 		if (at && address >= at && address < place[i].end &&
@@ -79,7 +77,10 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 	} else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
 		before.sa_handler(sig);
 	} else if (info->si_code > 0 || before.sa_handler == SIG_DFL) {
-		/* A fault happens again when we return; what was sent has to be sent again. */
+		/*
+		 * A fault occurs again when the handler returns; a signal that was sent has to be
+		 * sent again.
+		 */
 		sigaction(sig, &before, NULL);
 		if (info->si_code <= 0)
 			raise(sig);
@@ -113,20 +114,22 @@ void sio_live_note_store(struct sio_world *w, const void *at, size_t len, uint64
 		p->offset = offset;
 		p->said = false;
 		snprintf(p->text, sizeof(p->text), "%s", text);
+		/*
+		 * Published last, so whoever sees @at sees the other fields; pairs with the load in
+		 * look_up().
+		 */
 		__atomic_store_n(&p->at, (uintptr_t)at, __ATOMIC_RELEASE);
 		break;
 	}
 	pthread_mutex_unlock(&change);
 }
 
-/*
- * In a child of a program: it has none of these maps, and a thread that it lacks may have the lock.
- */
+/* In a child of fork(): it has none of these maps, and a thread that it lacks may hold the lock. */
 void sio_live_stores_after_fork(void)
 {
 	pthread_mutex_init(&change, NULL);
 	for (unsigned i = 0; i < PLACES; i++)
-		__atomic_store_n(&place[i].at, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&place[i].at, 0, __ATOMIC_RELAXED);
 }
 
 void sio_live_forget_stores(struct sio_world *w, const void *at, size_t len)
@@ -135,6 +138,6 @@ void sio_live_forget_stores(struct sio_world *w, const void *at, size_t len)
 	pthread_mutex_lock(&change);
 	for (unsigned i = 0; i < PLACES; i++)
 		if (place[i].at >= (uintptr_t)at && place[i].at - (uintptr_t)at < len)
-			__atomic_store_n(&place[i].at, 0, __ATOMIC_RELEASE);
+			__atomic_store_n(&place[i].at, 0, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&change);
 }

@@ -7,8 +7,8 @@
 #include "session/internal.h"
 
 /*
- * Room for one more watch, also in what the thread hands to poll: that is in use now, so the thread
- * is given bigger arrays to change to.
+ * Makes room for one more watch, also in the arrays that the thread passes to poll(). Those are in
+ * use now, so the thread is given larger ones to change to.
  */
 static int grow(struct sio_session *s)
 {
@@ -92,7 +92,7 @@ void sio_session_unwatch(struct sio_session *s, uintptr_t cookie)
 	}
 }
 
-/* Under the lock, once there are other threads. */
+/* Under the lock, once other threads exist. */
 static void close_descriptors(struct sio_session *s)
 {
 	int *fd[] = {&s->fd, &s->wake_fd, &s->poke_fd, &s->dead_fd};
@@ -111,14 +111,14 @@ int sio_session_open(struct sio_session *s, uint64_t until)
 	int rc;
 
 	if (s->thread) {
-		/* Left behind by a close from the thread itself. */
+		/* Left behind when the event thread itself closed the session. */
 		if (!s->closing || sio_session_on_event_thread(s))
 			return -EALREADY;
 		w->thread_join(w, s->thread);
 		s->thread = NULL;
 	}
 	s->closing = s->close_late = s->poller = s->reset_seen = s->resumed = false;
-	s->refusal[0] = '\0'; /* of another smartiod, perhaps */
+	s->refusal[0] = '\0'; /* the text may be that of an earlier smartiod */
 	do
 		s->fd = w->connect(w);
 	while (s->fd == -ECONNREFUSED && sio_session_try_later(s, until));
@@ -163,7 +163,7 @@ void sio_session_close(struct sio_session *s)
 		return;
 	w->thread_join(w, s->thread);
 	s->thread = NULL;
-	/* A thread that copies blocks may still want to wake us. */
+	/* A thread that copies blocks may still want to wake the event thread. */
 	sio_session_lock(s);
 	close_descriptors(s);
 	sio_session_unlock(s);
@@ -174,7 +174,7 @@ bool sio_session_on_event_thread(struct sio_session *s)
 	return s->thread && s->world->thread_is_self(s->world, s->thread);
 }
 
-/* Under the lock: copy the watches for a poll without it. */
+/* Under the lock: copies the watches for a poll() without the lock. */
 static unsigned collect(struct sio_session *s)
 {
 	if (s->bigger_polls) {
@@ -194,7 +194,7 @@ static unsigned collect(struct sio_session *s)
 	return s->n_watches + 2;
 }
 
-/* Under the lock: when there is something to be tried again. */
+/* Under the lock: when something has to be tried again. */
 static uint64_t next_look(const struct sio_session *s)
 {
 	if (s->state == SIO_SESSION_DEAD)

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +19,11 @@ struct pages {
 	char *at;
 	size_t len;
 	unsigned long inode;
-	char *copy; /* for the child of a fork that is under way; NULL: there is none */
-	int fd;	    /* of the file, while they are made private */
+	char *copy; /* the contents for a child, during a fork; NULL: there is none */
+	int fd;	    /* of the file, while the pages are made private */
 };
 
-/* The mutex is held over a fork, too, so that no child inherits a half of what is done under it. */
+/* Held during a fork, too, so that a child never inherits a half-done change. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct pages *all;
 
@@ -34,7 +35,9 @@ struct area {
 	unsigned long inode;
 };
 
-/* /proc/self/maps, line by line and without malloc(): it is also read in a child of a fork. */
+/*
+ * Reads /proc/self/maps line by line and without malloc(), because a child of a fork reads it, too.
+ */
 struct reader {
 	int fd;
 	int error; /* -errno: it could not be read to its end */
@@ -52,7 +55,7 @@ static bool next_area(struct reader *r, struct area *a)
 		newline = memchr(r->buf, '\n', r->used);
 		if (newline)
 			break;
-		if (r->used == sizeof(r->buf)) /* only the name can be that long */
+		if (r->used == sizeof(r->buf)) /* only the name can be longer than the buffer */
 			r->used = sizeof(r->buf) - 1;
 		n = read(r->fd, r->buf + r->used, sizeof(r->buf) - r->used);
 		if (n < 0)
@@ -73,7 +76,7 @@ static bool next_area(struct reader *r, struct area *a)
 	return true;
 }
 
-/* Private memory of no file, and not a stack: that one is in use while we exchange it. */
+/* Accepts private memory without a file. A stack is refused: it is in use during the exchange. */
 static int check_area(void *arg, const struct area *a, char *from, size_t part)
 {
 	(void)arg;
@@ -88,7 +91,9 @@ static int check_area(void *arg, const struct area *a, char *from, size_t part)
 	return 0;
 }
 
-/* Calls @fn for each area of the range, which has no holes, and for as much of it as lies there. */
+/*
+ * Calls @fn for each area in the range, with the part that lies in the range; holes are an error.
+ */
 static int each_area(char *at, size_t len,
 		     int (*fn)(void *arg, const struct area *a, char *from, size_t part), void *arg)
 {
@@ -114,8 +119,8 @@ static int each_area(char *at, size_t len,
 }
 
 /*
- * Calls @fn for each part of @p that still is what we mapped: programs free memory before they
- * remove the segment that it belongs to, or never remove it.
+ * Calls @fn for each part of @p that is still the library's mapping: programs free memory before
+ * they remove the segment that it belongs to, or never remove the segment.
  */
 static int each_part(struct pages *p, int (*fn)(struct pages *p, char *at, size_t len))
 {
@@ -141,7 +146,7 @@ static int each_part(struct pages *p, int (*fn)(struct pages *p, char *at, size_
 
 /* ---- adopt and release ---- */
 
-/* @from, a whole mapping, takes the place of what is at @at; in one step for who reads there. */
+/* Moves @from, a whole mapping, to @at in place of what is there, in one step for all readers. */
 static int move(char *from, char *at, size_t len)
 {
 	return mremap(from, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED ? -errno : 0;
@@ -153,7 +158,21 @@ static int freeze_area(void *arg, const struct area *a, char *from, size_t part)
 	return sio_freeze_stores(arg, from, part);
 }
 
-/* The pages at @at become a mapping of @fd; stores of other threads wait meanwhile. */
+/*
+ * Copies whole pages, which may contain other objects of the program. The gaps between objects are
+ * copied too, which an address sanitizer would take for invalid accesses.
+ */
+__attribute__((no_sanitize("address", "thread"))) static void copy_pages(char *to, const char *from,
+									 size_t len)
+{
+	const volatile uint64_t *src = (const void *)from;
+	uint64_t *dst = (void *)to;
+
+	for (size_t i = 0; i < len / sizeof(*dst); i++)
+		dst[i] = src[i];
+}
+
+/* Replaces the pages at @at by a mapping of @fd; stores of other threads wait meanwhile. */
 static int make_shared(char *at, size_t len, int fd)
 {
 	char *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -166,7 +185,7 @@ static int make_shared(char *at, size_t len, int fd)
 	if (rc == 0) {
 		rc = each_area(at, len, freeze_area, &f);
 		if (rc == 0) {
-			memcpy(p, at, len);
+			copy_pages(p, at, len);
 			rc = move(p, at, len);
 		}
 		sio_freeze_end(&f);
@@ -177,8 +196,9 @@ static int make_shared(char *at, size_t len, int fd)
 }
 
 /*
- * The reverse. The mapping of a file may be of a kind whose stores cannot be made to wait, but its
- * pages can be had elsewhere: so all accesses wait, at pages that take its place for a moment.
+ * The reverse. A mapping of the file may be of a kind that cannot be write-protected. But the
+ * file's pages can be mapped a second time, so all accesses wait, at empty pages that take the
+ * mapping's place meanwhile.
  */
 static int make_private(struct pages *p, char *at, size_t len)
 {
@@ -193,7 +213,7 @@ static int make_private(struct pages *p, char *at, size_t len)
 	if (rc == 0) {
 		rc = sio_freeze_all(&f);
 		if (rc == 0) {
-			memcpy(fresh, old, len);
+			copy_pages(fresh, old, len);
 			rc = move(fresh, at, len);
 			if (rc < 0 && move(old, at, len) == 0)
 				old = MAP_FAILED;
@@ -257,7 +277,7 @@ int sio_pages_release(struct sio_world *w, void *at, size_t len, int fd)
 
 static int copy_part(struct pages *p, char *at, size_t len)
 {
-	memcpy(p->copy + (at - p->at), at, len);
+	copy_pages(p->copy + (at - p->at), at, len);
 	return 0;
 }
 
@@ -273,7 +293,7 @@ void sio_pages_before_fork(void)
 		p->copy = mmap(NULL, p->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			       -1, 0);
 		if (p->copy == MAP_FAILED)
-			p->copy = NULL; /* the child shares them: there is nothing better to do */
+			p->copy = NULL; /* the child shares the pages; nothing better is possible */
 		else
 			each_part(p, copy_part);
 	}
@@ -286,10 +306,10 @@ void sio_pages_after_fork(bool child)
 			continue;
 		if (child)
 			each_part(p, take_copy);
-		munmap(p->copy, p->len); /* what was taken is not there any more */
+		munmap(p->copy, p->len); /* what was moved is not here any more */
 		p->copy = NULL;
 	}
 	if (child)
-		all = NULL; /* they are the parent's; malloc() may be locked here */
+		all = NULL; /* the parent's list; not freed, because malloc() may be locked here */
 	pthread_mutex_unlock(&mutex);
 }

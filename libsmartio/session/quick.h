@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a copy of a few bytes has no time to find by the library and its table of handles: which
- * handles live, and where their memory is. Three loads and one comparison tell.
- *
- * An entry is found by the low bits of a handle's place, so two handles may want the same: the
- * later one has it. Who finds another handle than its own, or none, takes the long way, which knows
- * all.
+ * The quick table: which handles live, and where their memory is, for copies of a few bytes that
+ * have no time for the library's table of handles. A look-up takes three loads and one comparison.
+ * An entry is found by the low bits of a handle's slot, so two handles may want the same entry: the
+ * later one gets it. A caller that finds another handle than its own, or none, takes the slow path,
+ * which knows all handles.
  */
 #ifndef SESSION_QUICK_H
 #define SESSION_QUICK_H
@@ -26,21 +25,20 @@ struct sio_quick {
 } __attribute__((aligned(32))); /* within a cache line, and easily found */
 
 /*
- * Of the one process that has this image of memory in a live world; other worlds have many
- * processes, and leave it empty.
+ * The table of the one process that has this image of memory in a live world; other worlds have
+ * many processes, and leave it empty.
  */
 extern struct sio_quick sio_quick_table[SIO_QUICK_ENTRIES] __attribute__((visibility("hidden")));
 
 /* Under the session's lock: @handle lives, and its memory may be written to; or no longer. */
 void sio_quick_set(struct sio_world *w, uintptr_t handle, void *at, size_t bytes);
 /*
- * After it was cleared: once more as it was set. Who lost the entry to another handle does not get
- * it back: a reader that slept meanwhile would find its handle as before, and take the other's
- * memory.
+ * Sets an entry again that was cleared. A handle that lost its entry to another does not get it
+ * back: a reader that slept meanwhile would find its handle as before, and take the other's memory.
  */
 void sio_quick_again(struct sio_world *w, uintptr_t handle, void *at, size_t bytes);
 void sio_quick_clear(struct sio_world *w, uintptr_t handle);
-/* In a child of fork(), which has no handles. */
+/* Empties the table in a child of fork(), which has no handles. */
 void sio_quick_forget(void);
 
 static inline struct sio_quick *sio_quick_entry(uintptr_t handle)
@@ -49,15 +47,16 @@ static inline struct sio_quick *sio_quick_entry(uintptr_t handle)
 }
 
 /*
- * Its memory, and how much; false: take the long way. The handle is compared when the rest was
- * read: who has one has it from a call that happened before and filled the entry, and an entry that
- * becomes another's is empty before anything else of it changes.
+ * Reads the memory of a handle, and its size; false: take the slow path. The handle is compared
+ * after the rest was read: a caller has its handle from an earlier call, which filled the entry,
+ * and an entry that becomes another handle's is emptied before anything else of it changes.
  */
 static inline bool sio_quick_get(uintptr_t handle, uint8_t **ret_at, size_t *ret_bytes)
 {
 	const struct sio_quick *q = sio_quick_entry(handle);
 
-	__asm__("" : "+r"(q)); /* one address: else each member's is made from the table's anew */
+	__asm__("" : "+r"(q)); /* one address: else each member's is made from the table's again */
+	/* pairs with the releases in sio_quick_set() */
 	*ret_at = __atomic_load_n(&q->at, __ATOMIC_ACQUIRE);
 	*ret_bytes = __atomic_load_n(&q->bytes, __ATOMIC_ACQUIRE);
 	return __builtin_expect(__atomic_load_n(&q->handle, __ATOMIC_RELAXED) == handle, 1);

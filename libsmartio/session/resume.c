@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A session whose smartiod is gone, and that waits for the next one. What the program has mapped
- * goes on meanwhile; calls wait. One thread at a time connects, shows the owner's descriptor, and
- * says what the session has (journal.c); then calls that had no answer are asked again. Whoever
- * waits for an answer does it, or the event thread: neither may be free.
+ * Resumes a session whose smartiod has ended, when the next one is there. The program's mappings
+ * stay in use meanwhile; its calls wait. One thread at a time connects, sends the owner's
+ * descriptor, and restores what the session has (journal.c); then requests without a reply are sent
+ * again. Any thread that waits for a reply may do this, or the event thread, because each of them
+ * may be busy elsewhere.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,19 +13,21 @@
 
 #include "session/internal.h"
 #include "smartio/uapi.h"
+#include "wire/check.h"
 
 #define MS 1000000ull
 #define ANSWER_NS (60000 * MS) /* for each reply of a smartiod that is there */
 #define FIRST_RETRY_NS (2 * MS)
 #define LAST_RETRY_NS (200 * MS)
-#define OTHER_VERSION_NS (1000 * MS) /* between tries at one that speaks another version */
+#define OTHER_VERSION_NS (1000 * MS) /* between attempts, where it speaks another version */
 
-/* The talk with a new smartiod; nobody else knows its connection yet. */
+/* The exchange with a new smartiod, on a connection that no other thread knows yet. */
 struct talk {
 	struct sio_session *s;
 	int fd;
 	uint32_t id;
-	bool reset_seen; /* events may still be behind that */
+	bool reset_seen;    /* the connection was reset; events may still follow */
+	struct sio_err err; /* why the last request was refused */
 	_Alignas(8) uint8_t packet[SIO_WIRE_MAX];
 };
 
@@ -36,7 +39,8 @@ int sio_session_keep(struct sio_session *s, int owner_fd, struct sio_err *err)
 	if (!j)
 		return sio_fail(err, -ENOMEM, "no memory");
 	sio_session_lock(s);
-	dead = s->state == SIO_SESSION_DEAD; /* it went before it could be outlived */
+	/* smartiod ended before this session could outlive it */
+	dead = s->state == SIO_SESSION_DEAD;
 	s->journal = j;
 	s->owner_fd = owner_fd;
 	if (!dead)
@@ -69,9 +73,9 @@ void sio_session_lost(struct sio_session *s)
 	sio_session_wake(s);
 }
 
-/* ---- the talk; without the lock but where it says so ---- */
+/* ---- the exchange; without the lock unless a comment says otherwise ---- */
 
-/* dead_fd says so; where nothing can be waited for it may seem to. */
+/* dead_fd announces it, but may seem readable where the world cannot wait. */
 static bool is_over(struct sio_session *s)
 {
 	bool dead;
@@ -82,7 +86,7 @@ static bool is_over(struct sio_session *s)
 	return dead;
 }
 
-/* Wait for a packet; dead_fd tells that the session is being closed. -ETIMEDOUT, -ESHUTDOWN. */
+/* Waits for a packet. dead_fd ends the wait when the session is closed. -ETIMEDOUT, -ESHUTDOWN. */
 static int wait_packet(struct talk *t, uint64_t deadline)
 {
 	struct sio_world *w = t->s->world;
@@ -94,8 +98,8 @@ static int wait_packet(struct talk *t, uint64_t deadline)
 }
 
 /*
- * Who breaks off the talk is taken for one that ended, so what cannot be sent is sent when there is
- * memory for it. -ETIMEDOUT, -ESHUTDOWN: nothing was sent.
+ * smartiod takes a client that breaks off the exchange for one that ended, so a message that cannot
+ * be sent is repeated until there is memory. -ETIMEDOUT, -ESHUTDOWN: nothing was sent.
  */
 static int say(struct talk *t, const struct sio_msg *req, size_t len, const int *fd,
 	       uint64_t deadline)
@@ -107,7 +111,7 @@ static int say(struct talk *t, const struct sio_msg *req, size_t len, const int 
 		struct sio_poll p = {.fd = t->s->dead_fd};
 		ssize_t sent = sio_session_send(t->s, t->fd, req, len, fd, fd ? 1 : 0);
 
-		/* If it is gone its last words are to be taken. */
+		/* If smartiod has gone, its last packets are still to be received. */
 		if (sent >= 0 || sent == -EPIPE || sent == -ECONNRESET)
 			return 0;
 		now = w->now(w);
@@ -121,8 +125,8 @@ static int say(struct talk *t, const struct sio_msg *req, size_t len, const int 
 }
 
 /*
- * One packet: an event is acted upon. Return: 1 it was one; 0: the reply, of *ret_len bytes, is in
- * the buffer; -errno.
+ * Receives one packet, and processes it if it is an event. Return: 1: it was an event; 0: it is the
+ * reply, of *ret_len bytes, in the buffer; -errno.
  */
 static int take_packet(struct talk *t, size_t *ret_len)
 {
@@ -158,13 +162,12 @@ static int take_packet(struct talk *t, size_t *ret_len)
 	return rc;
 }
 
-/* Return: 0; -errno: of smartiod; -ECONNRESET, -ETIMEDOUT, -ESHUTDOWN: there will be no answer. */
-static int ask(struct talk *t, uint32_t type, struct sio_msg *req, size_t len, size_t rep_len,
-	       const int *fd)
+/* Return: 0; -errno of smartiod; -ECONNRESET, -ETIMEDOUT, -ESHUTDOWN: there will be no reply. */
+static int ask(struct talk *t, uint32_t type, struct sio_msg *req, size_t len, const int *fd)
 {
 	struct sio_world *w = t->s->world;
 	uint64_t deadline = w->now(w) + ANSWER_NS;
-	const struct sio_msg *rep = (const void *)t->packet;
+	struct sio_wire_header h;
 	size_t got = 0;
 	int rc;
 
@@ -179,9 +182,11 @@ static int ask(struct talk *t, uint32_t type, struct sio_msg *req, size_t len, s
 	} while (rc == 1);
 	if (rc)
 		return rc;
-	if (rep->error && sio_from_le32(rep->error) < 4096)
-		return -(int)sio_from_le32(rep->error);
-	return got == rep_len && sio_from_le32(rep->type) == type ? 0 : -EPROTO;
+	rc = sio_client_check_reply(type, t->packet, got, &h, &t->err);
+	if (rc == 0 && h.error)
+		rc = sio_fail(&t->err, -(int)h.error, "%s",
+			      ((const struct sio_msg_error *)(const void *)t->packet)->text);
+	return rc;
 }
 
 static int say_hello(struct talk *t)
@@ -192,25 +197,22 @@ static int say_hello(struct talk *t)
 		.kind = sio_to_le32(SIO_CLIENT_LIBRARY),
 	};
 
-	return ask(t, SIO_MSG_HELLO, &req.h, sizeof(req), sizeof(struct sio_rep_hello),
-		   &t->s->owner_fd);
+	return ask(t, SIO_MSG_HELLO, &req.h, sizeof(req), &t->s->owner_fd);
 }
 
 /*
- * Under the lock: the smartiod that is there now speaks another version of the protocol, and says
- * which side is older. It keeps what the program has as long as the program lives, so maps, I/O and
- * interrupts go on; calls fail until one comes that speaks ours.
+ * Under the lock: the present smartiod speaks another version of the protocol; its text says which
+ * side is older. It keeps what the program has as long as the program lives, so maps, I/O and
+ * interrupts go on. Calls fail until a smartiod comes that speaks our version.
  */
 static void note_other_version(struct sio_session *s, const struct talk *t)
 {
-	const struct sio_msg_error *rep = (const void *)t->packet;
-
-	snprintf(s->refusal, sizeof(s->refusal), "%.*s", (int)sizeof(rep->text), rep->text);
+	snprintf(s->refusal, sizeof(s->refusal), "%s", t->err.text);
 }
 
 /*
- * Under the lock: is what @m describes just being given back, so that its exporter may know
- * already?
+ * Under the lock: is a request in flight that gives back the object of @m? Then its exporter may
+ * have forgotten it already.
  */
 static bool is_leaving(const struct sio_session *s, const struct sio_msg_restore *m)
 {
@@ -220,7 +222,7 @@ static bool is_leaving(const struct sio_session *s, const struct sio_msg_restore
 	return false;
 }
 
-/* What is to be restored before @step. What smartiod does not have any more is forgotten. */
+/* Restores what belongs before the end of @step. Objects that smartiod refuses are forgotten. */
 static int say_step(struct talk *t, unsigned step)
 {
 	struct sio_msg_restore_step end = {.step = sio_to_le32(step)};
@@ -241,7 +243,7 @@ static int say_step(struct talk *t, unsigned step)
 		sio_session_unlock(s);
 		if (!more)
 			break;
-		rc = ask(t, SIO_MSG_RESTORE, &m.h, sizeof(m), sizeof(struct sio_msg), NULL);
+		rc = ask(t, SIO_MSG_RESTORE, &m.h, sizeof(m), NULL);
 		if (rc == -ECONNRESET || rc == -ETIMEDOUT || rc == -ESHUTDOWN || rc == -EPROTO)
 			return rc;
 		if (rc == 0)
@@ -250,7 +252,7 @@ static int say_step(struct talk *t, unsigned step)
 		sio_journal_gone(s->journal, at);
 		sio_session_unlock(s);
 	}
-	return ask(t, SIO_MSG_RESTORE_STEP, &end.h, sizeof(end), sizeof(struct sio_msg), NULL);
+	return ask(t, SIO_MSG_RESTORE_STEP, &end.h, sizeof(end), NULL);
 }
 
 static int talk(struct sio_session *s, int fd)
@@ -269,7 +271,7 @@ static int talk(struct sio_session *s, int fd)
 		sio_session_unlock(s);
 		rc = -EPROTONOSUPPORT;
 	}
-	/* It does not know us: no later one will do better. */
+	/* This smartiod does not know the session, and no later one will. */
 	if (rc == -ENOENT || rc == -EBADF || rc == -EPROTO || rc == -EOPNOTSUPP)
 		rc = -EPERM;
 	for (unsigned step = 1; rc == 0 && step <= SIO_RESTORE_STEPS; step++)
@@ -278,11 +280,12 @@ static int talk(struct sio_session *s, int fd)
 	return rc;
 }
 
-/* ---- what comes of it; under the lock ---- */
+/* ---- after the exchange; under the lock ---- */
 
 /*
- * What @call was to take away is not there any more: it was done, and the answer got lost. What was
- * never ours is somebody else's, as a pin (DEV_HOLD) that any owner of the registers may end.
+ * The object that @call was to remove does not exist any more, so the removal was done and its
+ * reply was lost. This holds only for objects of this program: a pin (DEV_HOLD), say, may be ended
+ * by any owner of the registers.
  */
 static bool was_done(struct sio_session *s, struct sio_call *call)
 {
@@ -317,14 +320,14 @@ int sio_session_fail_late(struct sio_session *s, struct sio_err *err)
 			SIO_SESSION_AWAY_NS / (1000 * MS));
 }
 
-/* Nobody waits any longer; we go on trying. */
+/* Calls no longer wait for a smartiod; the attempts to connect go on. */
 static void give_up_calls(struct sio_session *s)
 {
 	sio_session_step(s, SIO_SESSION_GIVES_UP);
 	while (s->calls) {
 		struct sio_call *c = s->calls;
 
-		/* Of what was to be taken away nothing is left: that is no error. */
+		/* A call that was to remove something succeeds: nothing is left of it. */
 		sio_session_taken(s, c->req);
 		sio_session_finish(s, c, sio_session_fail_late(s, c->err));
 	}
@@ -368,13 +371,13 @@ void sio_session_resume(struct sio_session *s)
 	int fd, rc;
 
 	s->resuming = true;
-	s->users++; /* whoever closes the session waits: the talk needs journal and descriptors */
-	while (s->on_socket) /* they leave at once: the connection is over */
+	s->users++;	     /* who closes waits: this thread needs journal and descriptors */
+	while (s->on_socket) /* they return at once, because the connection is over */
 		w->wait(w, s->lock, SIO_FOREVER);
 	if (s->fd >= 0)
 		w->close(w, s->fd);
 	s->fd = -1;
-	/* What they say is gone is not restored with the next smartiod. */
+	/* These messages report ends, and what has ended is not restored with the next smartiod. */
 	sio_session_drop_posts(s);
 	sio_journal_begin(s->journal);
 	sio_session_unlock(s);
@@ -392,7 +395,7 @@ void sio_session_resume(struct sio_session *s)
 	} else {
 		if (fd >= 0)
 			w->close(w, fd);
-		if (rc == -ECONNRESET) /* it was there, and is gone: the next one is near */
+		if (rc == -ECONNRESET) /* it ended during the exchange: the next one is near */
 			s->retry_ns = FIRST_RETRY_NS;
 		if (rc == -EPERM)
 			sio_session_die(s);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What goes to smartiod: requests, and posts, whose answers nobody looks at.
- *
- * The kernel may have no memory for a packet. Then nothing was said, and the connection is as good
- * as before: a request is tried a few times and then fails alone, a post stays and goes before
- * anything later. The connection is lost to him only who finds the other end gone.
+ * Messages to smartiod: requests, and posts, whose replies are ignored. The kernel may have no
+ * memory for a packet. Then nothing was sent, and the connection is as good as before: a request is
+ * tried a few times, and then this request alone fails; a post is kept, and sent before anything
+ * later. The connection is lost only when the other end is found to be gone.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +13,7 @@
 #define TRIES 4
 #define POST_AGAIN_NS 20000000ull
 
-/* Nothing was sent, for want of what may be there in a moment. */
+/* Nothing was sent, because something is missing that may be there in a moment. */
 static bool lacks(ssize_t sent)
 {
 	return sent == -ENOMEM || sent == -ENOBUFS || sent == -ETOOMANYREFS || sent == -EAGAIN;
@@ -84,7 +83,7 @@ void sio_session_drop_posts(struct sio_session *s)
 	}
 }
 
-int sio_session_tell(struct sio_session *s, uint32_t type, struct sio_msg *req, size_t len)
+int sio_session_notify(struct sio_session *s, uint32_t type, struct sio_msg *req, size_t len)
 {
 	ssize_t sent;
 
@@ -92,7 +91,10 @@ int sio_session_tell(struct sio_session *s, uint32_t type, struct sio_msg *req, 
 		return 0;
 	sio_session_fill_header(req, len, type, sio_session_fresh_id(s));
 	sio_session_taken(s, req);
-	/* It is not restored with the next smartiod; with the one of a talk it may have been. */
+	/*
+	 * The object is not restored with the next smartiod; during an exchange with one it may
+	 * have been restored already.
+	 */
 	if (sio_session_away(s))
 		return s->resuming ? -ENOMEM : 0;
 	if (sio_session_send_posts(s) < 0)
@@ -113,7 +115,7 @@ void sio_session_post(struct sio_session *s, uint32_t type, struct sio_post *p, 
 
 	p->next = NULL;
 	p->len = len;
-	if (sio_session_tell(s, type, &p->msg.h, len) == 0) {
+	if (sio_session_notify(s, type, &p->msg.h, len) == 0) {
 		free(p);
 		return;
 	}
@@ -133,7 +135,7 @@ void sio_session_bye(struct sio_session *s)
 	sio_session_fill_header(&bye.h, sizeof(bye), SIO_MSG_BYE, UINT32_MAX);
 	if (away)
 		return;
-	/* Where there is no room for it, nobody reads: exit() must not wait for that. */
+	/* If the socket is full, nobody reads it: exit() must not wait for that. */
 	if (w->try_send)
 		w->try_send(w, s->fd, &bye, sizeof(bye));
 	else
@@ -154,7 +156,7 @@ int sio_session_send_call(struct sio_session *s, struct sio_call *call)
 
 	if (sio_session_send_posts(s) < 0)
 		return fail_unsent(call);
-	if (!sio_session_connected(s)) /* over: the call, or it is asked again */
+	if (!sio_session_connected(s)) /* the call has ended, or will be sent again */
 		return 0;
 	call->asked = true;
 	sent = sio_session_send(s, s->fd, call->req, call->req_len, call->req_fds, call->n_req_fds);
@@ -186,6 +188,6 @@ void sio_session_send_unlocked(struct sio_session *s, struct sio_call *call)
 		return;
 	if (sent != -ENOMEM)
 		sio_session_cannot_send(s);
-	else if (sio_session_connected(s)) /* else it is asked again, or has failed */
+	else if (sio_session_connected(s)) /* otherwise it will be sent again, or has failed */
 		sio_session_finish(s, call, fail_unsent(call));
 }

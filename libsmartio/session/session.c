@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests, replies, and who reads the socket when. */
+/* Requests, replies, and which thread reads the socket. */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -71,43 +72,35 @@ void sio_session_die(struct sio_session *s)
 }
 
 static int reply_error(const struct sio_session *s, struct sio_call *call,
-		       const struct sio_msg *msg, size_t len)
+		       const struct sio_msg_error *e)
 {
-	const struct sio_msg_error *e = (const void *)msg;
-	uint32_t code = sio_from_le32(msg->error);
+	uint32_t code = sio_from_le32(e->h.error);
 
-	if (len != sizeof(*e) || code >= 4096)
-		return sio_fail(call->err, -EPROTO,
-				"smartiod answered request %u with error %u in %zu bytes, expected "
-				"an error below 4096 in %zu",
-				call->type, code, len, sizeof(*e));
-	/* Of what an earlier smartiod reported as lost this one knows no handle. */
+	/* A handle that an earlier smartiod reported as lost is unknown to this one. */
 	if (code == EBADF && s->resumed)
 		code = ECONNRESET;
-	return sio_fail_exhausted(call->err, -(int)code, sio_from_le32(e->reason), "%.*s",
-				  (int)sizeof(e->text), e->text);
+	return sio_fail_exhausted(call->err, -(int)code, sio_from_le32(e->reason), "%s", e->text);
 }
 
 static void take_reply(struct sio_session *s, const struct sio_msg *msg, size_t len, int *fds,
 		       unsigned n_fds)
 {
-	uint32_t id = sio_from_le32(msg->id), type = sio_from_le32(msg->type);
+	uint32_t id = sio_from_le32(msg->id);
 	struct sio_call *call = s->calls;
+	struct sio_wire_header h;
+	int rc;
 
 	while (call && call->id != id)
 		call = call->next;
 	if (!call)
 		return;
-	if (sio_from_le32(msg->error)) {
-		sio_session_finish(s, call, reply_error(s, call, msg, len));
-	} else if (type != call->type || len != call->rep_len) {
-		sio_session_finish(
-			s, call,
-			sio_fail(call->err, -EPROTO,
-				 "smartiod answered request %u with type %u in %zu bytes, expected "
-				 "%zu",
-				 call->type, type, len, call->rep_len));
+	rc = sio_client_check_reply(call->type, msg, len, &h, call->err);
+	if (rc < 0) {
+		sio_session_finish(s, call, rc);
+	} else if (h.error) {
+		sio_session_finish(s, call, reply_error(s, call, (const void *)msg));
 	} else {
+		assert(len == call->rep_len);
 		if (s->journal)
 			sio_journal_done(s->journal, call->entry, call->req, msg);
 		call->entry = NULL;
@@ -119,7 +112,9 @@ static void take_reply(struct sio_session *s, const struct sio_msg *msg, size_t 
 				call->fds[call->n_fds++] = fds[i];
 			fds[i] = -1;
 		}
-		/* done() may find the other end gone, which ends all calls that wait. */
+		/*
+		 * done() may find that the other end has gone, and then ends all calls that wait.
+		 */
 		unlist(s, call);
 		if (call->done)
 			call->done(call);
@@ -133,7 +128,7 @@ void sio_session_event(struct sio_session *s, const struct sio_msg *msg, size_t 
 	struct sio_wire_header h;
 	struct sio_err err;
 
-	if (sio_client_event_size(sio_from_le32(msg->type)) == 0) /* nothing that we know */
+	if (sio_client_event_size(sio_from_le32(msg->type)) == 0) /* an event of an unknown type */
 		return;
 	if (sio_client_check_event(msg, len, &h, &err) < 0) {
 		s->world->log(s->world, err.text);
@@ -161,7 +156,10 @@ static bool take_packet(struct sio_session *s)
 
 	if (len == -ETIMEDOUT || len == -EINTR)
 		return false;
-	/* The other end died with words of ours unread; its own last words are behind that. */
+	/*
+	 * The other end died with messages of ours unread; its own last packets come after that
+	 * error.
+	 */
 	if (len == -ECONNRESET && !s->reset_seen) {
 		s->reset_seen = true;
 		return true;
@@ -169,8 +167,8 @@ static bool take_packet(struct sio_session *s)
 	if (len < (ssize_t)sizeof(*msg) || sio_from_le32(msg->size) != (size_t)len) {
 		close_fds(s, fds, n_fds);
 		/*
-		 * Who talks nonsense is there: those at the socket would not notice, nor is there a
-		 * next.
+		 * A peer that sends nonsense still runs: no thread at the socket would notice an
+		 * end, and no other smartiod will come.
 		 */
 		if (len > 0 || len == -EMSGSIZE)
 			sio_session_die(s);
@@ -188,7 +186,7 @@ static bool take_packet(struct sio_session *s)
 
 void sio_session_cannot_send(struct sio_session *s)
 {
-	while (sio_session_connected(s) && take_packet(s)) /* its last words */
+	while (sio_session_connected(s) && take_packet(s)) /* packets sent before the end */
 		;
 	if (sio_session_connected(s))
 		sio_session_lost(s);
@@ -225,7 +223,7 @@ void sio_session_pump(struct sio_session *s)
 	sio_session_unlock(s);
 }
 
-/* Wait at the socket, on behalf of those in the condition, too. */
+/* Waits at the socket, also on behalf of the threads in the condition variable. */
 static int wait_as_poller(struct sio_session *s, uint64_t deadline)
 {
 	struct sio_poll all[2] = {{.fd = s->fd}, {.fd = s->poke_fd}};
@@ -244,15 +242,18 @@ static int wait_as_poller(struct sio_session *s, uint64_t deadline)
 	s->world->event_read(s->world, s->poke_fd, &count);
 	if (sio_session_connected(s) && all[0].readable)
 		sio_session_receive(s);
-	/* Somebody in the condition is to wait at the socket now, or to close it. */
+	/*
+	 * One of the threads in the condition variable has to wait at the socket now, or to close
+	 * it.
+	 */
 	s->world->wake_all(s->world, s->lock);
 	return rc == 0 ? -ETIMEDOUT : 0;
 }
 
 /*
- * Wait at own descriptors, and at the socket: a poller leaves when it likes, and nobody could tell
- * those who wait here. What makes one readable when the session dies may be taken by others before
- * we look: dead_fd stays readable.
+ * Waits at the caller's own descriptors and at the socket: the poller may leave at any time, and
+ * nothing would wake a thread that waits here. The descriptor that becomes readable when the
+ * session dies may be read by another thread first; dead_fd stays readable.
  */
 static int wait_at(struct sio_session *s, struct sio_poll *polls, unsigned n, uint64_t deadline)
 {
@@ -281,15 +282,15 @@ static int wait_at(struct sio_session *s, struct sio_poll *polls, unsigned n, ui
 }
 
 /*
- * As sio_session_wait(), without a connection. Who waits at own descriptors looks every moment
- * whether there is one, for nobody could tell; that lasts until a new smartiod is there.
+ * As sio_session_wait(), without a connection. A thread that waits at its own descriptors checks
+ * regularly for a new connection, because nothing would wake it, until there is a new smartiod.
  */
 static int wait_away(struct sio_session *s, struct sio_poll *polls, unsigned n, uint64_t deadline)
 {
 	uint64_t until = SIO_FOREVER;
 	int rc;
 
-	/* Who waits for an answer has nothing better to do than to go for a new connection. */
+	/* A thread that waits for a reply can look for the new connection itself. */
 	if (deadline == SIO_FOREVER && n == 0 && sio_session_may_resume(s)) {
 		sio_session_resume(s);
 		return 0;
@@ -322,7 +323,7 @@ int sio_session_wait(struct sio_session *s, struct sio_poll *polls, unsigned n, 
 	return s->world->wait(s->world, s->lock, deadline);
 }
 
-/* Under the lock: among those that wait for replies. */
+/* Under the lock: adds @call to the calls that wait for replies. */
 static int enlist(struct sio_session *s, struct sio_call *call, struct sio_err *err)
 {
 	call->finished = call->asked = call->unsent = false;
@@ -332,7 +333,8 @@ static int enlist(struct sio_session *s, struct sio_call *call, struct sio_err *
 	if (s->state == SIO_SESSION_DEAD)
 		return sio_fail(err, -ESHUTDOWN, "the connection to this host's smartiod is gone");
 	/*
-	 * During a talk it waits as others do: what it takes away may have been restored already.
+	 * During an exchange with a new smartiod the call waits as others do: what it removes may
+	 * have been restored already.
 	 */
 	if (s->state == SIO_SESSION_LATE && !s->resuming) {
 		call->req->type = sio_to_le32(call->type);

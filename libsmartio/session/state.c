@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "session/state.h"
 
-/* The next state and 1; 0: nothing changes. */
+/* The next state plus 1; 0: the event changes nothing. */
 #define TO(state) (SIO_SESSION_##state + 1)
 
-/* A thread may still be at a talk with the next smartiod when the session dies. */
+/* A session may die while a thread is still in an exchange with the next smartiod. */
 static const unsigned char table[SIO_SESSION_STATES][SIO_SESSION_EVENTS] = {
 	[SIO_SESSION_DEAD] = {[SIO_SESSION_OPENS] = TO(CONNECTED)},
 	[SIO_SESSION_CONNECTED] = {[SIO_SESSION_LOSES] = TO(AWAY), [SIO_SESSION_DIES] = TO(DEAD)},

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How the library reaches the world. libsmartio/session/world_live.c fills the table with system
- * calls and threads, the simulator with coroutines and virtual time. Nothing else in session/ and
- * sisci/ makes a system call, reads a clock or starts a thread.
+ * The interface between the library and its environment (glossary: world).
+ * libsmartio/session/world_live.c fills the table with system calls and threads, the simulator with
+ * coroutines and virtual time. Nothing else in session/ and sisci/ makes a system call, reads a
+ * clock or starts a thread.
  *
  * Calls that fail return -errno. Deadlines are absolute, in nanoseconds of now(); SIO_FOREVER waits
- * without end, 0 only looks.
+ * without end, 0 does not wait.
  */
 #ifndef SESSION_WORLD_H
 #define SESSION_WORLD_H
@@ -14,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#include "session/gpu.h"
 
 #define SIO_FOREVER UINT64_MAX
 #define SIO_PROT_READ 1
@@ -31,7 +34,7 @@ struct sio_poll {
 	bool readable; /* out: something to read, or the other end is gone */
 };
 
-/* Of this process; 0: unknown. */
+/* The limits of this process; 0: unknown. */
 struct sio_limits {
 	uint64_t descriptors, most_descriptors; /* ulimit -n, -Hn */
 	uint64_t mappings;			/* vm.max_map_count */
@@ -39,17 +42,17 @@ struct sio_limits {
 
 struct sio_world {
 	/*
-	 * No other process has this image of memory, so what is static is of the one process. A
-	 * simulator has many. False under valgrind, too: what has short ways takes the long ones.
+	 * No other process has this image of memory, so static data belongs to this process alone.
+	 * A simulator has many processes. False under valgrind, too: then fast paths are not used.
 	 */
 	bool alone;
-	/* Who waits for another processor looks for so many nanoseconds before it sleeps. */
+	/* How many nanoseconds a thread that waits for another processor polls before it sleeps. */
 	uint64_t look_ns;
 	/* Connect to this process's smartiod: -ENOENT none set up, -ECONNREFUSED not running. */
 	int (*connect)(struct sio_world *w);
 	/*
-	 * Where nobody listens, was there a smartiod that is perhaps being started again? NULL:
-	 * never (the emulated cluster, where its end is its host's).
+	 * Where no smartiod listens: was there one that may be starting again? NULL: never (the
+	 * emulated cluster, where the end of smartiod is its host's).
 	 */
 	bool (*comes_again)(struct sio_world *w);
 	/*
@@ -62,13 +65,14 @@ struct sio_world {
 	ssize_t (*try_send)(struct sio_world *w, int fd, const void *buf, size_t len);
 	/*
 	 * Waits until @deadline: -ETIMEDOUT; 0: the other end is gone. Descriptors: CLOEXEC. When
-	 * this process has no room for all that came, the last entry of @fds is -EMFILE or -ENOMEM.
+	 * this process has no room for all that arrived, the last entry of @fds is -EMFILE or
+	 * -ENOMEM.
 	 */
 	ssize_t (*recv)(struct sio_world *w, int fd, void *buf, size_t len, int *fds,
 			unsigned max_fds, unsigned *ret_fds, uint64_t deadline);
 	/*
-	 * Return: how many are readable; 0: deadline. Where it cannot be waited for it has paused,
-	 * and says that all are, so that they are looked at.
+	 * Return: how many are readable; 0: deadline. A world that cannot wait pauses, and reports
+	 * all as readable, so that the caller checks them.
 	 */
 	int (*poll)(struct sio_world *w, struct sio_poll *p, unsigned n, uint64_t deadline);
 	void (*close)(struct sio_world *w, int fd);
@@ -83,13 +87,14 @@ struct sio_world {
 	/* Pages that read as all ones; a store goes to a private page. */
 	int (*map_ones)(struct sio_world *w, void *at, size_t len);
 	/*
-	 * No access at all, for what must not stay and cannot read as ones: takes neither memory
-	 * nor a descriptor. NULL: map_ones never fails.
+	 * Makes the range inaccessible, where pages must be unmapped and cannot read as ones: takes
+	 * neither memory nor a descriptor. NULL: map_ones never fails.
 	 */
 	int (*map_none)(struct sio_world *w, void *at, size_t len);
 	/*
-	 * The same, but what was there, one mapping of a file, is kept elsewhere at *ret; and put
-	 * it back in place. On failure of map_back it is where it was.
+	 * The same, but what was there, one mapping of a file, is kept elsewhere at *ret; map_back
+	 * puts it back in place. If map_back fails the mapping stays at *ret. *ret is NULL where
+	 * the kernel makes these pages read as ones by itself while the path is down: they stay.
 	 */
 	int (*map_aside)(struct sio_world *w, void *at, size_t len, void **ret);
 	int (*map_back)(struct sio_world *w, void *aside, void *at, size_t len);
@@ -101,18 +106,20 @@ struct sio_world {
 	int (*pages_adopt)(struct sio_world *w, void *at, size_t len, int fd);
 	int (*pages_release)(struct sio_world *w, void *at, size_t len, int fd);
 
-	/* Set of SIO_WAKE_* that the user allows; 0: what he says makes no sense. */
+	const struct sio_gpu_ops *gpu; /* NULL: there are no cards */
+
+	/* The set of SIO_WAKE_* that the user allows; 0: the user's value is invalid. */
 	unsigned (*wake_ways)(struct sio_world *w);
 	/*
 	 * A userfaultfd in which the shared pages at @at are registered for write protection.
-	 * -EOPNOTSUPP: this system or its administrator does not let us.
+	 * -EOPNOTSUPP: this system or its administrator does not allow it.
 	 */
 	int (*fault_new)(struct sio_world *w, void *at, size_t len);
 
 	/*
 	 * The pages at @at, which are at @offset of what @text names, may only be read, and the
-	 * program may not know that: before the first store there ends it a line in the log says
-	 * so. And no such line any more. NULL: stores there are found in another way.
+	 * program may not know that: a log line says so before the first store there ends the
+	 * program. The second function ends that. NULL: stores there are found in another way.
 	 */
 	void (*note_store)(struct sio_world *w, const void *at, size_t len, uint64_t offset,
 			   const char *text);
@@ -122,7 +129,7 @@ struct sio_world {
 	uint64_t (*random)(struct sio_world *w);
 	void (*yield)(struct sio_world *w);
 	uint32_t (*pid)(struct sio_world *w);
-	/* What errors name. */
+	/* The limits that error texts name. */
 	void (*limits)(struct sio_world *w, struct sio_limits *ret);
 	void (*log)(struct sio_world *w, const char *text);
 
@@ -135,7 +142,9 @@ struct sio_world {
 	void (*lock_free)(struct sio_world *w, struct sio_world_lock *l);
 	void (*lock)(struct sio_world *w, struct sio_world_lock *l);
 	void (*unlock)(struct sio_world *w, struct sio_world_lock *l);
-	/* With the lock held: release, wait for wake_all or @deadline (-ETIMEDOUT), take it again.
+	/*
+	 * With the lock held: releases it, waits for wake_all or @deadline (-ETIMEDOUT), takes it
+	 * again.
 	 */
 	int (*wait)(struct sio_world *w, struct sio_world_lock *l, uint64_t deadline);
 	void (*wake_all)(struct sio_world *w, struct sio_world_lock *l);

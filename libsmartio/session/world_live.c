@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The world of a live process: the table, fork, time, threads. With live_fds.c, live_memory.c and
- * pages.c the only files of the library with system calls and threads.
+ * The world of a live process: its table of operations, fork, time, threads. With live_*.c,
+ * freeze.c and pages.c the only files of the library that make system calls and start threads.
  *
  * After fork() the child must not act as its parent: it closes every descriptor that the library
- * had open (the owner's, too, or the parent's death would go unnoticed) and gets another pid.
+ * had open (the owner's, too, or the parent's death would go unnoticed) and has another pid.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,8 +41,8 @@ static struct {
 
 static pthread_once_t live_once = PTHREAD_ONCE_INIT;
 
-static unsigned threads;					      /* of ours that run */
-static __thread bool ours __attribute__((tls_model("initial-exec"))); /* this one is among them */
+static unsigned threads;					      /* of the library, now */
+static __thread bool ours __attribute__((tls_model("initial-exec"))); /* one of these threads */
 
 static void before_fork(void)
 {
@@ -72,8 +72,8 @@ static void after_fork_child(void)
 static struct sio_world live_world;
 
 /*
- * A short copy looks at the program's error before it is written: valgrind would report that. Its
- * programs take the long way.
+ * A short copy reads the program's error variable before that is written, which valgrind would
+ * report. Programs under valgrind take the slow path.
  */
 static bool is_watched(void)
 {
@@ -102,7 +102,7 @@ static uint64_t live_random(struct sio_world *w)
 {
 	uint64_t v;
 
-	/* Without the call (seccomp), time will do: it is not for secrets. */
+	/* Where the call is forbidden (seccomp), the time will do: no secret depends on it. */
 	if (getrandom(&v, sizeof(v), 0) != sizeof(v))
 		v = sio_live_now(w) * 0x9e3779b97f4a7c15ull;
 	return v;
@@ -159,7 +159,7 @@ static void *thread_body(void *arg)
 	return NULL;
 }
 
-/* Signals are the program's: none is taken by our threads. */
+/* Signals belong to the program: the library's threads take none. */
 static int live_thread_start(struct sio_world *w, void (*fn)(void *), void *arg,
 			     struct sio_world_thread **ret)
 {
@@ -256,7 +256,7 @@ static void live_wake_all(struct sio_world *w, struct sio_world_lock *l)
 }
 
 static struct sio_world live_world = {
-	.look_ns = 200000, /* as the room, docs/waking.md */
+	.look_ns = 200000, /* the same as in the machine room, docs/waking.md */
 	.connect = sio_live_connect,
 	.comes_again = sio_live_comes_again,
 	.send = sio_live_send,
@@ -276,6 +276,7 @@ static struct sio_world live_world = {
 	.pages_adopt = sio_pages_adopt,
 	.pages_release = sio_pages_release,
 	.unmap = sio_live_unmap,
+	.gpu = &sio_live_cuda,
 	.wake_ways = sio_live_wake_ways,
 	.fault_new = sio_live_fault_new,
 	.note_store = sio_live_note_store,

@@ -11,11 +11,14 @@
 #include "sisci/segment/segment.h"
 
 static const struct sio_kind_ops *const kinds[] = {
-	&sio_desc_kind,	       &sio_local_segment_kind,	 &sio_remote_segment_kind,
-	&sio_mapping_kind,     &sio_sequence_kind,	 &sio_dma_queue_kind,
-	&sio_dma_channel_kind, &sio_block_transfer_kind, &sio_remote_dint_kind,
-	&sio_remote_int_kind,  &sio_local_dint_kind,	 &sio_local_int_kind,
-	&sio_device_kind,      &sio_device_map_kind,	 NULL,
+	&sio_desc_kind,		  &sio_local_segment_kind,
+	&sio_remote_segment_kind, &sio_mapping_kind,
+	&sio_sequence_kind,	  &sio_dma_queue_kind,
+	&sio_dma_channel_kind,	  &sio_block_transfer_kind,
+	&sio_remote_dint_kind,	  &sio_remote_int_kind,
+	&sio_local_dint_kind,	  &sio_local_int_kind,
+	&sio_device_kind,	  &sio_device_map_kind,
+	&sio_overlay_kind,	  NULL,
 };
 
 /* One for each number of enum sio_kind, and the end. */

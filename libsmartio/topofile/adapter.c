@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The adapters of one host, as they stand in the file. */
+/* The adapters of one host, as the file lists them. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,18 +144,16 @@ static int read_pci(struct sio_draft *d, unsigned host, const struct sio_spot sp
 }
 
 /* A virtual NTB is a PCI function: its window is a BAR, which the machine itself places. */
-static int check_machine(struct sio_source *s, const struct sio_topo_adapter *a,
+static int check_machine(struct sio_source *s, struct sio_topo_adapter *a,
 			 const struct sio_spot spot[ADAPTER_FIELDS])
 {
-	static const int foreign[] = {ADAPTER_BASE, ADAPTER_PCI};
-
-	for (unsigned i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
-		if (!spot[foreign[i]].value)
-			continue;
-		sio_source_enter(s, adapter_field[foreign[i]].name, 0);
-		return sio_source_fail(s, sio_source_key(spot[foreign[i]]),
+	if (spot[ADAPTER_BASE].value) {
+		sio_source_enter(s, adapter_field[ADAPTER_BASE].name, 0);
+		return sio_source_fail(s, sio_source_key(spot[ADAPTER_BASE]),
 				       "a machine places its adapter itself; no such key is right");
 	}
+	if (spot[ADAPTER_PCI].value && sio_draft_read_pci(s, spot[ADAPTER_PCI], a->pci) < 0)
+		return -EINVAL;
 	if (a->window_size & (a->window_size - 1)) {
 		sio_source_enter(s, "window", 0);
 		return sio_source_fail(s, spot[ADAPTER_WINDOW],

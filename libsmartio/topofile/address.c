@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where real things are: the TCP address of a host's daemon, the PCI address of an adapter. */
+/* Addresses of real hardware: the TCP address of a host's daemon, the PCI address of an adapter. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
@@ -72,7 +72,7 @@ int sio_draft_check_addresses(struct sio_draft *d)
 	for (unsigned i = 0; i < d->t->n_hosts; i++) {
 		struct sio_spot missing = sio_source_missing(d->host[i].at);
 
-		if (h[i].machine)
+		if (h[i].machine && !h[i].address.port)
 			continue;
 		if (!h[i].address.port && with < d->t->n_hosts)
 			return fail_address(d, i, missing,

@@ -153,6 +153,7 @@ struct taken {
 };
 
 /* One more in chassis number @in - 1, or in the host itself. */
+/* @width 0: it has no link of its own, as a virtual function. */
 static int add(struct sio_draft *d, const struct sio_topo_host *h, struct taken *taken, unsigned in,
 	       uint32_t width, uint64_t bytes, struct sio_spot at, const char *path)
 {
@@ -162,7 +163,7 @@ static int add(struct sio_draft *d, const struct sio_topo_host *h, struct taken 
 	if (!c)
 		return 0;
 	taken->bytes[in - 1] += bytes;
-	if (c->ports == 0)
+	if (c->ports == 0 || width == 0)
 		return 0;
 	ports = sio_topology_ports(width, c->lanes);
 	left = c->ports - taken->ports[in - 1];
@@ -219,7 +220,8 @@ static int add_all(struct sio_draft *d, unsigned host, struct taken *taken)
 			 h->adapter[i].window_size, draft->adapter[i].in_at,
 			 sio_draft_adapter_path(h, i, "in", path));
 	for (unsigned i = 0; rc == 0 && i < h->n_devices; i++)
-		rc = add(d, h, taken, h->device[i].in, h->device[i].link_width,
+		rc = add(d, h, taken, h->device[i].in,
+			 h->device[i].physical ? 0 : h->device[i].link_width,
 			 sio_topology_bar_space(&h->device[i]), draft->device[i].in_at,
 			 sio_draft_device_path(h, i, "in", path));
 	return rc;

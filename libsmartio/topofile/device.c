@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The devices of one host, as they stand in the file. */
+/* The devices of one host, as the file lists them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "topofile/draft.h"
+#include "topofile/type.h"
 #include "topofile/value.h"
 
-#define MOST_VECTORS 2048u  /* of MSI-X */
-#define MEMORY_VECTORS 256u /* a table of two pages */
-#define UNITS 4u	    /* of an accelerator, if the file does not say */
-#define NOT_GIVEN UINT32_MAX
 #define FIRST_BUS 0x10u /* of slot 0; adapters sit on the buses below */
 
 const char *sio_draft_device_path(const struct sio_topo_host *h, unsigned index, const char *key,
@@ -22,21 +19,9 @@ const char *sio_draft_device_path(const struct sio_topo_host *h, unsigned index,
 	return out;
 }
 
-enum {
-	DEVICE_TYPE,
-	DEVICE_SERIAL,
-	DEVICE_SLOT,
-	DEVICE_BASE,
-	DEVICE_BLOCK,
-	DEVICE_SIZE,
-	DEVICE_VECTORS = 8,
-	DEVICE_RESET = 10,
-	DEVICE_IN,
-	DEVICE_CMB = 14,
-	DEVICE_UNITS,
-	DEVICE_FIELDS
-};
-static const struct sio_field device_field[DEVICE_FIELDS] = {
+/* Those of every device; its type has others beside them. */
+enum { DEVICE_TYPE, DEVICE_SERIAL, DEVICE_SLOT, DEVICE_BASE, DEVICE_RESET = 5, DEVICE_IN };
+const struct sio_field sio_draft_device_field[] = {
 	{.name = "type", .kind = SIO_VALUE_NODE},
 	{.name = "serial", .kind = SIO_VALUE_NODE},
 	{.name = "slot",
@@ -50,32 +35,6 @@ static const struct sio_field device_field[DEVICE_FIELDS] = {
 	 .min = SIO_TOPO_BAR_SPACE,
 	 .max = SIO_DRAFT_HIGHEST,
 	 .step = SIO_TOPO_BAR_SPACE},
-	{.name = "block",
-	 .kind = SIO_VALUE_NUMBER,
-	 .offset = offsetof(struct sio_topo_device, block_size),
-	 .min = 512,
-	 .max = 4096},
-	{.name = "size",
-	 .kind = SIO_VALUE_SIZE,
-	 .offset = offsetof(struct sio_topo_device, size),
-	 .min = 4 * SIO_KIB,
-	 .max = SIO_DRAFT_LARGEST,
-	 .step = 4 * SIO_KIB},
-	{.name = "queue_pairs",
-	 .kind = SIO_VALUE_NUMBER,
-	 .offset = offsetof(struct sio_topo_device, queue_pairs),
-	 .min = 1,
-	 .max = 65535},
-	{.name = "queue_entries",
-	 .kind = SIO_VALUE_NUMBER,
-	 .offset = offsetof(struct sio_topo_device, queue_entries),
-	 .min = 2,
-	 .max = 65536},
-	[DEVICE_VECTORS] = {.name = "vectors",
-			    .kind = SIO_VALUE_NUMBER,
-			    .offset = offsetof(struct sio_topo_device, vectors),
-			    .min = 0,
-			    .max = MOST_VECTORS},
 	{.name = "dma_bits",
 	 .kind = SIO_VALUE_NUMBER,
 	 .offset = offsetof(struct sio_topo_device, dma_bits),
@@ -94,96 +53,32 @@ static const struct sio_field device_field[DEVICE_FIELDS] = {
 	 .offset = offsetof(struct sio_topo_device, link_generation),
 	 .min = 1,
 	 .max = 6},
-	[DEVICE_CMB] = {.name = "cmb",
-			.kind = SIO_VALUE_SIZE,
-			.offset = offsetof(struct sio_topo_device, cmb),
-			.min = 4 * SIO_KIB,
-			.max = SIO_TOPO_BAR_SPACE / 2,
-			.step = 4 * SIO_KIB},
-	[DEVICE_UNITS] = {.name = "units",
-			  .kind = SIO_VALUE_NUMBER,
-			  .offset = offsetof(struct sio_topo_device, units),
-			  .min = 1,
-			  .max = SIO_TOPO_ACCEL_UNITS},
+	{.name = NULL},
 };
+#define COMMON (sizeof(sio_draft_device_field) / sizeof(sio_draft_device_field[0]) - 1)
+#define DEVICE_FIELDS (COMMON + SIO_DEVKEY_KEYS)
 
-/* Types whose memory is a BAR: nothing else of a drive's keys counts. */
-static const struct of_memory {
-	const char *type, *name;
-	uint64_t size, most; /* if the file does not say; 4 KiB at least */
-	uint32_t vectors;
-	bool has_units;
-} of_memory[] = {
-	{"memory", "a memory device", 4 * SIO_MIB, SIO_TOPO_BAR_SPACE / 2, 1, false},
-	{"accelerator", "an accelerator", 16 * SIO_MIB, SIO_TOPO_ACCEL_MEMORY, 16, true},
-};
-
-static const struct of_memory *find_of_memory(const char *type)
+/* Virtual functions, of types that have them, in hosts that see them. */
+static int check_functions(struct sio_draft *d, unsigned host, const struct sio_topo_device *dev,
+			   struct sio_spot functions, struct sio_spot reset)
 {
-	for (size_t i = 0; i < sizeof(of_memory) / sizeof(of_memory[0]); i++)
-		if (strcmp(of_memory[i].type, type) == 0)
-			return &of_memory[i];
-	return NULL;
-}
+	struct sio_source *s = d->source;
 
-/* Types that the machine room has models of. */
-static int read_type(struct sio_source *s, struct sio_spot at, struct sio_spot type, char *out)
-{
-	const char *text = type.value ? sio_source_text(type.value) : NULL;
-
-	if (text && (strcmp(text, "nvme") == 0 || find_of_memory(text))) {
-		memcpy(out, text, strlen(text) + 1);
+	if (dev->virtual_functions == 0)
 		return 0;
+	if (d->t->host[host].machine) {
+		sio_source_enter(s, "virtual_functions", 0);
+		return sio_source_fail(s, functions,
+				       "a host of kind machine gets physical functions alone; 0 is "
+				       "right");
 	}
-	sio_source_enter(s, "type", 0);
-	if (!type.value)
-		return sio_source_fail(s, sio_source_missing(at),
-				       "missing; one of nvme, memory, accelerator is right");
-	return sio_source_fail(s, type,
-			       "not a type of device; one of nvme, memory, accelerator is right");
-}
-
-/* A BAR has a power of 2. */
-static int read_memory(struct sio_source *s, struct sio_topo_device *dev, const struct of_memory *m,
-		       const struct sio_spot *spot)
-{
-	if (spot[DEVICE_CMB].value) {
-		sio_source_enter(s, "cmb", 0);
-		return sio_source_fail(s, spot[DEVICE_CMB],
-				       "of %s; nvme has one, 'size' is right here", m->name);
-	}
-	if (!spot[DEVICE_SIZE].value)
-		dev->size = m->size;
-	if (dev->size > m->most || dev->size & (dev->size - 1)) {
-		sio_source_enter(s, "size", 0);
-		return sio_source_fail(s, spot[DEVICE_SIZE],
-				       "not a size of %s; a power of 2 up to %" PRIu64 "M is right",
-				       m->name, m->most >> 20);
-	}
-	if (dev->vectors == NOT_GIVEN)
-		dev->vectors = m->vectors;
-	if (dev->vectors > MEMORY_VECTORS) {
-		sio_source_enter(s, "vectors", 0);
-		return sio_source_fail(s, spot[DEVICE_VECTORS],
-				       "more than %s has; 0 to %u is right", m->name,
-				       MEMORY_VECTORS);
+	if (dev->reset == SIO_TOPO_RESET_BUS) {
+		sio_source_enter(s, "reset", 0);
+		return sio_source_fail(s, reset,
+				       "a device with virtual functions is not alone on its bus; "
+				       "function or none is right");
 	}
 	return 0;
-}
-
-static int read_units(struct sio_source *s, struct sio_topo_device *dev, const struct of_memory *m,
-		      const struct sio_spot *spot)
-{
-	if (m && m->has_units) {
-		if (!spot[DEVICE_UNITS].value)
-			dev->units = UNITS;
-		return 0;
-	}
-	if (!spot[DEVICE_UNITS].value)
-		return 0;
-	sio_source_enter(s, "units", 0);
-	return sio_source_fail(s, spot[DEVICE_UNITS],
-			       "of a device that computes nothing; accelerator has them");
 }
 
 static int read_serial(struct sio_source *s, struct sio_spot at, char *out)
@@ -219,19 +114,81 @@ static int read_reset(struct sio_source *s, struct sio_spot at, uint32_t *out)
 	return sio_source_fail(s, at, "not a kind of reset; one of function, bus, none is right");
 }
 
-static int check_device_name(struct sio_draft *d, struct sio_spot at, const char *name)
+const struct sio_topo_host *sio_draft_find_device(const struct sio_draft *d, const char *name,
+						  size_t *ret_line)
 {
 	for (unsigned i = 0; i < d->t->n_hosts; i++) {
 		for (unsigned j = 0; j < d->t->host[i].n_devices; j++) {
-			if (strcmp(d->t->host[i].device[j].name, name) == 0)
-				return sio_source_fail(
-					d->source, sio_source_key(at),
-					"host '%s' has a device of this name in line %u; a name that is "
-					"given once in the cluster is right",
-					d->t->host[i].name, d->host[i].device[j].at.key.line);
+			if (strcmp(d->t->host[i].device[j].name, name) == 0) {
+				*ret_line = d->host[i].device[j].at.key.line;
+				return &d->t->host[i];
+			}
 		}
 	}
-	return 0;
+	return NULL;
+}
+
+static int check_device_name(struct sio_draft *d, struct sio_spot at, const char *name)
+{
+	const struct sio_topo_host *other;
+	size_t line;
+
+	other = sio_draft_find_device(d, name, &line);
+	if (!other)
+		return 0;
+	return sio_source_fail(
+		d->source, sio_source_key(at),
+		"host '%s' has a device of this name in line %zu; a name that is given "
+		"once in the cluster is right",
+		other->name, line);
+}
+
+/* Key "virtual_functions", if the type has it. */
+static struct sio_spot functions_spot(const struct sio_topo_device *dev,
+				      const struct sio_spot *of_type)
+{
+	for (unsigned i = 0; i < dev->keys->n_keys; i++)
+		if (strcmp(dev->keys->key[i].name, "virtual_functions") == 0)
+			return of_type[i];
+	return (struct sio_spot){0};
+}
+
+static int read_common(struct sio_draft *d, unsigned host, struct sio_topo_device *dev,
+		       const struct sio_spot *spot)
+{
+	int rc = 0;
+
+	if (spot[DEVICE_SERIAL].value)
+		rc = read_serial(d->source, spot[DEVICE_SERIAL], dev->serial);
+	if (rc == 0 && spot[DEVICE_RESET].value)
+		rc = read_reset(d->source, spot[DEVICE_RESET], &dev->reset);
+	if (rc == 0 && spot[DEVICE_IN].value)
+		rc = sio_draft_read_in(d, host, spot[DEVICE_IN], &dev->in);
+	return rc;
+}
+
+/* All values of @dev, whose type is known. */
+static int read_values(struct sio_draft *d, unsigned host, struct sio_spot at,
+		       struct sio_topo_device *dev, struct sio_spot spot[DEVICE_FIELDS])
+{
+	struct sio_field field[DEVICE_FIELDS];
+	const struct sio_devtype *type = dev->keys;
+	int rc;
+
+	memcpy(field, sio_draft_device_field, COMMON * sizeof(field[0]));
+	sio_type_fields(type->key, type->n_keys, field + COMMON);
+	sio_type_presets(type->key, type->n_keys, dev);
+	rc = sio_value_map(d->source, at, field, COMMON + type->n_keys, dev, spot);
+	if (rc == 0)
+		rc = read_common(d, host, dev, spot);
+	if (rc == 0)
+		rc = sio_type_read_rest(d, type, spot + COMMON, dev);
+	if (rc == 0 && type->derive)
+		type->derive(dev);
+	if (rc == 0)
+		rc = check_functions(d, host, dev, functions_spot(dev, spot + COMMON),
+				     spot[DEVICE_RESET]);
+	return rc;
 }
 
 static int read_device(struct sio_draft *d, unsigned host, struct sio_spot at, const char *name)
@@ -239,57 +196,28 @@ static int read_device(struct sio_draft *d, unsigned host, struct sio_spot at, c
 	struct sio_topo_host *h = &d->t->host[host];
 	struct sio_topo_device *dev = &h->device[h->n_devices];
 	struct sio_draft_device *draft = &d->host[host].device[h->n_devices];
-	const struct of_memory *m = NULL;
 	struct sio_spot spot[DEVICE_FIELDS];
 	int rc = check_device_name(d, at, name);
 
 	if (rc < 0)
 		return rc;
-	*dev = (struct sio_topo_device){.size = SIO_GIB,
-					.block_size = 512,
-					.queue_pairs = 31,
-					.queue_entries = 1024,
-					.vectors = NOT_GIVEN,
-					.dma_bits = 64,
+	*dev = (struct sio_topo_device){.dma_bits = 64,
 					.reset = SIO_TOPO_RESET_FUNCTION,
 					.link_width = 4,
 					.link_generation = 3};
 	memcpy(dev->name, name, strlen(name) + 1);
-	rc = sio_value_map(d->source, at, device_field, DEVICE_FIELDS, dev, spot);
+	rc = sio_type_find(d->source, at, &dev->keys);
 	if (rc == 0)
-		rc = read_type(d->source, at, spot[DEVICE_TYPE], dev->type);
-	if (rc == 0 && spot[DEVICE_SERIAL].value)
-		rc = read_serial(d->source, spot[DEVICE_SERIAL], dev->serial);
-	if (rc == 0 && spot[DEVICE_RESET].value)
-		rc = read_reset(d->source, spot[DEVICE_RESET], &dev->reset);
-	if (rc == 0 && spot[DEVICE_IN].value)
-		rc = sio_draft_read_in(d, host, spot[DEVICE_IN], &dev->in);
-	if (rc == 0)
-		m = find_of_memory(dev->type);
-	if (rc == 0 && m)
-		rc = read_memory(d->source, dev, m, spot);
-	if (rc == 0)
-		rc = read_units(d->source, dev, m, spot);
-	if (rc == 0 && dev->cmb & (dev->cmb - 1)) {
-		sio_source_enter(d->source, "cmb", 0);
-		rc = sio_source_fail(d->source, spot[DEVICE_CMB],
-				     "not a size of a BAR; a power of 2 is right");
-	}
+		rc = read_values(d, host, at, dev, spot);
 	if (rc < 0)
 		return rc;
-	if (dev->vectors == NOT_GIVEN) /* one for each queue */
-		dev->vectors =
-			dev->queue_pairs < MOST_VECTORS ? dev->queue_pairs + 1 : MOST_VECTORS;
-	if (dev->block_size != 512 && dev->block_size != 4096) {
-		sio_source_enter(d->source, "block", 0);
-		return sio_source_fail(d->source, spot[DEVICE_BLOCK],
-				       "not a block size; 512 or 4096 is right");
-	}
+	snprintf(dev->type, sizeof(dev->type), "%s", dev->keys->name);
 	*draft = (struct sio_draft_device){.at = at,
 					   .slot_at = spot[DEVICE_SLOT],
 					   .base_at = spot[DEVICE_BASE],
 					   .serial_at = spot[DEVICE_SERIAL],
-					   .in_at = spot[DEVICE_IN]};
+					   .in_at = spot[DEVICE_IN],
+					   .functions_at = functions_spot(dev, spot + COMMON)};
 	h->n_devices++;
 	return 0;
 }
@@ -332,6 +260,7 @@ int sio_draft_read_devices(struct sio_draft *d, unsigned host, struct sio_spot a
 	struct sio_source *s = d->source;
 	struct sio_topo_host *h = &d->t->host[host];
 	size_t mark = sio_source_enter(s, "devices", 0);
+	int rc;
 
 	if (sio_value_is_nothing(at.value)) {
 		sio_source_leave(s, mark);
@@ -348,9 +277,9 @@ int sio_draft_read_devices(struct sio_draft *d, unsigned host, struct sio_spot a
 		yaml_node_t *key = sio_source_node(s, p->key);
 		struct sio_spot item = sio_source_inside(at, key, sio_source_node(s, p->value));
 		char name[SIO_NAME_LEN];
-		int rc = sio_value_key(s, key, name);
 		size_t entry;
 
+		rc = sio_value_key(s, key, name);
 		if (rc < 0)
 			return rc;
 		entry = sio_source_enter(s, name, 0);
@@ -364,5 +293,6 @@ int sio_draft_read_devices(struct sio_draft *d, unsigned host, struct sio_spot a
 		sio_source_leave(s, entry);
 	}
 	sio_source_leave(s, mark);
-	return set_slots(d, host);
+	rc = set_slots(d, host);
+	return rc < 0 ? rc : sio_draft_add_functions(d, host);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A topology in the making: what is known of it, and where in the file each part stands. */
+/* A topology that is being read: its parts so far, and the place of each part in the file. */
 #ifndef TOPOFILE_DRAFT_H
 #define TOPOFILE_DRAFT_H
 
@@ -24,7 +24,7 @@ struct sio_draft_adapter {
 };
 
 struct sio_draft_device {
-	struct sio_spot at, slot_at, base_at, serial_at, in_at;
+	struct sio_spot at, slot_at, base_at, serial_at, in_at, functions_at;
 };
 
 struct sio_draft_chassis {
@@ -58,38 +58,59 @@ struct sio_draft {
 	"not where an adapter can lead; a switch, SWITCH.PORT, a host, or HOST.INDEX with an "     \
 	"adapter's index from 0 to %d is right"
 
-/* adapter.c, device.c: of host @host; without the key "adapters" there is one, with defaults. */
+/*
+ * adapter.c, device.c: read those of host @host; without the key "adapters" there is one adapter,
+ * with defaults.
+ */
 int sio_draft_read_adapters(struct sio_draft *d, unsigned host, struct sio_spot at);
 void sio_draft_default_adapter(struct sio_draft *d, unsigned host);
 int sio_draft_read_devices(struct sio_draft *d, unsigned host, struct sio_spot at);
-/* address.c: "IP:PORT" of the host, the last one in the topology. */
+/* The host with a device of this name, and the line of the file that it is in; NULL: none yet. */
+const struct sio_topo_host *sio_draft_find_device(const struct sio_draft *d, const char *name,
+						  size_t *ret_line);
+/* backing.c: reads the path of a file for one namespace of @device; *ret is the topology's. */
+int sio_draft_read_file(struct sio_draft *d, struct sio_spot at, const char *device,
+			const char **ret);
+/* function.c: adds the virtual functions of all devices of host @host, which have their slots. */
+int sio_draft_add_functions(struct sio_draft *d, unsigned host);
+/* address.c: reads "IP:PORT" of the host, the last one in the topology. */
 int sio_draft_read_address(struct sio_draft *d, unsigned host, struct sio_spot at);
-/* All hosts have an address or none has, no two the same; real ones need one. */
+/* Checks that all hosts have an address or none has, no two the same; real hosts need one. */
 int sio_draft_check_addresses(struct sio_draft *d);
-/* address.c: "0000:05:00.0", of an adapter; @out: SIO_TOPO_PCI bytes. */
+/* address.c: reads "0000:05:00.0", of an adapter; @out: SIO_TOPO_PCI bytes. */
 int sio_draft_read_pci(struct sio_source *s, struct sio_spot at, char *out);
-/* host.c: one host, appended to the topology, with its adapters and devices. */
+/* host.c: reads one host, appended to the topology, with its adapters and devices. */
 int sio_draft_add_host(struct sio_draft *d, yaml_node_t *key, yaml_node_t *value);
-/* switch.c: the switches, and the links between them. */
+/* switch.c: reads the switches, and the links between them. */
 int sio_draft_read_switches(struct sio_draft *d, struct sio_spot at);
 int sio_draft_read_links(struct sio_draft *d, struct sio_spot at);
-/* NAME or NAME.INDEX, where INDEX is less than @most; without it -1. False: it is neither. */
+/* Parses NAME or NAME.INDEX, where INDEX is less than @most; without it -1. False: neither. */
 bool sio_draft_parse_end(struct sio_spot at, unsigned most, char name[SIO_NAME_LEN], int *ret);
-/* Index of a switch; -1: there is none of this name. */
+/* The index of a switch; -1: there is none of this name. */
 int sio_draft_find_switch(const struct sio_topology *t, const char *name);
-/* ports.c: give each link of a switch with numbered ports its own; refuse too many lanes. */
+/*
+ * ports.c: gives each link of a switch with numbered ports its own ports; refuses too many lanes.
+ */
 int sio_draft_number_ports(struct sio_draft *d);
-/* chassis.c: of host @host, before its adapters and devices. */
+/* chassis.c: reads those of host @host, before its adapters and devices. */
 int sio_draft_read_chassis(struct sio_draft *d, unsigned host, struct sio_spot at);
-/* What an adapter or a device is in, as in the topology; @at: of the value, or without one. */
+/*
+ * Reads in which chassis an adapter or a device is, as in the topology; @at: of the value, or
+ * without one.
+ */
 int sio_draft_read_in(struct sio_draft *d, unsigned host, struct sio_spot at, unsigned *ret);
-/* What is in each chassis of the host fits there: lanes, and addresses. */
+/* Checks that the devices in each chassis of the host fit there: lanes, and addresses. */
 int sio_draft_check_chassis(struct sio_draft *d, unsigned host);
-/* apart.c: nothing of the cluster is for itself, unless the file says that this is meant. */
+/* policy.c: reads access rules and quotas; each may be missing. All hosts and devices are known. */
+int sio_draft_read_policy(struct sio_draft *d, struct sio_spot access, struct sio_spot quotas);
+/*
+ * apart.c: checks that no part of the cluster is isolated, unless the file says that this is
+ * intended.
+ */
 int sio_draft_check_apart(struct sio_draft *d);
-/* join.c: resolve what each adapter is joined to. */
+/* join.c: resolves what each adapter is connected to. */
 int sio_draft_join(struct sio_draft *d);
-/* layout.c: give each host's RAM, windows and BARs their addresses; refuse overlaps. */
+/* layout.c: assigns addresses to each host's RAM, windows and BARs; refuses overlaps. */
 int sio_draft_lay_out(struct sio_draft *d);
 
 /* "hosts.H.adapters[I].KEY", "hosts.H.devices.D.KEY": for errors. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One host, as it stands in the file. */
+/* One host, as the file describes it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,7 +149,7 @@ static int foreign_key(struct sio_draft *d, const struct sio_spot spot[HOST_FIEL
  */
 static int read_machine(struct sio_draft *d, unsigned host, const struct sio_spot spot[HOST_FIELDS])
 {
-	static const int foreign[] = {HOST_BASE, HOST_IOMMU, HOST_ADDRESS, HOST_CHASSIS};
+	static const int foreign[] = {HOST_BASE, HOST_IOMMU, HOST_CHASSIS};
 	struct sio_topo_host *h = &d->t->host[host];
 	int rc = 0;
 
@@ -160,6 +160,10 @@ static int read_machine(struct sio_draft *d, unsigned host, const struct sio_spo
 					   "such key is right");
 	if (spot[HOST_ADAPTERS].value)
 		rc = sio_draft_read_adapters(d, host, spot[HOST_ADAPTERS]);
+	if (rc == 0 && spot[HOST_ADDRESS].value && h->n_adapters == 0)
+		return foreign_key(d, spot, HOST_ADDRESS,
+				   "the machine has no adapters, so no daemon; 'adapters' beside "
+				   "it is right");
 	if (rc == 0 && spot[HOST_WINDOW].value && h->n_adapters == 0)
 		return foreign_key(d, spot, HOST_WINDOW,
 				   "the machine has no adapters, so no window; 'adapters' beside "

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/timing.h"
 #include "topofile/draft.h"
 
 #define DEFAULT_SWITCH "sw0"
@@ -53,6 +54,7 @@ static int add_default_switch(struct sio_draft *d)
 		return sio_source_no_memory(d->source);
 	memcpy(d->t->sw[0].name, DEFAULT_SWITCH, sizeof(DEFAULT_SWITCH));
 	d->t->sw[0].lanes = 16;
+	d->t->sw[0].latency = SIO_TIMING_SWITCH_NS;
 	d->t->n_switches = 1;
 	return 0;
 }
@@ -138,8 +140,8 @@ static int join_hosts(struct sio_draft *d, const struct end *e)
 }
 
 /*
- * Who names an adapter by its index has no choice, so it goes first; a pair of which one end does
- * so is joined then, whichever end it is.
+ * Whoever names an adapter by its index has no choice, so it goes first; a pair of which one end
+ * does so is joined then, whichever end it is.
  */
 static int join_all_hosts(struct sio_draft *d, bool indexed)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where RAM, windows and BARs lie in each host's physical map. What the file does not say is laid
- * where no host has anything, so that an address of one host is nothing on any other.
+ * The addresses of RAM, windows and BARs in each host's physical map. What the file does not place
+ * is placed where no host has anything, so that an address of one host is invalid on any other.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +19,7 @@ struct part {
 	uint64_t unit;	    /* where the file may put it */
 	struct sio_spot at; /* of the base; zero: it is ours to choose */
 	unsigned host;
+	unsigned in; /* as in the topology */
 	char path[SIO_DRAFT_PATH];
 };
 
@@ -53,6 +54,7 @@ static unsigned list_parts(struct sio_draft *d, unsigned host, struct part part[
 				      .size = h->adapter[i].window_size,
 				      .align = round_up(h->adapter[i].window_size),
 				      .unit = h->adapter[i].window_size / h->adapter[i].lut_entries,
+				      .in = h->adapter[i].in,
 				      .at = draft->adapter[i].base_at};
 		sio_draft_adapter_path(h, i, "window_base", part[n].path);
 	}
@@ -63,6 +65,7 @@ static unsigned list_parts(struct sio_draft *d, unsigned host, struct part part[
 					.size = space,
 					.align = space,
 					.unit = space,
+					.in = h->device[i].in,
 					.at = draft->device[i].base_at};
 		sio_draft_device_path(h, i, "bar_base", part[n].path);
 	}
@@ -72,6 +75,12 @@ static unsigned list_parts(struct sio_draft *d, unsigned host, struct part part[
 static bool overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
 {
 	return a < b ? b - a < a_size : a - b < b_size;
+}
+
+/* What it is in its host: "adapters[0].window_base". */
+static const char *name_of(const struct part *p)
+{
+	return strchr(strchr(p->path, '.') + 1, '.') + 1;
 }
 
 /* A base that the file gives: inside the address space, aligned, and free on its host. */
@@ -92,12 +101,71 @@ static int check_given(struct sio_draft *d, const struct part *part, unsigned in
 
 		if (!other->at.value || !overlap(*p->base, p->size, *other->base, other->size))
 			continue;
-		snprintf(shown, sizeof(shown), "%s", strchr(strchr(other->path, '.') + 1, '.') + 1);
+		snprintf(shown, sizeof(shown), "%s", name_of(other));
 		return sio_source_fail_at(
 			d->source, p->at, p->path,
 			"overlaps %s (line %u); addresses that nothing else of the "
 			"host has are right",
 			shown, other->at.key.line);
+	}
+	return 0;
+}
+
+/* ---- apertures ---- */
+
+/* Is @p in chassis number @index of its host, or in one that is in it? */
+static bool is_behind(const struct sio_topo_host *h, const struct part *p, unsigned index)
+{
+	unsigned in = p->in;
+
+	while (in && in != index + 1)
+		in = h->chassis[in - 1].in;
+	return in != 0;
+}
+
+/*
+ * A chassis passes on one range of addresses: from the lowest that the file gives to what is in it
+ * up to the highest, which is no longer than its aperture, and nobody else of the host is there.
+ */
+static int check_aperture(struct sio_draft *d, unsigned host, const struct part *part, unsigned n,
+			  unsigned index)
+{
+	const struct sio_topo_host *h = &d->t->host[host];
+	const struct sio_topo_chassis *c = &h->chassis[index];
+	const struct part *low = NULL, *high = NULL;
+	char size[SIO_SIZE_TEXT];
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct part *p = &part[i];
+
+		if (!p->at.value || !is_behind(h, p, index))
+			continue;
+		if (!low || *p->base < *low->base)
+			low = p;
+		if (!high || *p->base > *high->base)
+			high = p;
+	}
+	if (!low)
+		return 0;
+	if (c->aperture && *high->base + high->size - *low->base > c->aperture)
+		return sio_source_fail_at(
+			d->source, high->at, high->path,
+			"too far from %s (line %u): both are behind chassis '%s', whose aperture "
+			"is %s; addresses within as many bytes, or a larger aperture, are right",
+			name_of(low), low->at.key.line, c->name,
+			sio_value_size_text(c->aperture, size));
+	for (unsigned i = 0; i < n; i++) {
+		const struct part *p = &part[i];
+
+		if (!p->at.value || is_behind(h, p, index) ||
+		    !overlap(*p->base, p->size, *low->base, *high->base + high->size - *low->base))
+			continue;
+		return sio_source_fail_at(
+			d->source, p->at, p->path,
+			"lies between %s (line %u) and %s (line %u), which are behind chassis "
+			"'%s': it passes on all from the one to the other; an address outside is "
+			"right",
+			name_of(low), low->at.key.line, name_of(high), high->at.key.line, c->name);
 	}
 	return 0;
 }
@@ -155,6 +223,8 @@ static int take_given(struct layout *l)
 			if (l->part[l->n + j].at.value)
 				rc = check_given(l->d, &l->part[l->n], j);
 		}
+		for (unsigned j = 0; rc == 0 && j < l->d->t->host[i].n_chassis; j++)
+			rc = check_aperture(l->d, i, &l->part[l->n], n, j);
 		l->n += n;
 	}
 	return rc;

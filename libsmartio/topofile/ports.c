@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which ports of its switches each link takes. One that needs several takes them side by side, from
- * a multiple of their number on, as the lanes of a chip's stations can be joined. What the file
- * numbers comes first, then the widest; so what fits at all finds its place.
+ * Which ports of its switches each link takes. A link that needs several takes adjacent ones, from
+ * a multiple of their number on, as the lanes of a chip's stations can be joined. Ports that the
+ * file numbers come first, then the widest links; so everything that fits finds its place.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +66,7 @@ static void add_trunk(struct plan *p, unsigned index)
 	}
 }
 
-/* Who has one of @u's ports if they begin at @port; NULL: nobody. */
+/* The link that has one of @u's ports if they begin at @port; NULL: none. */
 static const struct user *taken_by(const struct user *const *by, const struct user *u,
 				   unsigned port)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The file being read: where in it we are, and errors that say so. */
+/* The file that is being read: the position in it, and errors that name the position. */
 #ifndef TOPOFILE_SOURCE_H
 #define TOPOFILE_SOURCE_H
 
@@ -8,7 +8,7 @@
 
 #include "core/err.h"
 
-/* Both from 1; a column is a character. Zero: not in the file. */
+/* Both numbers from 1; a column is a character. Zero: not in the file. */
 struct sio_place {
 	unsigned line, column;
 };
@@ -28,27 +28,27 @@ struct sio_source {
 	size_t path_len;
 };
 
-/* Where @value stands; behind an alias it is the @key's place that helps. @key: NULL in a list. */
-struct sio_spot sio_source_spot(const yaml_node_t *key, yaml_node_t *value);
 /*
- * The same within @owner; what an alias brings there stands elsewhere, and gets the owner's place.
+ * The place of @value; behind an alias the place of the @key is more helpful. @key: NULL in a list.
  */
+struct sio_spot sio_source_spot(const yaml_node_t *key, yaml_node_t *value);
+/* The same within @owner; what an alias brings there has another place, and gets the owner's. */
 struct sio_spot sio_source_inside(struct sio_spot owner, const yaml_node_t *key,
 				  yaml_node_t *value);
-/* For an error that is the key's, not the value's: the same with the key's place. */
+/* For an error about the key, not the value: the same with the key's place. */
 struct sio_spot sio_source_key(struct sio_spot spot);
-/* Of what is not there: the key that it belongs to, and no value. */
+/* For a part that is missing: the key that it would belong to, and no value. */
 struct sio_spot sio_source_missing(struct sio_spot owner);
-/* libyaml's mark. */
+/* Converts libyaml's mark. */
 struct sio_place sio_source_place(yaml_mark_t mark);
 
-/* Enter a key or, with name NULL, list item @index. Return: what sio_source_leave() wants. */
+/* Enters a key or, with name NULL, list item @index. Return: the argument of sio_source_leave(). */
 size_t sio_source_enter(struct sio_source *s, const char *name, unsigned index);
 void sio_source_leave(struct sio_source *s, size_t mark);
 
 /*
- * "FILE:LINE:COLUMN: key 'PATH': value 'VALUE': TEXT" with -EINVAL. TEXT says what is wrong; what
- * would be right. Without a value (or with an empty @path) that part is left out.
+ * Makes the error "FILE:LINE:COLUMN: key 'PATH': value 'VALUE': TEXT" with -EINVAL. TEXT says what
+ * is wrong; what would be right. Without a value (or with an empty @path) that part is left out.
  */
 int sio_source_fail(struct sio_source *s, struct sio_spot spot, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

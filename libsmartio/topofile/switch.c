@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The cluster switches and the links between them, as they stand in the file. */
+/* The cluster switches and the links between them, as the file lists them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

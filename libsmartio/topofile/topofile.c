@@ -22,6 +22,8 @@ enum {
 	KEY_MULTICAST,
 	KEY_LINKS,
 	KEY_APART,
+	KEY_ACCESS,
+	KEY_QUOTAS,
 	KEYS
 };
 static const struct sio_field root_field[KEYS] = {
@@ -53,6 +55,8 @@ static const struct sio_field root_field[KEYS] = {
 	[KEY_APART] = {.name = "apart",
 		       .kind = SIO_VALUE_FLAG,
 		       .offset = offsetof(struct sio_topology, apart)},
+	[KEY_ACCESS] = {.name = "access", .kind = SIO_VALUE_NODE},
+	[KEY_QUOTAS] = {.name = "quotas", .kind = SIO_VALUE_NODE},
 };
 
 static int read_multicast(struct sio_draft *d, struct sio_spot at)
@@ -124,6 +128,8 @@ static int check_serial(struct sio_draft *d, unsigned host, unsigned index)
 	struct sio_spot at = d->host[host].device[index].serial_at;
 	char path[SIO_DRAFT_PATH];
 
+	if (h->device[index].physical) /* has that of its physical function */
+		return 0;
 	if (!at.value)
 		at = sio_source_missing(d->host[host].device[index].at);
 	for (unsigned i = 0; i <= host; i++) {
@@ -143,6 +149,23 @@ static int check_serial(struct sio_draft *d, unsigned host, unsigned index)
 	return 0;
 }
 
+/* Device ids are made of names, of which two in thousands may make the same. */
+static int check_id(struct sio_draft *d, unsigned host, unsigned index)
+{
+	const struct sio_topo_host *h = &d->t->host[host];
+	char path[SIO_DRAFT_PATH];
+
+	snprintf(path, sizeof(path), "hosts.%s.devices.%s", h->name, h->device[index].name);
+	for (unsigned i = 0; i < index; i++)
+		if (h->device[i].fdid == h->device[index].fdid)
+			return sio_source_fail_at(
+				d->source, sio_source_key(d->host[host].device[index].at), path,
+				"its name gives device '%s' the device id of '%s', %#" PRIx32
+				"; another name is right",
+				h->device[index].name, h->device[i].name, h->device[i].fdid);
+	return 0;
+}
+
 /* What follows from the node: device ids, and serial numbers where the file has none. */
 static int number_devices(struct sio_draft *d)
 {
@@ -154,19 +177,27 @@ static int number_devices(struct sio_draft *d)
 		for (unsigned j = 0; rc == 0 && j < h->n_devices; j++) {
 			struct sio_topo_device *dev = &h->device[j];
 
-			dev->fdid = sio_topology_fdid(h->node, j);
+			dev->fdid = sio_topology_fdid(h->node, sio_topology_number(dev->name));
+			rc = check_id(d, i, j);
+			if (dev->physical)
+				memcpy(dev->serial, h->device[dev->physical - 1].serial,
+				       sizeof(dev->serial));
 			if (!dev->serial[0])
 				snprintf(dev->serial, sizeof(dev->serial), "SIO%08" PRIX32,
 					 dev->fdid);
-			rc = check_serial(d, i, j);
+			if (rc == 0)
+				rc = check_serial(d, i, j);
 		}
 	}
 	return rc;
 }
 
-/* Emulated hosts have no way to a machine's memory yet, nor machines to theirs. */
-static int check_apart(struct sio_draft *d, const struct sio_topo_host *machine,
-		       const struct sio_draft_host *draft)
+/*
+ * A machine beside an emulated host: their daemons speak TLS, and what the machine does is checked
+ * access by access. The file with the RAM of mapped machines has no place for emulated hosts'.
+ */
+static int check_beside(struct sio_draft *d, const struct sio_topo_host *machine,
+			const struct sio_draft_host *draft)
 {
 	for (unsigned i = 0; i < d->t->n_hosts; i++) {
 		const struct sio_topo_host *h = &d->t->host[i];
@@ -174,16 +205,18 @@ static int check_apart(struct sio_draft *d, const struct sio_topo_host *machine,
 		struct sio_path way;
 		struct sio_spot at;
 
-		if (h->machine || !sio_topology_paths(d->t, machine->node, h->node, &way, 1))
+		if (h->machine || (machine->address.port && !machine->mapped) ||
+		    !sio_topology_paths(d->t, machine->node, h->node, &way, 1))
 			continue;
 		at = draft->adapter[way.adapter].to_at;
 		if (!at.value)
 			at = sio_source_missing(draft->adapter[way.adapter].at);
 		return sio_source_fail_at(
 			d->source, at, sio_draft_adapter_path(machine, way.adapter, "to", path),
-			"joins a machine to host '%s', which is emulated: that is not served yet; a "
-			"switch with machines alone is right",
-			h->name);
+			"joins a machine to host '%s', which is emulated: %s is right", h->name,
+			machine->mapped ? "'window: exact' of the machine, or a switch with "
+					  "machines alone,"
+					: "an 'address' of each, or a switch with machines alone,");
 	}
 	return 0;
 }
@@ -194,7 +227,7 @@ static int check_machines(struct sio_draft *d)
 
 	for (unsigned i = 0; rc == 0 && i < d->t->n_hosts; i++)
 		if (d->t->host[i].machine)
-			rc = check_apart(d, &d->t->host[i], &d->host[i]);
+			rc = check_beside(d, &d->t->host[i], &d->host[i]);
 	return rc;
 }
 
@@ -265,6 +298,8 @@ static int build(struct sio_draft *d, yaml_node_t *root)
 		rc = sio_draft_check_apart(d);
 	if (rc == 0)
 		rc = number_devices(d);
+	if (rc == 0)
+		rc = sio_draft_read_policy(d, spot[KEY_ACCESS], spot[KEY_QUOTAS]);
 	if (rc == 0)
 		part_machines(d->t);
 	return rc;

@@ -112,34 +112,49 @@ static bool right_step(const struct sio_field *f, uint64_t value)
 	return f->step == 0 || value % f->step == 0;
 }
 
-static int read_number(struct sio_source *s, struct sio_spot at, const struct sio_field *f,
-		       uint64_t *ret)
+const char *sio_value_right(const struct sio_field *f, char out[SIO_RIGHT_TEXT])
 {
 	char min[SIO_SIZE_TEXT], max[SIO_SIZE_TEXT], step[SIO_SIZE_TEXT];
-	char steps[SIO_SIZE_TEXT + 24] = "", right[128];
-	const char *text = sio_source_text(at.value);
-	uint64_t value;
-	bool ok;
+	char steps[SIO_SIZE_TEXT + 24] = "";
 
+	if (f->choice[0]) {
+		snprintf(out, SIO_RIGHT_TEXT, "%s or %s", number_text(f, f->choice[0], min),
+			 number_text(f, f->choice[1], max));
+		return out;
+	}
 	if (f->step == SIO_VALUE_POWER)
 		snprintf(steps, sizeof(steps), ", a power of 2,");
 	else if (f->step)
 		snprintf(steps, sizeof(steps), ", a multiple of %s,",
 			 number_text(f, f->step, step));
-	snprintf(right, sizeof(right), "%s to %s%s", number_text(f, f->min, min),
+	snprintf(out, SIO_RIGHT_TEXT, "%s to %s%s", number_text(f, f->min, min),
 		 number_text(f, f->max, max), steps);
+	return out;
+}
 
+static int read_number(struct sio_source *s, struct sio_spot at, const struct sio_field *f,
+		       uint64_t *ret)
+{
+	char right[SIO_RIGHT_TEXT], step[SIO_SIZE_TEXT];
+	const char *text = sio_source_text(at.value);
+	uint64_t value;
+	bool ok;
+
+	sio_value_right(f, right);
 	ok = text && (f->kind == SIO_VALUE_SIZE ? parse_size(text, &value)
 						: sio_value_digits(text, strlen(text), &value));
 	if (!ok)
 		return fail_number(s, at, f, right);
-	if (value < f->min || value > f->max)
+	if (f->choice[0] && value != f->choice[0] && value != f->choice[1])
+		return sio_source_fail(s, at, "another number; %s is right", right);
+	if (!f->choice[0] && (value < f->min || value > f->max))
 		return sio_source_fail(s, at, "too %s; %s is right",
 				       value < f->min ? "small" : "large", right);
 	if (!right_step(f, value))
-		return sio_source_fail(s, at, "not a %s%s; %s is right",
-				       f->step == SIO_VALUE_POWER ? "power of 2" : "multiple of ",
-				       f->step == SIO_VALUE_POWER ? "" : step, right);
+		return sio_source_fail(
+			s, at, "not a %s%s; %s is right",
+			f->step == SIO_VALUE_POWER ? "power of 2" : "multiple of ",
+			f->step == SIO_VALUE_POWER ? "" : number_text(f, f->step, step), right);
 	*ret = value;
 	return 0;
 }
@@ -249,8 +264,9 @@ static int find_field(struct sio_source *s, struct sio_spot at, yaml_node_t *key
 	for (size_t i = 0; i < n_fields; i++) {
 		if (text && strcmp(text, field[i].name) == 0)
 			return (int)i;
-		len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s", i ? ", " : "",
-					field[i].name);
+		if (len < sizeof(known))
+			len += (size_t)snprintf(known + len, sizeof(known) - len, "%s%s",
+						i ? ", " : "", field[i].name);
 	}
 	sio_source_enter(s, (const char *)key->data.scalar.value, 0);
 	return sio_source_fail(s, sio_source_key(at), "no such key; one of %s is right", known);

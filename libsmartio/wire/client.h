@@ -22,61 +22,98 @@
 #include "wire/wire.h"
 
 /*
- * Of a program and its smartiod. Whatever alters a message, or adds one, raises it: ends with one
- * number go on with each other in any order of restarts, others say which is older.
+ * The protocol number of a program and its smartiod. A change that alters or adds a message raises
+ * it: ends with the same number go on with each other in any order of restarts, others say which is
+ * older.
  */
-#define SIO_CLIENT_VERSION 11
+#define SIO_CLIENT_VERSION 16
 
-enum {
-	SIO_MSG_HELLO = 1,
-	SIO_MSG_ADAPTER,
-	SIO_MSG_NODE_PROBE,
-	SIO_MSG_RESTORE,
-	SIO_MSG_RESTORE_STEP,
-	SIO_MSG_BYE,
-	SIO_MSG_LINK,
-	SIO_MSG_SEG_CREATE = 16,
-	SIO_MSG_SEG_PREPARE,
-	SIO_MSG_SEG_AVAILABLE,
-	SIO_MSG_SEG_UNAVAILABLE,
-	SIO_MSG_SEG_REMOVE,
-	SIO_MSG_SEG_CONNECT,
-	SIO_MSG_SEG_DISCONNECT,
-	SIO_MSG_SEG_MAP,
-	SIO_MSG_SEG_UNMAP,
-	SIO_MSG_SEG_WATCH,
-	SIO_MSG_SEG_FILL,
-	SIO_MSG_SEG_SHARE,
-	SIO_MSG_SEG_ATTACH,
-	SIO_MSG_DINT_CREATE = 32,
-	SIO_MSG_DINT_REMOVE,
-	SIO_MSG_DINT_CONNECT,
-	SIO_MSG_DINT_DISCONNECT,
-	SIO_MSG_DINT_RING_FREE,
-	SIO_MSG_DEV_LIST = 48,
-	SIO_MSG_DEV_BORROW,
-	SIO_MSG_DEV_RETURN,
-	SIO_MSG_DEV_RELEASE_EXCLUSIVE,
-	SIO_MSG_DEV_SEG_CREATE,
-	SIO_MSG_DEV_SEG_CONNECT,
-	SIO_MSG_DMA_MAP,
-	SIO_MSG_DMA_UNMAP,
-	SIO_MSG_DEV_SETTLED,
-	SIO_MSG_DEV_RESET,
-	SIO_MSG_DEV_HOLD,
-	SIO_MSG_DEV_UNHOLD,
-	SIO_MSG_DEV_VECTOR,
-	SIO_MSG_DEV_UNVECTOR,
-	SIO_MSG_DEV_ADMIN_RESET, /* the tool's */
-	SIO_MSG_QUEUE_CREATE = 80,
-	SIO_MSG_QUEUE_REMOVE,
-	SIO_MSG_QUEUE_ATTACH,
-	SIO_MSG_QUEUE_DETACH,
-	SIO_MSG_SHADOW = 96,
-	SIO_MSG_SHADOW_DEL,
-	SIO_MSG_LIST = 64, /* the tool's: rows of one kind */
-	SIO_MSG_STATS,
-};
+/*
+ * All requests, in one list for each room of smartiod that serves some, from which tables are made:
+ * X(NAME, name, number, request, reply, zero). SIO_MSG_NAME is a struct @request, served by
+ * smartiod_name(), and a successful reply a struct @reply. Field @zero is 0 in a request; h: it has
+ * no such field, or is HELLO, where a program of another version must get the answer that its
+ * version is another one.
+ */
+/* clang-format off */
+#define SIO_CLIENT_DAEMON(X) \
+	X(HELLO, hello, 1, sio_msg_hello, sio_rep_hello, h)                      \
+	X(ADAPTER, adapter_query, 2, sio_msg_adapter, sio_rep_adapter, reserved) \
+	X(NODE_PROBE, node_probe, 3, sio_msg_node_probe, sio_msg, h)             \
+	X(BYE, bye, 6, sio_msg_bye, sio_msg, h)                                  \
+	X(LINK, link_query, 7, sio_msg_adapter, sio_rep_link, reserved)          \
+	X(LIST, list, 64, sio_msg_list, sio_rep_list, reserved)                  \
+	X(STATS, stats, 65, sio_msg_stats, sio_rep_stats, h)                     \
+	X(RELOAD, reload, 66, sio_msg_reload, sio_rep_reload, reserved)          \
+	X(RELOAD_LINE, reload_line, 67, sio_msg_reload_line, sio_rep_reload_line, reserved) \
+	X(FILE, file, 68, sio_msg_file, sio_rep_file, h)
+#define SIO_CLIENT_RESTART(X) \
+	X(RESTORE, restore, 4, sio_msg_restore, sio_msg, h)                \
+	X(RESTORE_STEP, restore_step, 5, sio_msg_restore_step, sio_msg, h)
+#define SIO_CLIENT_SEGMENT(X) \
+	X(SEG_CREATE, seg_create, 16, sio_msg_seg_create, sio_rep_seg_create, h)        \
+	X(SEG_PREPARE, seg_prepare, 17, sio_msg_seg_adapter, sio_msg, reserved)         \
+	X(SEG_AVAILABLE, seg_available, 18, sio_msg_seg_adapter, sio_msg, reserved)     \
+	X(SEG_UNAVAILABLE, seg_unavailable, 19, sio_msg_seg_adapter, sio_msg, reserved) \
+	X(SEG_REMOVE, seg_remove, 20, sio_msg_handle, sio_msg, h)                       \
+	X(SEG_CONNECT, seg_connect, 21, sio_msg_seg_connect, sio_rep_seg_connect, h)    \
+	X(SEG_DISCONNECT, seg_disconnect, 22, sio_msg_handle, sio_msg, h)               \
+	X(SEG_MAP, seg_map, 23, sio_msg_seg_map, sio_rep_seg_map, h)                    \
+	X(SEG_UNMAP, seg_unmap, 24, sio_msg_handle, sio_msg, h)                         \
+	X(SEG_FILL, seg_fill, 26, sio_msg_handle, sio_rep_seg_create, h)                \
+	X(SEG_SHARE, seg_share, 27, sio_msg_handle, sio_msg, h)                         \
+	X(SEG_ATTACH, seg_attach, 28, sio_msg_seg_attach, sio_rep_seg_attach, h)        \
+	X(SEG_TAKE, seg_take, 29, sio_msg_seg_take, sio_rep_seg_create, reserved)
+#define SIO_CLIENT_INTERRUPT(X) \
+	X(DINT_CREATE, dint_create, 32, sio_msg_dint_create, sio_rep_dint_create, reserved) \
+	X(DINT_REMOVE, dint_remove, 33, sio_msg_handle, sio_msg, h)                      \
+	X(DINT_CONNECT, dint_connect, 34, sio_msg_dint_connect, sio_rep_dint_connect, h) \
+	X(DINT_DISCONNECT, dint_disconnect, 35, sio_msg_handle, sio_msg, h)              \
+	X(DINT_RING_FREE, dint_ring_free, 36, sio_msg_dint_ring_free, sio_msg, h)
+#define SIO_CLIENT_DMA(X) \
+	X(QUEUE_CREATE, queue_create, 80, sio_msg_queue_create, sio_rep_queue_create, h) \
+	X(QUEUE_REMOVE, queue_remove, 81, sio_msg_handle, sio_msg, h)                    \
+	X(QUEUE_ATTACH, queue_attach, 82, sio_msg_queue_attach, sio_rep_queue_attach, reserved) \
+	X(QUEUE_DETACH, queue_detach, 83, sio_msg_queue_detach, sio_msg, h)
+#define SIO_CLIENT_DEVICE(X) \
+	X(DEV_LIST, dev_list, 48, sio_msg_dev_list, sio_rep_dev_list, reserved) \
+	X(HOPS, hops_query, 63, sio_msg_hops, sio_rep_hops, h)
+#define SIO_CLIENT_BORROWER(X) \
+	X(SEG_WATCH, seg_watch, 25, sio_msg_seg_watch, sio_rep_seg_watch, h)            \
+	X(GROUP_JOIN, group_join, 30, sio_msg_group_join, sio_rep_group_join, h)        \
+	X(GROUP_LEAVE, group_leave, 31, sio_msg_handle, sio_msg, h)                     \
+	X(DEV_BORROW, dev_borrow, 49, sio_msg_dev_borrow, sio_rep_dev_borrow, reserved) \
+	X(DEV_RETURN, dev_return, 50, sio_msg_handle, sio_msg, h)                       \
+	X(DEV_RELEASE_EXCLUSIVE, dev_release_exclusive, 51, sio_msg_handle, sio_msg, h) \
+	X(DEV_SEG_CREATE, dev_seg_create, 52, sio_msg_dev_seg_create, sio_rep_dev_seg_create, \
+	  reserved) \
+	X(DEV_SEG_CONNECT, dev_seg_connect, 53, sio_msg_dev_seg_connect, sio_rep_seg_connect, h) \
+	X(DMA_MAP, dma_map, 54, sio_msg_dma_map, sio_rep_dma_map, reserved)             \
+	X(DMA_UNMAP, dma_unmap, 55, sio_msg_handle, sio_msg, h)                         \
+	X(DEV_SETTLED, dev_settled, 56, sio_msg_dev_settled, sio_msg, h)                \
+	X(DEV_RESET, dev_reset, 57, sio_msg_handle, sio_msg, h)                         \
+	X(DEV_HOLD, dev_hold, 58, sio_msg_dev_hold, sio_rep_dev_hold, reserved)         \
+	X(DEV_UNHOLD, dev_unhold, 59, sio_msg_dev_unhold, sio_msg, reserved)            \
+	X(DEV_VECTOR, dev_vector, 60, sio_msg_dev_vector, sio_rep_dev_vector, reserved) \
+	X(DEV_UNVECTOR, dev_unvector, 61, sio_msg_dev_vector, sio_msg, reserved)        \
+	X(SHADOW, shadow, 96, sio_msg_shadow, sio_rep_shadow, reserved)                 \
+	X(SHADOW_DEL, shadow_del, 97, sio_msg_handle, sio_msg, h)                       \
+	X(DEV_ASSIGN, dev_assign, 98, sio_msg_dev_assign, sio_msg, h)
+#define SIO_CLIENT_LENDER(X) \
+	X(DEV_ADMIN_RESET, dev_admin_reset, 62, sio_msg_dev_admin_reset, sio_rep_dev_admin_reset, h)
+#define SIO_CLIENT_REQUESTS(X) \
+	SIO_CLIENT_DAEMON(X)    \
+	SIO_CLIENT_RESTART(X)   \
+	SIO_CLIENT_SEGMENT(X)   \
+	SIO_CLIENT_INTERRUPT(X) \
+	SIO_CLIENT_DMA(X)       \
+	SIO_CLIENT_DEVICE(X)    \
+	SIO_CLIENT_BORROWER(X)  \
+	SIO_CLIENT_LENDER(X)
+/* clang-format on */
+
+#define SIO_CLIENT_NUMBER(NAME, name, number, ...) SIO_MSG_##NAME = number,
+enum { SIO_CLIENT_REQUESTS(SIO_CLIENT_NUMBER) };
 
 enum {
 	SIO_EVM_SEGMENT_LOCAL = 256, /* something happened to a segment of ours */
@@ -88,13 +125,13 @@ enum {
 };
 
 /*
- * First message. Reply: descriptor 0 the owner (keep it open), 1 the status page.
+ * The first message. Reply: descriptor 0 the owner (keep it open), 1 the status page.
  *
- * With the owner's descriptor beside it: a library whose smartiod was started again. The reply
- * brings no descriptor; RESTORE follows. Others are answered when all that were here before are
- * back (or too late). EPROTO: another version; the text says which side is older, and what the
- * owner has stays. ENOENT: that owner has ended, or is not this host's; EBUSY: another connection
- * has it.
+ * With the owner's descriptor beside it: a library whose smartiod was restarted. The reply brings
+ * no descriptor; RESTORE follows. New programs are answered when all that were here before are back
+ * (or too late). EPROTO: another version; the text says which side is older, and the owner's
+ * resources stay. ENOENT: that owner has ended, or is not this host's; EBUSY: another connection
+ * uses it.
  */
 enum { SIO_CLIENT_LIBRARY = 1, SIO_CLIENT_TOOL, SIO_CLIENT_KEEPER };
 struct sio_msg_hello {
@@ -114,26 +151,26 @@ struct sio_rep_hello {
 SIO_WIRE_SIZE(struct sio_rep_hello, 136);
 
 /*
- * Only after a HELLO with an owner: one thing that the library had from the smartiod before.
- * @request is how it was asked for, without descriptors; @type the type of that, or
- * SIO_EVM_DINT_RING, the event that brought it. First whatever needs nobody else (a segment, an
- * interrupt, its rings, a borrow, a device segment), each after what it was made from; then
- * RESTORE_STEP 1; then what it attached to, which may be all that tells of a segment whose maker
- * let go of it, and RESTORE_STEP 2; then the rest, and RESTORE_STEP 3: its reply begins the normal
- * life. Success: smartiod has it again, by the handle it had. ENOENT: it is gone, and an event that
- * says so, if there is one for its kind, came before the reply.
+ * Only after a HELLO with an owner: one object that the library had from the previous smartiod.
+ * @request is the request that made it, without descriptors; @type its type, or SIO_EVM_DINT_RING,
+ * the event that brought it. First come objects that need no other program (a segment, an
+ * interrupt, its rings, a borrow, a device segment), each after the object that it was made from;
+ * then RESTORE_STEP 1; then attached handles, which may be all that reports a segment whose maker
+ * released it, and RESTORE_STEP 2; then the rest, and RESTORE_STEP 3: its reply begins normal
+ * operation. Success: smartiod has the object again, by the same handle. ENOENT: it is lost, and an
+ * event that says so, if there is one for its kind, was sent before the reply.
  *
- * What @key is, as told when it was made: the port's number of memory (segment, connection, ring,
- * link to one), interrupt (and link to a plain one), or DMA map; of a borrow @borrower; of a hold
- * its number. @extra: of a shared interrupt the number of the one that its owners share; of a
- * segment its bytes. No key gives access: nothing is handed out for it. @seal, as told with the
- * key: by it smartiod knows that it was this program to which it said that, where the port cannot
- * tell; 0 where it can.
+ * @key, which the library got when the object was made: the port's number of memory (segment,
+ * connection, ring, link to one), interrupt (and link to a plain one), or DMA map; of a borrow
+ * @borrower; of a pin its number. @extra: of a shared interrupt the number of the one that its
+ * owners share; of a segment its bytes. No key gives access: nothing is handed out for it. @seal,
+ * which came with the key, proves to smartiod that it gave the key to this program, where the port
+ * cannot tell; 0 where it can.
  */
 #define SIO_RESTORE_STEPS 3
 #define SIO_RESTORE_REQUEST 64
 #define SIO_RESTORE_SHARED 1   /* flags: SEG_SHARE */
-#define SIO_RESTORE_FILLED 2   /* SEG_FILL */
+#define SIO_RESTORE_FILLED 2   /* SEG_FILL, SEG_TAKE */
 #define SIO_RESTORE_RELEASED 4 /* a borrow that was opened to others */
 #define SIO_RESTORE_ENDED 8    /* a ring whose sender is gone */
 #define SIO_RESTORE_LEAVING 16 /* a connection that is being given back, and no answer came */
@@ -159,8 +196,8 @@ struct sio_msg_restore_step {
 SIO_WIRE_SIZE(struct sio_msg_restore_step, 24);
 
 /*
- * The program is about to end by itself: exporters of what it is still connected to then are told
- * SCI_CB_DISCONNECT, not SCI_CB_LOST.
+ * The program is about to exit normally: exporters of segments that it is still connected to then
+ * get SCI_CB_DISCONNECT, not SCI_CB_LOST.
  */
 struct sio_msg_bye {
 	struct sio_msg h;
@@ -187,8 +224,8 @@ struct sio_rep_adapter {
 SIO_WIRE_SIZE(struct sio_rep_adapter, 88);
 
 /*
- * LINK: struct sio_msg_adapter; its link, the adapter's own whoever is behind it, and for how long
- * it has been so, as smartiod heard: since its start, of what it found. ENXIO.
+ * LINK: struct sio_msg_adapter. The state of the adapter's own link, whoever is behind it, and for
+ * how long it has been in that state, as far as smartiod knows: at most since its start. ENXIO.
  */
 struct sio_rep_link {
 	struct sio_msg h;
@@ -204,13 +241,19 @@ struct sio_msg_node_probe {
 };
 SIO_WIRE_SIZE(struct sio_msg_node_probe, 24);
 
-/* Local segments. Reply descriptor 0: the memory (none for an EMPTY segment). */
+/*
+ * Local segments. Reply descriptor 0: the memory (none for an EMPTY segment).
+ * With SIO_SEG_IMPORT the memory is @bytes at @offset of descriptor 0 of the request, a memfd of
+ * the program or of another one that gave it; whole pages. Such a segment is PRIVATE and stays so:
+ * a program that got its file, to map it, would have all of it. Reply descriptor 0: that file.
+ */
+#define SIO_SEG_IMPORT 0x80000000u
 struct sio_msg_seg_create {
 	struct sio_msg h;
 	sio_le32 segment_id, flags; /* AUTO_ID: first free id from segment_id on */
-	sio_le64 bytes;
+	sio_le64 bytes, offset;	    /* offset: 0 without SIO_SEG_IMPORT */
 };
-SIO_WIRE_SIZE(struct sio_msg_seg_create, 32);
+SIO_WIRE_SIZE(struct sio_msg_seg_create, 40);
 struct sio_rep_seg_create {
 	struct sio_msg h;
 	sio_le32 handle, segment_id;
@@ -220,10 +263,21 @@ struct sio_rep_seg_create {
 SIO_WIRE_SIZE(struct sio_rep_seg_create, 56);
 /*
  * SEG_FILL: struct sio_msg_handle; the memory of a segment that was made EMPTY. Reply: as
- * SEG_CREATE. Asked again, it gives the same memory. EPERM: it was not made EMPTY, is being filled,
- * or the handle is not that of who made it.
- * SEG_SHARE: struct sio_msg_handle; let others of this host attach.
+ * SEG_CREATE. A repeated request gets the same memory. EPERM: the segment was not made EMPTY, is
+ * being filled, or the handle is not its maker's.
+ * SEG_SHARE: struct sio_msg_handle; lets other programs of this host attach.
  */
+/*
+ * SEG_TAKE: as SEG_FILL, but the memory is that of descriptor 0, a dma-buf of any driver, from
+ * @offset on for all of the segment's bytes. EOPNOTSUPP: not on this port. EBADF: not a dma-buf;
+ * EINVAL: the range is not in it.
+ */
+struct sio_msg_seg_take {
+	struct sio_msg h;
+	sio_le32 handle, reserved;
+	sio_le64 offset; /* whole pages */
+};
+SIO_WIRE_SIZE(struct sio_msg_seg_take, 32);
 /* Another handle of a shared segment of this host. ENOENT; EACCES: not shared. */
 struct sio_msg_seg_attach {
 	struct sio_msg h;
@@ -270,7 +324,7 @@ struct sio_rep_seg_connect {	   /* also DEV_SEG_CONNECT */
 SIO_WIRE_SIZE(struct sio_rep_seg_connect, 72);
 
 /*
- * Map a connected segment (or BAR). The pieces cover what may be reached, ascending; what lies
+ * Maps a connected segment (or BAR). The pieces cover what may be reached, ascending; what lies
  * between them, and pieces without access, read as all ones. Piece i uses descriptor fd_index. Of
  * an exact multicast group nothing can be reached, and SCI_FLAG_READONLY_MAP must be given.
  */
@@ -296,10 +350,10 @@ struct sio_rep_seg_map {
 };
 SIO_WIRE_SIZE(struct sio_rep_seg_map, 672);
 /*
- * How stores through [@offset, @offset + @bytes) of a map wake a sleeping device: for each piece
- * that is SIO_BAR_POLLED and writable, before the program gets the map; again, to choose another
- * way. It is the port's WATCH: FAULT comes with a descriptor; the reply to EVENT brings the page
- * (the word at @flag_offset) and the event descriptor.
+ * How stores through [@offset, @offset + @bytes) of a map wake a sleeping device: sent for each
+ * piece that is SIO_BAR_POLLED and writable, before the program gets the map; and again, to choose
+ * another method. It is the port's WATCH: FAULT comes with a descriptor; the reply to EVENT brings
+ * the page (the word at @flag_offset) and the event descriptor.
  */
 struct sio_msg_seg_watch {
 	struct sio_msg h;
@@ -314,18 +368,41 @@ struct sio_rep_seg_watch {
 };
 SIO_WIRE_SIZE(struct sio_rep_seg_watch, 24);
 /* SEG_UNMAP: struct sio_msg_handle with the map. SEG_DISCONNECT: with the segment. */
+/*
+ * GROUP_JOIN: makes [offset, offset + bytes), whole pages, of a connected BAR a member of multicast
+ * group @group: what is written to the group is written there. Reply: a map through which nothing
+ * can be accessed. GROUP_LEAVE, struct sio_msg_handle with that map, ends it: after the reply
+ * nothing is written there any more. EACCES: not memory, or the borrower may not write it; EEXIST:
+ * this borrow has a member of the group; EOPNOTSUPP: groups here are not exact.
+ */
+struct sio_msg_group_join {
+	struct sio_msg h;
+	sio_le32 handle, group;
+	sio_le64 offset, bytes;
+};
+SIO_WIRE_SIZE(struct sio_msg_group_join, 40);
+struct sio_rep_group_join {
+	struct sio_msg h;
+	sio_le32 map, reserved;
+};
+SIO_WIRE_SIZE(struct sio_rep_group_join, 24);
 
 /*
  * Data interrupts. The receiver's reply: descriptor 0 to poll and read (eventfd semantics). Each
  * sender has a ring in the receiver's memory (libsmartio/wire/ring.h).
  *
  * Interrupts without data use the same messages with SIO_DINT_PLAIN among the flags: numbers of
- * their own, no rings, no DINT_RING; DINT_REMOVE is EBUSY while somebody is connected. With
+ * their own, no rings, no DINT_RING; DINT_REMOVE is EBUSY while a sender is connected. With
  * SCI_FLAG_SHARED_INT several of them have one number.
  *
- * @adapter SIO_DINT_ALL_ADAPTERS, one with data: it has its number at each adapter of the host.
+ * @adapter SIO_DINT_ALL_ADAPTERS, with data only: the interrupt has its number at each adapter of
+ * the host.
+ *
+ * SIO_DINT_EVENTFD, without data only: descriptor 0 of the request is the eventfd that is
+ * triggered, and the reply returns it.
  */
 #define SIO_DINT_PLAIN 0x80000000u
+#define SIO_DINT_EVENTFD 0x40000000u
 #define SIO_DINT_ALL_ADAPTERS 0xffffffffu
 struct sio_msg_dint_create {
 	struct sio_msg h;
@@ -359,12 +436,13 @@ struct sio_msg_dint_ring_free {
 };
 SIO_WIRE_SIZE(struct sio_msg_dint_ring_free, 24);
 
-/* Devices: the first one with fdid > after; ENODEV: none left. */
+/* Devices: the first one with fdid > after; ENODEV: no more. */
 struct sio_msg_dev_list {
 	struct sio_msg h;
 	sio_le32 after, reserved;
 };
 SIO_WIRE_SIZE(struct sio_msg_dev_list, 24);
+#define SIO_WIRE_HOPS 8u
 struct sio_rep_dev_list {
 	struct sio_msg h;
 	sio_le32 fdid, node, adapter, slot; /* adapter: of this host, the way there */
@@ -372,23 +450,46 @@ struct sio_rep_dev_list {
 	sio_le32 borrowers, exclusive, quarantined, generation;
 	sio_le32 resets,
 		state; /* resets: bit SIO_RESET_* of smartio/uapi.h; state: enum sio_dev_state */
+	sio_le32 msix_count, msix_bar, msix_offset, iommu; /* iommu: SIO_IOMMU_* */
 	sio_le64 serial, bar_size[6], bar_addr[6]; /* addresses: in the physical map of its host */
 	char name[64];
+	uint8_t hops[SIO_WIRE_HOPS]; /* chips to its host's memory, then to each adapter there */
 };
-SIO_WIRE_SIZE(struct sio_rep_dev_list, 248);
+SIO_WIRE_SIZE(struct sio_rep_dev_list, 272);
 
+/*
+ * Chips between two ends, on the shortest path that is up: a device (fdid), or with fdid 0 the
+ * memory of a host. The host of the first end answers. Reply: the adapters passed at both ends;
+ * SIO_WIRE_NO_ADAPTER: the path stays in one host. -EHOSTUNREACH, -ENETDOWN: there is none.
+ */
+#define SIO_WIRE_NO_ADAPTER 0xffffffffu
+struct sio_msg_hops {
+	struct sio_msg h;
+	sio_le32 from_node, from_fdid, to_node, to_fdid; /* nodes: of memory; else 0 */
+};
+SIO_WIRE_SIZE(struct sio_msg_hops, 32);
+struct sio_rep_hops {
+	struct sio_msg h;
+	sio_le32 hops, adapter, peer_adapter, reserved;
+};
+SIO_WIRE_SIZE(struct sio_rep_hops, 32);
+
+/* DEV_RESET: struct sio_msg_handle; flags: the exclusive borrower keeps its doorbells. */
+#define SIO_RESET_KEEP 1u
+
+/* @over: the adapter of this host by which all traffic goes, from 1 on; 0: any, for each path. */
 struct sio_msg_dev_borrow {
 	struct sio_msg h;
-	sio_le32 fdid, flags;
+	sio_le32 fdid, flags, over, reserved;
 };
-SIO_WIRE_SIZE(struct sio_msg_dev_borrow, 24);
+SIO_WIRE_SIZE(struct sio_msg_dev_borrow, 32);
 struct sio_rep_dev_borrow {
 	struct sio_msg h;
 	sio_le32 handle, generation;
 	sio_le64 borrower; /* the lender's number for this borrow; never used again */
 	struct sio_rep_dev_list info;
 };
-SIO_WIRE_SIZE(struct sio_rep_dev_borrow, 280);
+SIO_WIRE_SIZE(struct sio_rep_dev_borrow, 304);
 
 struct sio_msg_dev_seg_create {
 	struct sio_msg h;
@@ -408,14 +509,18 @@ struct sio_msg_dev_seg_connect {
 };
 SIO_WIRE_SIZE(struct sio_msg_dev_seg_connect, 32);
 
-/* Map [offset, offset+bytes) of a local or connected segment for a device. */
+/*
+ * Maps [offset, offset+bytes) of a local or connected segment for a device; with SIO_DMA_AT among
+ * the flags at address @ioaddr of the device, which a virtual machine's driver knows.
+ */
+#define SIO_DMA_AT 1u
 struct sio_msg_dma_map {
 	struct sio_msg h;
 	sio_le32 device, segment, remote, adapter; /* remote: 1: segment is of SEG_CONNECT */
-	sio_le64 offset, bytes;
+	sio_le64 offset, bytes, ioaddr;		   /* ioaddr: 0 without SIO_DMA_AT */
 	sio_le32 flags, reserved;
 };
-SIO_WIRE_SIZE(struct sio_msg_dma_map, 56);
+SIO_WIRE_SIZE(struct sio_msg_dma_map, 64);
 struct sio_rep_dma_map {
 	struct sio_msg h;
 	sio_le32 map, reserved;
@@ -424,7 +529,10 @@ struct sio_rep_dma_map {
 };
 SIO_WIRE_SIZE(struct sio_rep_dma_map, 48);
 
-/* The holder of a device's registers says that it no longer uses what @borrower had mapped. */
+/*
+ * The owner of a device's registers states that the device no longer uses what @borrower had
+ * mapped.
+ */
 #define SIO_BORROWER_ALL (~0ULL)
 struct sio_msg_dev_settled {
 	struct sio_msg h;
@@ -434,10 +542,11 @@ struct sio_msg_dev_settled {
 SIO_WIRE_SIZE(struct sio_msg_dev_settled, 32);
 
 /*
- * The holder of a device's registers: a queue of the device is to use [ioaddr, ioaddr + bytes),
- * which one mapping of @borrower's must cover; until UNHOLD that mapping is not undone. ERANGE:
- * none covers it; EINVAL: no live borrow of the device has number @borrower; EACCES: not the
- * holder; EBUSY: the device is being reset; EOPNOTSUPP: the mapping is of another device's BAR.
+ * The owner of a device's registers pins [ioaddr, ioaddr + bytes), because a queue of the device is
+ * to use it. One mapping of @borrower's must cover it; until UNHOLD that mapping is not undone.
+ * ERANGE: none covers it; EINVAL: no live borrow of the device has number @borrower; EACCES: not
+ * the owner of the registers; EBUSY: the device is being reset; EOPNOTSUPP: the mapping is of
+ * another device's BAR, whose pages cannot be kept (smartio_device_hold()).
  */
 struct sio_msg_dev_hold {
 	struct sio_msg h;
@@ -450,7 +559,7 @@ struct sio_rep_dev_hold {
 	sio_le64 hold; /* the lender's number */
 };
 SIO_WIRE_SIZE(struct sio_rep_dev_hold, 24);
-/* EINVAL: no such hold (any more: a reset ends all). */
+/* Ends a pin. EINVAL: no such pin (any more: a reset ends all). */
 struct sio_msg_dev_unhold {
 	struct sio_msg h;
 	sio_le32 device, reserved;
@@ -459,10 +568,24 @@ struct sio_msg_dev_unhold {
 SIO_WIRE_SIZE(struct sio_msg_dev_unhold, 32);
 
 /*
- * Interrupt vector @vector of a borrowed device triggers the plain interrupt that @link (of
- * DINT_CONNECT) is connected to, until UNVECTOR, the borrow's end or the interrupt's. EBUSY: the
- * vector is taken; ENOSPC: (ANY) all are; EINVAL: there is no such vector; EOPNOTSUPP: the device
- * has none.
+ * The owner of a device's registers lets borrow @borrower map pages [offset, offset + bytes) of BAR
+ * @bar, which only the owner may map, in place of their previous borrow. EINVAL: no live borrow has
+ * that number, or it is the owner's own; ERANGE: not whole pages of one run of that kind; EBUSY:
+ * another borrow has some of them mapped, or @borrower as part of others; EACCES: not the owner;
+ * EOPNOTSUPP: a real host's device.
+ */
+struct sio_msg_dev_assign {
+	struct sio_msg h;
+	sio_le32 device, bar;
+	sio_le64 borrower, offset, bytes;
+};
+SIO_WIRE_SIZE(struct sio_msg_dev_assign, 48);
+
+/*
+ * Makes interrupt vector @vector of a borrowed device trigger the plain interrupt that @link (of
+ * DINT_CONNECT) is connected to, until UNVECTOR, the end of the borrow or of the interrupt. EBUSY:
+ * the vector is taken; ENOSPC: (ANY) all are; EINVAL: there is no such vector; EOPNOTSUPP: the
+ * device has none.
  */
 #define SIO_VECTOR_ANY 0xffffffffu /* the lowest free one but 0 */
 struct sio_msg_dev_vector {	   /* UNVECTOR: @link 0 */
@@ -477,33 +600,37 @@ struct sio_rep_dev_vector {
 SIO_WIRE_SIZE(struct sio_rep_dev_vector, 24);
 
 /*
- * Device Lending: a device that was borrowed exclusively, of another host, gets into this host's
- * PCI tree, where its stock driver binds. @interrupt: handles of plain interrupts (a power of 2 of
- * them) that vectors 0, 1, ... of the device are tied to: its driver's from now on. It goes with
- * the session, before all else that that has. EACCES: @flags do not allow what it takes;
- * EOPNOTSUPP: the port does not serve it, or the device is of this host; EBUSY: the session has a
- * shadow. After a failure what was done of it stays until the session ends.
- * SHADOW_DEL: struct sio_msg_handle with the device; its driver is unbound. EBADF: it has none.
+ * Device Lending: inserts a device of another host that was borrowed exclusively into this host's
+ * PCI tree, where its stock driver binds. @interrupt: handles of plain interrupts to which vectors
+ * 0, 1, ... of the device are tied: they belong to its driver from now on. The shadow ends with the
+ * session, before everything else that the session has. EACCES: @flags do not allow what it takes;
+ * EOPNOTSUPP: the port does not support it, or the device is of this host; EBUSY: the session has a
+ * shadow. After a failure nothing that was made for it stays.
+ * SHADOW_DEL: struct sio_msg_handle with the device; its driver is unbound. EBADF: it has no
+ * shadow.
  */
+#define SIO_SHADOW_WINDOW_UNIT (1u << 20)
 #define SIO_SHADOW_ALL_MEMORY 1 /* the lender's host may reach all memory of this one */
+#define SIO_SHADOW_WITH_PEERS 2 /* it and other shadows with this flag reach each other's BARs */
 struct sio_msg_shadow {
 	struct sio_msg h;
 	sio_le32 device, flags;
 	sio_le32 n_interrupts, reserved;
 	sio_le32 interrupt[16];
+	sio_le64 window; /* bytes that its driver can have mapped at once; 0: ALL_MEMORY */
 };
-SIO_WIRE_SIZE(struct sio_msg_shadow, 96);
+SIO_WIRE_SIZE(struct sio_msg_shadow, 104);
 struct sio_rep_shadow {
 	struct sio_msg h;
 	sio_le32 bdf, reserved; /* as of the port's ADAPTER */
-	sio_le64 memory;	/* bytes of this host that the device reaches */
+	sio_le64 memory;	/* bytes of this host that the device may reach at once */
 };
 SIO_WIRE_SIZE(struct sio_rep_shadow, 32);
 
 /*
- * The lender resets a device of its own that the asker has not borrowed. @force: although programs
- * have it; their queues are gone then. EBUSY: they do; EOPNOTSUPP: it has no reset; ENODEV: it is
- * not of this host, or not there.
+ * The lender resets a device of its own that the sender has not borrowed. @force: although programs
+ * have borrowed it; their queues are lost then. EBUSY: it is borrowed; EOPNOTSUPP: it has no reset;
+ * ENODEV: it is not of this host, or missing.
  */
 struct sio_msg_dev_admin_reset {
 	struct sio_msg h;
@@ -520,9 +647,10 @@ SIO_WIRE_SIZE(struct sio_rep_dev_admin_reset, 48);
 
 /*
  * DMA queues. Reply: descriptor 0 the ring (struct sio_dma_ring of smartio/uapi.h, @bytes to map),
- * 1 the doorbell, 2 the completion event. A program moves the ring's tail without asking; what it
- * may reach has to be attached before, as a whole, and ends with the connection or the segment.
- * QUEUE_REMOVE: struct sio_msg_handle; a transfer under way ends with it.
+ * 1 the doorbell, 2 the completion event. A program moves the ring's tail without a request; what
+ * its transfers may reach has to be attached before, as a whole, until the connection or the
+ * segment ends.
+ * QUEUE_REMOVE: struct sio_msg_handle; a transfer under way ends with the queue.
  */
 struct sio_msg_queue_create {
 	struct sio_msg h;
@@ -554,7 +682,7 @@ struct sio_msg_queue_detach {
 SIO_WIRE_SIZE(struct sio_msg_queue_detach, 24);
 
 /* Events. */
-/* What becomes of a segment's handle with an event. */
+/* What happens to a segment's handle at an event. */
 enum sio_segment_loss {
 	SIO_LOSS_NONE,
 	SIO_LOSS_LOST,	  /* it is gone: its maps become pages of ones */
@@ -599,6 +727,7 @@ enum {
 	SIO_LIST_BORROWS,
 	SIO_LIST_DMA_MAPS,
 	SIO_LIST_DINTS,
+	SIO_LIST_ACCOUNTS,
 	SIO_LIST_PORT = 64,
 };
 #define SIO_ROW_LIVE 1
@@ -616,27 +745,24 @@ SIO_WIRE_SIZE(struct sio_msg_list, 32);
 /*
  * What a row's fields say; what is not named is 0. Flags: LIVE, or QUARANTINED, and what applies.
  *   NODES        key, node: node; name; UP: its daemon answers (always for the asked one)
- *   SEGMENTS key: uid; owner: the port's; bytes; address: physical, as the port's MEM row; id;
- *   refs:
- *                connections, grants and DMA maps; pid; QUARANTINED: removed, or its program is
- *                gone,
- *                and others still reach it
- *   CLIENTS key: the connection; owner: the port's (tools and keepers: 0); id: SIO_CLIENT_*; refs:
- *                objects; pid; bytes: the version of this protocol that it speaks
- *   CONNECTIONS key; node, id: the segment's; bytes; address: of the window, as the port's MAP row
- *   (0:
- *                not mapped, or local); refs: maps; pid; name: "local", "remote", "bar"; LIVE: not
- *                lost
- *   BORROWS at the lender. key: the borrower; owner: the port's; id: device; node, pid: who; refs:
- *                DMA maps; EXCLUSIVE, REGISTERS
- *   DMA_MAPS at the lender. key, bytes, address (IOVA), id (device): as the port's DMAMAP row;
- *   owner:
- *                the borrow's; node: where the memory is; refs: holds by queues of the device
- *   DINTS key: uid; owner: the port's; id: number; refs: senders, whose rings are memory beside
- *                the segments (of plain interrupts 0); pid; name: adapter, "plain"
- *   PORT + kind key, owner, bytes (length), address, id (device), refs, node: as struct
- *   sio_list_entry
- *                (a WATCH's address: SIO_WATCH_*; a VECTOR's bytes: its number)
+ *   SEGMENTS     key: uid; owner: the port's; bytes; address: physical, as the port's MEM row; id;
+ *                refs: connections, grants and DMA maps; pid; QUARANTINED: removed, or its program
+ *                is gone, and others still reach it
+ *   CLIENTS      key: the connection; owner: the port's (tools and keepers: 0); id: SIO_CLIENT_*;
+ *                refs: objects; pid; bytes: the version of this protocol that it speaks
+ *   CONNECTIONS  key; node, id: the segment's; bytes; address: of the window, as the port's MAP row
+ *                (0: not mapped, or local); refs: maps; pid; name: "local", "remote", "bar"; LIVE:
+ *                not lost
+ *   BORROWS      at the lender. key: the borrower; owner: the port's; id: device; node, pid: who;
+ *                refs: DMA maps; EXCLUSIVE, REGISTERS
+ *   DMA_MAPS     at the lender. key, bytes, address (IOVA), id (device): as the port's DMAMAP row;
+ *                owner: the borrow's; node: where the memory is; refs: holds by the device's queues
+ *   DINTS        key: uid; owner: the port's; id: number; refs: senders, whose rings are memory
+ *                beside the segments (of plain interrupts 0); pid; name: adapter, "plain"
+ *   ACCOUNTS     of a node, or a program of the host (pid); id: enum sio_quota of core/policy.h;
+ *                name: its name; owner: used; bytes: the limit; AVAILABLE: there is one
+ *   PORT + kind  key, owner, bytes (length), address, id (device), refs, node: as struct
+ *                sio_list_entry (a WATCH's address: SIO_WATCH_*; a VECTOR's bytes: its number)
  */
 struct sio_wire_row {
 	sio_le64 key, owner, bytes, address;
@@ -653,11 +779,12 @@ struct sio_rep_list {
 SIO_WIRE_SIZE(struct sio_rep_list, 6168);
 
 /*
- * STATS: kind 0 the daemon's own counters, 1 the port's of host, 2 adapter id, 3 device fdid.
+ * STATS: kind 0 the daemon's own counters, 1 the port's of host, 2 adapter id, 3 device fdid, 4 the
+ * DMA engine of adapter id, 5 chassis id of the host, 6 link id between two switches.
  * Among the daemon's: client_version, the greatest version of this protocol that it speaks;
  * refused_versions, 1 if it refused a program for its version in the last SIO_REFUSED_RECENT_S
- * seconds: then refused_version is the greatest that the last one spoke, and refused_pid who it
- * was.
+ * seconds: then refused_version is the greatest that this program speaks, and refused_pid its
+ * process id.
  */
 #define SIO_REFUSED_RECENT_S 600
 struct sio_msg_stats {
@@ -676,5 +803,71 @@ struct sio_rep_stats {
 	struct sio_wire_counter counter[64];
 };
 SIO_WIRE_SIZE(struct sio_rep_stats, 2584);
+
+/*
+ * RELOAD (root, or the user as whom the daemon runs): reads the cluster's file again. If no
+ * difference from the file in force needs a restart (RELOAD_RESTART), the new one is in force from
+ * now on; otherwise nothing changes. CHECK: nothing changes in any case. NEXT: the file that is to
+ * replace it, whose name has ".new" appended. ENFORCE: ends what other hosts have, and what
+ * programs have borrowed, that the new file does not allow any more. Reply: how many lines there
+ * are of each kind (perhaps more than @lines, which can be fetched); whether the file is in force
+ * now. -EPERM; -EINVAL, -ENOENT, ...: the file cannot be read, or is wrong in the line that the
+ * text names; -EOPNOTSUPP: there is no file.
+ */
+#define SIO_RELOAD_CHECK 1
+#define SIO_RELOAD_NEXT 2
+#define SIO_RELOAD_ENFORCE 4
+enum {
+	SIO_RELOAD_NOW,	    /* a change that is in force at once */
+	SIO_RELOAD_RESTART, /* one that is not possible while the cluster runs */
+	SIO_RELOAD_STAYS,   /* somebody has what he may have no more */
+	SIO_RELOAD_ENDS,    /* and it ends */
+	SIO_RELOAD_KINDS,
+};
+struct sio_msg_reload {
+	struct sio_msg h;
+	sio_le32 flags, reserved;
+};
+SIO_WIRE_SIZE(struct sio_msg_reload, 24);
+struct sio_rep_reload {
+	struct sio_msg h;
+	sio_le32 lines, applied, count[SIO_RELOAD_KINDS];
+};
+SIO_WIRE_SIZE(struct sio_rep_reload, 40);
+/*
+ * RELOAD_LINE: line @index, from 0, of this client's last RELOAD, if no other client has sent one
+ * since.
+ */
+#define SIO_RELOAD_TEXT 232
+struct sio_msg_reload_line {
+	struct sio_msg h;
+	sio_le32 index, reserved;
+};
+SIO_WIRE_SIZE(struct sio_msg_reload_line, 24);
+struct sio_rep_reload_line {
+	struct sio_msg h;
+	sio_le32 kind, reserved; /* kind: SIO_RELOAD_* */
+	char text[SIO_RELOAD_TEXT];
+};
+SIO_WIRE_SIZE(struct sio_rep_reload_line, 256);
+
+/*
+ * FILE: from byte @offset on, the cluster's file that is in force at @node (0: at this daemon);
+ * another daemon is asked over the daemons' connection. @sum: if it changes from one reply to the
+ * next, so did the file. -ENOENT: there is none.
+ */
+#define SIO_FILE_BYTES 4096
+struct sio_msg_file {
+	struct sio_msg h;
+	sio_le32 node, offset;
+};
+SIO_WIRE_SIZE(struct sio_msg_file, 24);
+struct sio_rep_file {
+	struct sio_msg h;
+	sio_le32 total, count;
+	sio_le64 sum;
+	uint8_t bytes[SIO_FILE_BYTES];
+};
+SIO_WIRE_SIZE(struct sio_rep_file, 4128);
 
 #endif

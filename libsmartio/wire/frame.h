@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages in a stream of bytes, as daemons of different machines exchange them: before each stands
- * its length. Pure: bytes come from wherever, in pieces of any size.
+ * Messages in a stream of bytes, as daemons of different machines exchange them: each is preceded
+ * by its length. Pure: bytes come from any source, in pieces of any size.
  */
 #ifndef WIRE_FRAME_H
 #define WIRE_FRAME_H
@@ -24,10 +24,10 @@ struct sio_frame {
 };
 
 /*
- * Take bytes up to the end of one message. *ret_used: how many were taken; the rest is for the next
- * call. Return: 1 f->message holds f->length bytes of a whole message, until the next call; 0 all
- * was taken, and more must come; -EPROTO with a text: no message begins so, and nothing that
- * follows has a meaning.
+ * Takes bytes up to the end of one message. *ret_used: how many were taken; the rest is for the
+ * next call. Return: 1 f->message holds f->length bytes of a whole message, until the next call; 0
+ * all bytes were taken, and more must arrive; -EPROTO with a text: no message begins like this, and
+ * nothing that follows has a meaning.
  */
 int sio_frame_take(struct sio_frame *f, const void *data, size_t len, size_t *ret_used,
 		   struct sio_err *reterr);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * smartiod <-> smartiod of another host. Numbers, never descriptors. A request SIO_PEER_x is struct
- * sio_peer_x with an id; its reply has the type | SIO_PEER_REPLY, the same id, and is struct
- * sio_prep_x, or struct sio_msg where none is declared, or struct sio_msg_error. News (id 0) has no
- * reply. Replies that bring something to release say all that the release needs, for who asked may
- * have stopped waiting.
+ * sio_peer_x with an id; its reply has the type SIO_PEER_x | SIO_PEER_REPLY, the same id, and is
+ * struct sio_prep_x, or struct sio_msg where none is declared, or struct sio_msg_error. A
+ * notification (id 0) has no reply. Replies that bring something to release have all fields that
+ * the release needs, because the operation that asked may have stopped waiting.
  *
  * First message in both directions: HELLO. When the connection ends, each side takes the other's
- * host for down: nothing that was asked, granted or borrowed before is known afterwards, but for
- * memory that the other may still reach (GRANT_QUERY).
+ * host for down: nothing that was requested, granted or borrowed before is known afterwards, except
+ * memory that the other may still reach (GRANT_QUERY). Between real hosts, whose ports keep what
+ * was shared, it is known afterwards as well: behind HELLO each side sends what it has of the other
+ * (RESUME_*), and behind RESUME_SENT the rest ends.
  */
 #ifndef WIRE_PEER_H
 #define WIRE_PEER_H
@@ -16,56 +18,100 @@
 #include "wire/client.h"
 #include "wire/wire.h"
 
-#define SIO_PEER_VERSION 8
+#define SIO_PEER_VERSION 14
 #define SIO_PEER_REPLY 0x8000u
 #define SIO_TOKEN_BYTES 32
 
-enum {
-	SIO_PEER_HELLO = 512,
-	SIO_PEER_PING,
-	SIO_PEER_SEG_LOOKUP = 528,
-	SIO_PEER_SEG_RELEASE, /* news */
-	SIO_PEER_SEG_GRANT,
-	SIO_PEER_GRANT_RELEASE, /* news */
-	SIO_PEER_SEG_EVENT,	/* news */
-	SIO_PEER_GRANT_QUERY,	/* news */
-	SIO_PEER_DINT_LOOKUP = 544,
-	SIO_PEER_DINT_RELEASE, /* news */
-	SIO_PEER_DINT_EVENT,   /* news */
-	SIO_PEER_STATS = 560,
-	/* Devices. */
-	SIO_PEER_DEVICES = 576, /* news: one device of ours, as it is now */
-	SIO_PEER_BORROW,
-	SIO_PEER_RETURN,
-	SIO_PEER_RELEASE_EXCLUSIVE,
-	SIO_PEER_BORROW_END, /* news */
-	SIO_PEER_DEV_SEG_CREATE,
-	SIO_PEER_DEV_SEG_LOOKUP,
-	SIO_PEER_BAR_GRANT,
-	SIO_PEER_BAR_RELEASE, /* news */
-	SIO_PEER_DMA_MAP,
-	SIO_PEER_DMA_UNMAP,
-	SIO_PEER_SETTLED,
-	SIO_PEER_RESET,
-	SIO_PEER_DEVICE_EVENT, /* news */
-	SIO_PEER_DEV_SEG_END,  /* news */
-	SIO_PEER_HOLD,
-	SIO_PEER_UNHOLD,
-	SIO_PEER_VECTOR,
-	SIO_PEER_UNVECTOR,
-	SIO_PEER_BORROW_LOST,  /* news */
-	SIO_PEER_HOLD_RELEASE, /* news */
-	SIO_PEER_BAR_CUT,      /* news */
+/* The reply to a notification: there is none. */
+struct sio_no_reply {
 };
 
-/* News. Version and boot of the sender; who cannot agree closes the connection. */
+/*
+ * All messages, as the requests of wire/client.h: X(NAME, name, number, message, reply). RESUME_*:
+ * what the sender has of the receiver, from before this connection.
+ */
+/* clang-format off */
+#define SIO_PEER_DAEMON(X) \
+	X(HELLO, peer_hello, 512, sio_peer_hello, sio_no_reply)                  \
+	X(PING, peer_ping, 513, sio_peer_ping, sio_msg)                      \
+	X(STATS, peer_stats, 560, sio_peer_stats, sio_rep_stats)             \
+	X(FILE, peer_file, 561, sio_msg_file, sio_rep_file)                  \
+	X(RESUME_SENT, peer_resume_sent, 617, sio_peer_resume_end, sio_no_reply) \
+	X(RESUME_DONE, peer_resume_done, 618, sio_peer_resume_end, sio_no_reply)
+#define SIO_PEER_SEGMENT(X) \
+	X(SEG_LOOKUP, peer_seg_lookup, 528, sio_peer_seg_lookup, sio_prep_seg_lookup) \
+	X(SEG_RELEASE, peer_seg_release, 529, sio_peer_seg_release, sio_no_reply)         \
+	X(SEG_GRANT, peer_seg_grant, 530, sio_peer_seg_grant, sio_prep_seg_grant)     \
+	X(GRANT_RELEASE, peer_grant_release, 531, sio_peer_grant_release, sio_no_reply)   \
+	X(SEG_EVENT, peer_seg_event, 532, sio_peer_seg_event, sio_no_reply)               \
+	X(GRANT_QUERY, peer_grant_query, 533, sio_peer_grant_query, sio_no_reply)         \
+	X(RESUME_GRANT, peer_resume_grant, 608, sio_peer_resume_grant, sio_no_reply)      \
+	X(RESUME_HELD, peer_resume_held, 609, sio_peer_resume_held, sio_no_reply)         \
+	X(RESUME_SEG, peer_resume_seg, 610, sio_peer_resume_seg, sio_no_reply)
+#define SIO_PEER_INTERRUPT(X) \
+	X(DINT_LOOKUP, peer_dint_lookup, 544, sio_peer_dint_lookup, sio_prep_dint_lookup) \
+	X(DINT_RELEASE, peer_dint_release, 545, sio_peer_dint_release, sio_no_reply)          \
+	X(DINT_EVENT, peer_dint_event, 546, sio_peer_dint_event, sio_no_reply)
+#define SIO_PEER_DEVICE(X) \
+	X(DEVICES, peer_devices, 576, sio_peer_devices, sio_no_reply) \
+	X(HOPS, peer_hops, 598, sio_msg_hops, sio_rep_hops)
+#define SIO_PEER_BORROWER(X) \
+	X(DEVICE_EVENT, peer_device_event, 589, sio_peer_device_event, sio_no_reply) \
+	X(BORROW_LOST, peer_borrow_lost, 595, sio_peer_borrower, sio_no_reply)
+#define SIO_PEER_LENDER(X) \
+	X(BORROW, lend_borrow, 577, sio_peer_borrow, sio_prep_borrow)                 \
+	X(RETURN, lend_return, 578, sio_peer_borrower, sio_msg)                       \
+	X(RELEASE_EXCLUSIVE, lend_release_exclusive, 579, sio_peer_borrower, sio_msg) \
+	X(BORROW_END, lend_borrow_end, 580, sio_peer_borrower, sio_no_reply)              \
+	X(DEV_SEG_CREATE, lend_dev_seg_create, 581, sio_peer_dev_seg_create, sio_prep_dev_seg) \
+	X(DEV_SEG_LOOKUP, lend_dev_seg_lookup, 582, sio_peer_dev_seg_lookup, sio_prep_dev_seg) \
+	X(BAR_GRANT, lend_bar_grant, 583, sio_peer_bar_grant, sio_prep_bar_grant)     \
+	X(BAR_RELEASE, lend_bar_release, 584, sio_peer_bar_release, sio_no_reply)         \
+	X(DMA_MAP, lend_dma_map, 585, sio_peer_dma_map, sio_prep_dma_map)             \
+	X(DMA_UNMAP, lend_dma_unmap, 586, sio_peer_dma_unmap, sio_msg)                \
+	X(SETTLED, lend_settled, 587, sio_peer_settled, sio_msg)                      \
+	X(RESET, lend_reset, 588, sio_peer_borrower, sio_msg)                         \
+	X(DEV_SEG_END, lend_dev_seg_end, 590, sio_peer_dev_seg_end, sio_no_reply)         \
+	X(HOLD, lend_hold, 591, sio_peer_hold, sio_prep_hold)                         \
+	X(UNHOLD, lend_unhold, 592, sio_peer_unhold, sio_msg)                         \
+	X(VECTOR, lend_vector, 593, sio_peer_vector, sio_prep_vector)                 \
+	X(UNVECTOR, lend_unvector, 594, sio_peer_vector, sio_msg)                     \
+	X(HOLD_RELEASE, peer_hold_release, 596, sio_peer_hold_release, sio_no_reply)      \
+	X(BAR_CUT, peer_bar_cut, 597, sio_peer_bar_cut, sio_no_reply)                     \
+	X(CONFIG, lend_config, 599, sio_peer_config, sio_prep_config)                 \
+	X(GROUP_JOIN, lend_group_join, 600, sio_peer_group_join, sio_prep_group_join) \
+	X(GROUP_LEAVE, lend_group_leave, 601, sio_peer_group_leave, sio_msg)          \
+	X(ASSIGN, lend_assign, 602, sio_peer_assign, sio_msg)                         \
+	X(RESUME_BORROW, resume_borrow, 611, sio_peer_resume_borrow, sio_no_reply)        \
+	X(RESUME_VIEW, resume_view, 612, sio_peer_resume_view, sio_no_reply)              \
+	X(RESUME_DMA, resume_dma, 613, sio_peer_resume_dma, sio_no_reply)                 \
+	X(RESUME_HOLD, resume_hold, 614, sio_peer_resume_hold, sio_no_reply)              \
+	X(RESUME_PLACED, resume_placed, 615, sio_peer_resume_placed, sio_no_reply)        \
+	X(RESUME_DEV_SEG, resume_dev_seg, 616, sio_peer_resume_dev_seg, sio_no_reply)
+#define SIO_PEER_MESSAGES(X) \
+	SIO_PEER_DAEMON(X)    \
+	SIO_PEER_SEGMENT(X)   \
+	SIO_PEER_INTERRUPT(X) \
+	SIO_PEER_DEVICE(X)    \
+	SIO_PEER_BORROWER(X)  \
+	SIO_PEER_LENDER(X)
+/* clang-format on */
+
+#define SIO_PEER_NUMBER(NAME, name, number, ...) SIO_PEER_##NAME = number,
+enum { SIO_PEER_MESSAGES(SIO_PEER_NUMBER) };
+
+/*
+ * Notification: version and boot of the sender; a receiver that does not support the version closes
+ * the connection.
+ */
 struct sio_peer_hello {
 	struct sio_msg h;
 	sio_le32 version_min, version_max, node, reserved;
 	sio_le64 boot_generation;
 	uint8_t boot_id[16];
+	uint8_t hops[SIO_WIRE_HOPS]; /* chips from its memory to each of its adapters; [0]: 0 */
 };
-SIO_WIRE_SIZE(struct sio_peer_hello, 56);
+SIO_WIRE_SIZE(struct sio_peer_hello, 64);
 
 /* "Do you answer?" Reply: bare. */
 struct sio_peer_ping {
@@ -73,8 +119,8 @@ struct sio_peer_ping {
 };
 
 /*
- * Connect to a segment that is available at @adapter (the receiver's, where the path arrives), or
- * to a device segment by its uid. @connection: the asker's number. The reply holds a reference
+ * Connects to a segment that is available at @adapter (the receiver's, where the path arrives), or
+ * to a device segment by its uid. @connection: the sender's number. The reply holds a reference
  * until SEG_RELEASE with the same connection.
  */
 struct sio_peer_seg_lookup {
@@ -91,7 +137,7 @@ struct sio_prep_seg_lookup {
 };
 SIO_WIRE_SIZE(struct sio_prep_seg_lookup, 48);
 
-/* News: the connection is gone. @reason: SCI_CB_DISCONNECT or SCI_CB_LOST. */
+/* Notification: the connection is gone. @reason: SCI_CB_DISCONNECT or SCI_CB_LOST. */
 struct sio_peer_seg_release {
 	struct sio_msg h;
 	sio_le64 uid, connection;
@@ -100,10 +146,10 @@ struct sio_peer_seg_release {
 SIO_WIRE_SIZE(struct sio_peer_seg_release, 40);
 
 /*
- * Let the asker's host reach [offset, offset + bytes) of a segment. Who asks imports, and owns the
- * grant until its GRANT_RELEASE. The right to ask is a connection: @ref_node is the host whose
- * program has it, and @ref_connection its number; a lender maps its borrower's memory with
- * ref_node = borrower, and ref_connection 0 where the segment is the borrower's own.
+ * Lets the sender's host reach [offset, offset + bytes) of a segment. The sender is the importer,
+ * and owns the grant until its GRANT_RELEASE. The right to ask is a connection: @ref_node is the
+ * host whose program has it, and @ref_connection its number; a lender maps its borrower's memory
+ * with ref_node = borrower, and ref_connection 0 where the segment is the borrower's own.
  */
 enum { SIO_GRANT_CPU = 1, SIO_GRANT_DEVICE };
 struct sio_peer_seg_grant {
@@ -115,7 +161,7 @@ struct sio_peer_seg_grant {
 	sio_le32 access, reserved;
 };
 SIO_WIRE_SIZE(struct sio_peer_seg_grant, 72);
-/* What the importer's MAP needs. */
+/* What the importer needs for its MAP. */
 struct sio_wire_grant {
 	sio_le64 grant, bus_addr, length, generation;
 	uint8_t token[SIO_TOKEN_BYTES];
@@ -127,7 +173,10 @@ struct sio_prep_seg_grant {
 };
 SIO_WIRE_SIZE(struct sio_prep_seg_grant, 80);
 
-/* News: the importer no longer maps it. Any grant of the sender's node, a BAR's or ring's too. */
+/*
+ * Notification: the importer no longer maps the grant. Any grant to the sender's node, of a BAR or
+ * a ring, too.
+ */
 struct sio_peer_grant_release {
 	struct sio_msg h;
 	sio_le64 grant;
@@ -135,9 +184,9 @@ struct sio_peer_grant_release {
 SIO_WIRE_SIZE(struct sio_peer_grant_release, 24);
 
 /*
- * News to an importer, at the start of a connection: this host has granted that before, and will
- * not take it back by itself. GRANT_RELEASE tells when nothing of the importer's can reach it any
- * more, at once if it knows nothing of it.
+ * Notification to an importer, at the start of a connection: this host made the grant before, and
+ * will not end it by itself. The importer sends GRANT_RELEASE when nothing of its own can reach the
+ * range any more, at once if it does not know the grant.
  */
 struct sio_peer_grant_query {
 	struct sio_msg h;
@@ -145,7 +194,7 @@ struct sio_peer_grant_query {
 };
 SIO_WIRE_SIZE(struct sio_peer_grant_query, 24);
 
-/* News to an importer. SIO_LOSS_LOST: the exporter has already dropped the reference. */
+/* Notification to an importer. SIO_LOSS_LOST: the exporter has already dropped the reference. */
 struct sio_peer_seg_event {
 	struct sio_msg h;
 	sio_le64 connection;
@@ -154,8 +203,8 @@ struct sio_peer_seg_event {
 SIO_WIRE_SIZE(struct sio_peer_seg_event, 32);
 
 /*
- * Connect to data interrupt @number at @adapter (the receiver's). The reply's ring is for the
- * asker's link alone, until DINT_RELEASE.
+ * Connects to data interrupt @number at @adapter (the receiver's). The reply's ring is for the
+ * sender's link alone, until DINT_RELEASE.
  */
 struct sio_peer_dint_lookup {
 	struct sio_msg h;
@@ -170,20 +219,20 @@ struct sio_prep_dint_lookup {
 	struct sio_wire_grant memory, trigger;
 };
 SIO_WIRE_SIZE(struct sio_prep_dint_lookup, 160);
-/* News: the sender unmapped ring and trigger. */
+/* Notification: the sender unmapped ring and trigger. */
 struct sio_peer_dint_release {
 	struct sio_msg h;
 	sio_le64 ring;
 };
 SIO_WIRE_SIZE(struct sio_peer_dint_release, 24);
-/* News to a sender: the interrupt is gone. Unmap, then DINT_RELEASE. */
+/* Notification to a sender: the interrupt is gone. Unmap, then DINT_RELEASE. */
 struct sio_peer_dint_event {
 	struct sio_msg h;
 	sio_le64 link;
 };
 SIO_WIRE_SIZE(struct sio_peer_dint_event, 24);
 
-/* Counters of a device that lives with the receiver. */
+/* Counters of a device of the receiver. */
 struct sio_peer_stats {
 	struct sio_msg h;
 	sio_le32 fdid, reserved;
@@ -192,17 +241,18 @@ SIO_WIRE_SIZE(struct sio_peer_stats, 24);
 /* Reply: as struct sio_rep_stats. */
 
 /*
- * ---- devices ---- The lender is the receiver, but for the news DEVICES and DEVICE_EVENT.
+ * ---- devices ---- The lender is the receiver, except for the notifications DEVICES and
+ * DEVICE_EVENT.
  * @borrower: the lender's number of the borrow, which must be one of the sender's node.
  */
 
-/* News: one device of the sender's, as it is now. */
+/* Notification: the present state of one device of the sender. */
 struct sio_peer_devices {
 	struct sio_msg h;
 	struct sio_rep_dev_list info; /* its header and adapter mean nothing */
 	sio_le32 present, reserved;
 };
-SIO_WIRE_SIZE(struct sio_peer_devices, 272);
+SIO_WIRE_SIZE(struct sio_peer_devices, 296);
 
 /* @session: the borrower's client, for listings. */
 struct sio_peer_borrow {
@@ -218,19 +268,21 @@ struct sio_prep_borrow {
 	struct sio_rep_dev_list info;
 	sio_le64 ticket; /* who shows it may ask for BAR pages for the borrower's other devices */
 };
-SIO_WIRE_SIZE(struct sio_prep_borrow, 288);
+SIO_WIRE_SIZE(struct sio_prep_borrow, 312);
 
 /*
- * RETURN, RELEASE_EXCLUSIVE, RESET; and BORROW_END (news: the borrower died), BORROW_LOST (news, of
- * the lender: no path was left between the two hosts, so it has ended the borrow).
+ * RETURN, RELEASE_EXCLUSIVE, RESET; and BORROW_END (notification: the borrower died), BORROW_LOST
+ * (notification, of the lender: no path was left between the two hosts, so it has ended the
+ * borrow).
  * @gone, of BORROW_END: 1: the program has ended, and what it had mapped is unmapped; else 0.
+ * @keep, of RESET: 1: doorbell mappings stay, for a borrow that is exclusive; else 0.
  */
 struct sio_peer_borrower {
 	struct sio_msg h;
 	sio_le64 borrower;
-	sio_le32 fdid, gone;
+	sio_le32 fdid, gone, keep, reserved;
 };
-SIO_WIRE_SIZE(struct sio_peer_borrower, 32);
+SIO_WIRE_SIZE(struct sio_peer_borrower, 40);
 
 /*
  * A device segment of @memtype: private to the borrow, or shared by all borrowers of the device.
@@ -255,7 +307,7 @@ struct sio_prep_dev_seg { /* of CREATE and LOOKUP: where it is */
 	sio_le32 fdid, node, segment_id, reserved;
 };
 SIO_WIRE_SIZE(struct sio_prep_dev_seg, 56);
-/* News: a device segment in the sender's memory is gone. */
+/* Notification: a device segment in the sender's memory is gone. */
 struct sio_peer_dev_seg_end {
 	struct sio_msg h;
 	sio_le64 uid;
@@ -264,16 +316,20 @@ struct sio_peer_dev_seg_end {
 SIO_WIRE_SIZE(struct sio_peer_dev_seg_end, 32);
 
 /*
- * What of [offset, offset + bytes) of a BAR the borrower may have. @access READ: nothing writable.
- * WHOLE, of who borrowed exclusively: for a kernel's driver, all up to the interrupt table, in one
- * piece, which a reset leaves in place, or none.
+ * The parts of [offset, offset + bytes) of a BAR that the borrower may access. @access READ:
+ * nothing writable.
+ * WHOLE, of an exclusive borrower: for a kernel's driver, all up to the interrupt table, in one
+ * piece, which a reset leaves in place, or none. Then also @bar SIO_PEER_BAR_TABLE: a page of
+ * zeroed memory, which stands for the interrupt table that no borrower gets.
  * Each piece is a view and, at the lender, a grant of it, until BAR_RELEASE or the borrow's end.
  *
- * @borrower_node not 0: for a device of the asker's, which a program of that node has borrowed as
- * well as this one; @ticket is that of the borrow. Then all is wanted, in one piece, to be read and
- * written; and where BAR_CUT comes before BAR_RELEASE the piece leads nowhere any more.
+ * @borrower_node not 0: for a device of the sender, which a program of that node has borrowed as
+ * well as this one; @ticket is that of the borrow. Then everything is requested, in one piece, for
+ * reading and writing; and where BAR_CUT arrives before BAR_RELEASE the piece leads nowhere any
+ * more.
  */
 #define SIO_PEER_BAR_WHOLE 0x100 /* beside SIO_ACCESS_* */
+#define SIO_PEER_BAR_TABLE 6u	 /* behind those that a device has */
 struct sio_peer_bar_grant {
 	struct sio_msg h;
 	sio_le64 borrower, offset, bytes;
@@ -296,7 +352,31 @@ struct sio_prep_bar_grant {
 	struct sio_wire_bar_piece piece[SIO_MAP_PIECES];
 };
 SIO_WIRE_SIZE(struct sio_prep_bar_grant, 1696);
-/* News: who asked for a piece has unmapped it. */
+/*
+ * Makes [offset, offset + bytes) of BAR @bar, memory that this borrow may write, a member of
+ * multicast group @group, until GROUP_LEAVE, BAR_RELEASE with @view and (as its grant) @member, or
+ * the borrow's end.
+ */
+struct sio_peer_group_join {
+	struct sio_msg h;
+	sio_le64 borrower, offset, bytes;
+	sio_le32 fdid, bar, group, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_group_join, 56);
+struct sio_prep_group_join {
+	struct sio_msg h;
+	sio_le64 borrower, view, member;
+	sio_le32 fdid, reserved;
+};
+SIO_WIRE_SIZE(struct sio_prep_group_join, 48);
+/* Reply: bare, when nothing is written there any more. */
+struct sio_peer_group_leave {
+	struct sio_msg h;
+	sio_le64 borrower, view, member;
+	sio_le32 fdid, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_group_leave, 48);
+/* Notification: the node that requested a piece, or a member, has unmapped it. */
 struct sio_peer_bar_release {
 	struct sio_msg h;
 	sio_le64 borrower, view, grant;
@@ -304,8 +384,8 @@ struct sio_peer_bar_release {
 };
 SIO_WIRE_SIZE(struct sio_peer_bar_release, 48);
 /*
- * News, of BAR pages that a device of the receiver's may reach: they are not the borrower's any
- * more. @held 1: an IOMMU of the sender's refuses what still comes, and keeps the address.
+ * Notification about BAR pages that a device of the receiver may reach: they do not belong to the
+ * borrower any more. @held 1: an IOMMU of the sender refuses later accesses, and keeps the address.
  */
 struct sio_peer_bar_cut {
 	struct sio_msg h;
@@ -315,20 +395,22 @@ struct sio_peer_bar_cut {
 SIO_WIRE_SIZE(struct sio_peer_bar_cut, 32);
 
 /*
- * Map [offset, offset + bytes) of segment @uid of node @exporter for the device. The right to it:
+ * Maps [offset, offset + bytes) of segment @uid of node @exporter for the device. The right to it:
  * @connection, the borrower's, or 0: the exporter is the borrower's host. @adapter: the exporter's,
  * or SIO_PEER_ANY_ADAPTER. Of a multicast group: @exporter SIO_PEER_GROUP, @uid the group's number,
  * @connection 0, @adapter the borrower's. Of BAR @bar of device @target: @exporter its lender, @uid
- * the borrow of it, @connection that borrow's ticket. @target 0: of no device.
+ * the borrow of it, @connection that borrow's ticket. @target 0: not a BAR.
+ * With SIO_PEER_BAR_WHOLE in @bar both are shadows of the borrower's: as in BAR_GRANT.
+ * @at 1: at @ioaddr as the device sees it, for a borrow that is exclusive; 0: anywhere.
  */
 #define SIO_PEER_GROUP 0xffffffffu
 #define SIO_PEER_ANY_ADAPTER 0xffffffffu
 struct sio_peer_dma_map {
 	struct sio_msg h;
-	sio_le64 borrower, uid, connection, offset, bytes;
-	sio_le32 fdid, exporter, adapter, target, bar, reserved;
+	sio_le64 borrower, uid, connection, offset, bytes, ioaddr;
+	sio_le32 fdid, exporter, adapter, target, bar, at;
 };
-SIO_WIRE_SIZE(struct sio_peer_dma_map, 80);
+SIO_WIRE_SIZE(struct sio_peer_dma_map, 88);
 struct sio_prep_dma_map {
 	struct sio_msg h;
 	sio_le64 borrower, map, ioaddr, bytes;
@@ -350,7 +432,10 @@ struct sio_peer_settled {
 };
 SIO_WIRE_SIZE(struct sio_peer_settled, 40);
 
-/* Keep the mapping of borrow @of that covers [ioaddr, ioaddr + bytes): a queue is to use it. */
+/*
+ * Pins the mapping of borrow @of that covers [ioaddr, ioaddr + bytes), because a queue is to use
+ * it.
+ */
 struct sio_peer_hold {
 	struct sio_msg h;
 	sio_le64 borrower, of, ioaddr, bytes;
@@ -369,7 +454,17 @@ struct sio_peer_unhold {
 	sio_le32 fdid, reserved;
 };
 SIO_WIRE_SIZE(struct sio_peer_unhold, 40);
-/* News: nobody waited for the reply to HOLD any more, and no queue was made. */
+/* DEV_ASSIGN: borrow @of may map pages of a BAR that belong to the owner of the registers. */
+struct sio_peer_assign {
+	struct sio_msg h;
+	sio_le64 borrower, of, offset, bytes;
+	sio_le32 fdid, bar;
+};
+SIO_WIRE_SIZE(struct sio_peer_assign, 56);
+/*
+ * Notification: the operation that sent HOLD does not wait for the reply any more, and no queue was
+ * made.
+ */
 struct sio_peer_hold_release {
 	struct sio_msg h;
 	sio_le64 hold;
@@ -378,7 +473,7 @@ struct sio_peer_hold_release {
 SIO_WIRE_SIZE(struct sio_peer_hold_release, 32);
 
 /*
- * Vector @vector of the device triggers plain interrupt @number at @adapter of node @node (the
+ * Makes vector @vector of the device trigger plain interrupt @number at @adapter of node @node (the
  * receiver's numbers of adapters). UNVECTOR: the last three are 0.
  */
 struct sio_peer_vector {
@@ -396,7 +491,111 @@ struct sio_prep_vector {
 SIO_WIRE_SIZE(struct sio_prep_vector, 32);
 
 /*
- * News to a borrower's host. @borrower: whom to tell; @gone: who is gone; @event: SIO_DEVICE_EV_*.
+ * A register of configuration space (SIO_SHADOW_* of the port), for the driver of a shadow, sent by
+ * the exclusive borrower: bits @mask become those of @value (0: none), then the register is read.
+ * EACCES: the lender does not allow all of these bits to be written.
+ */
+struct sio_peer_config {
+	struct sio_msg h;
+	sio_le64 borrower;
+	sio_le32 fdid, reg, value, mask;
+};
+SIO_WIRE_SIZE(struct sio_peer_config, 40);
+struct sio_prep_config {
+	struct sio_msg h;
+	sio_le64 borrower;
+	sio_le32 fdid, value;
+};
+SIO_WIRE_SIZE(struct sio_prep_config, 32);
+
+/* ---- after a connection that ended ---- */
+
+/* The receiver answers what it does not know by GRANT_RELEASE, BORROW_LOST, SEG_EVENT. */
+
+/*
+ * The sender has granted this to the receiver: [bus_addr, ...) at @adapter, the sender's, for
+ * @peer_adapter. A receiver that was restarted recognises its windows by the address. It answers
+ * GRANT_RELEASE at once if it has none, else HELD.
+ */
+struct sio_peer_resume_grant {
+	struct sio_msg h;
+	sio_le64 grant, bus_addr;
+	sio_le32 adapter, peer_adapter;
+};
+SIO_WIRE_SIZE(struct sio_peer_resume_grant, 40);
+/* @purpose: SIO_GRANT_*; @own 1: for a device that the receiver's program borrows of the sender. */
+struct sio_peer_resume_held {
+	struct sio_msg h;
+	sio_le64 grant;
+	sio_le32 purpose, own;
+};
+SIO_WIRE_SIZE(struct sio_peer_resume_held, 32);
+
+/* A connection, as of SEG_LOOKUP. */
+struct sio_peer_resume_seg {
+	struct sio_msg h;
+	sio_le64 connection, uid;
+	sio_le32 adapter, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_resume_seg, 40);
+
+/*
+ * A borrow. @generation: the device generation that its program was last notified of; @released 1:
+ * not exclusive.
+ */
+struct sio_peer_resume_borrow {
+	struct sio_msg h;
+	sio_le64 borrower, session;
+	sio_le32 fdid, pid, generation, released;
+};
+SIO_WIRE_SIZE(struct sio_peer_resume_borrow, 48);
+/* A piece of a BAR, as of BAR_GRANT. */
+struct sio_peer_resume_view {
+	struct sio_msg h;
+	sio_le64 borrower, view, grant;
+	sio_le32 fdid, bar, adapter, peer_adapter;
+};
+SIO_WIRE_SIZE(struct sio_peer_resume_view, 56);
+struct sio_peer_resume_dma {
+	struct sio_msg h;
+	sio_le64 borrower, map;
+	sio_le32 fdid, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_resume_dma, 40);
+/*
+ * Pins (HOLD) by the sender's node, of one mapping; @generation: the device's, to which they
+ * belong.
+ */
+struct sio_peer_resume_hold {
+	struct sio_msg h;
+	sio_le64 hold;
+	sio_le32 fdid, count, generation, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_resume_hold, 40);
+/* A device segment in the sender's memory. */
+struct sio_peer_resume_placed {
+	struct sio_msg h;
+	sio_le64 borrower, bytes, uid;
+	sio_le32 fdid, segment_id, memtype, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_resume_placed, 56);
+/* A connection to a device segment in the lender's memory; @adapter: the lender's. */
+struct sio_peer_resume_dev_seg {
+	struct sio_msg h;
+	sio_le64 borrower, uid, connection;
+	sio_le32 fdid, segment_id, memtype, adapter;
+};
+SIO_WIRE_SIZE(struct sio_peer_resume_dev_seg, 56);
+/*
+ * SENT: that is all. DONE, when the other side's SENT has arrived: all its requests are answered.
+ */
+struct sio_peer_resume_end {
+	struct sio_msg h;
+};
+
+/*
+ * Notification of a borrower's host. @borrower: the program to notify; @gone: the one that has
+ * ended; @event: SIO_DEVICE_EV_*.
  */
 struct sio_peer_device_event {
 	struct sio_msg h;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A data-interrupt ring: one sender, one receiver, in the receiver's memory. The sender writes
- * messages and tail, the receiver head. Both are shared with somebody who may be hostile: each is
- * read once and checked. Logic in ring.c; data path, no system call.
+ * messages and tail, the receiver head. Both are shared with another program that may be hostile:
+ * each is read once and checked. Logic in ring.c; data path, no system call.
  *
  * Layout: struct sio_ring_head, then SIO_RING_BYTES of records {le32 length, bytes, padding to 8}.
  * A record never wraps: a length of SIO_RING_WRAP means "go on at the start". head and tail are
@@ -33,20 +33,20 @@ struct sio_ring {
 
 void sio_ring_init(struct sio_ring *r, volatile void *memory);
 /*
- * Return: 0; -ENOSPC: full, nothing was written; -EMSGSIZE; -EPROTO: the other end's word is not
- * possible.
+ * Return: 0; -ENOSPC: full, nothing was written; -EMSGSIZE; -EPROTO: the other end's position is
+ * impossible.
  */
 int sio_ring_push(struct sio_ring *r, const void *data, uint32_t len);
 /*
- * Whether a push of @len bytes would succeed now; it then will until then. Return: as
+ * Would a push of @len bytes succeed now? Then it will until it is made. Return: as
  * sio_ring_push().
  */
 int sio_ring_room(struct sio_ring *r, uint32_t len);
-/* The receiver's: nothing is left to be popped. Of a sender that is gone: for good. */
+/* For the receiver: nothing is left to be popped. If the sender is gone, this is final. */
 int sio_ring_is_empty(const struct sio_ring *r);
 /*
- * Return: length; -EAGAIN: empty; -EMSGSIZE: longer than @max, and *ret_len tells (message stays);
- * -EPROTO.
+ * Return: length; -EAGAIN: empty; -EMSGSIZE: longer than @max, and *ret_len has the length (the
+ * message stays); -EPROTO.
  */
 int sio_ring_pop(struct sio_ring *r, void *data, uint32_t max, uint32_t *ret_len);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What every message is checked for first, whoever sent it. */
+/* The checks that every message must pass first, whoever sent it. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What every message has in common: little-endian types, the header, and the checks made before
- * anything else in a message is believed. SOCK_SEQPACKET: one message a packet, descriptors beside.
+ * anything else in a message is trusted. SOCK_SEQPACKET: one message in each packet, with its
+ * descriptors.
  */
 #ifndef WIRE_WIRE_H
 #define WIRE_WIRE_H

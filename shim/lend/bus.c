@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Shadows: each on a root bus in a PCI domain of its own; their coming and going. */
+/* Shadows: each is on a root bus in a PCI domain of its own; how they are added and removed. */
 #include <linux/dma-map-ops.h>
 #include <linux/slab.h>
 
@@ -21,8 +21,11 @@ static void show(struct smartio_shadow *s, struct resource *window)
 	}
 }
 
+/* The kernel makes one of two windows that meet, unless they are of different kinds. */
 static void make_windows(struct smartio_shadow *s, struct list_head *resources)
 {
+	unsigned long kind = 0;
+
 	s->numbers = (struct resource){.name = "smartio shadow", .flags = IORESOURCE_BUS};
 	pci_add_resource(resources, &s->numbers);
 	for (unsigned int i = 0; i < SIO_DEVICE_BARS; i++) {
@@ -33,7 +36,8 @@ static void make_windows(struct smartio_shadow *s, struct list_head *resources)
 		s->window[i] = (struct resource){.name = "smartio shadow",
 						 .start = b->phys,
 						 .end = b->phys + b->size - 1,
-						 .flags = IORESOURCE_MEM};
+						 .flags = IORESOURCE_MEM | kind};
+		kind ^= IORESOURCE_MEM_64;
 		show(s, &s->window[i]);
 		pci_add_resource(resources, &s->window[i]);
 	}
@@ -85,6 +89,7 @@ static void remove_bus(struct smartio_shadow *s)
 	pci_remove_root_bus(s->bus);
 	drop_windows(s);
 	shadow_msi_free(s);
+	shadow_window_free(s);
 }
 
 /* With the lock of the PCI tree. On success the bus has @s. */
@@ -124,15 +129,22 @@ static int make(struct smartio_shadow *s)
 		return error;
 	s->sysdata.domain = error;
 	s->sysdata.node = dev_to_node(&s->info.parent->dev);
-	error = shadow_msi_make(s);
+	error = shadow_window_make(s);
 	if (error)
 		return error;
+	error = shadow_msi_make(s);
+	if (error) {
+		shadow_window_free(s);
+		return error;
+	}
 	shadow_config_fill(s);
 	error = make_bus(s);
-	if (error && s->bus)
+	if (error && s->bus) {
 		remove_bus(s);
-	else if (error)
+	} else if (error) {
 		shadow_msi_free(s);
+		shadow_window_free(s);
+	}
 	return error;
 }
 
@@ -153,6 +165,7 @@ static struct smartio_shadow *shadow_add(const struct smartio_shadow_info *info,
 		return ERR_PTR(-ENOMEM);
 	s->info = *info;
 	raw_spin_lock_init(&s->lock);
+	INIT_WORK(&s->post, shadow_config_post);
 	pci_lock_rescan_remove();
 	error = make(s);
 	pci_unlock_rescan_remove();
@@ -164,8 +177,18 @@ static struct smartio_shadow *shadow_add(const struct smartio_shadow_info *info,
 	return ERR_PTR(error);
 }
 
+static void set_live(struct smartio_shadow *s, bool yes)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&s->lock, flags);
+	s->live = yes && s->info.port;
+	raw_spin_unlock_irqrestore(&s->lock, flags);
+}
+
 static void shadow_start(struct smartio_shadow *s)
 {
+	set_live(s, true);
 	pci_lock_rescan_remove();
 	pci_bus_add_devices(s->bus);
 	pci_unlock_rescan_remove();
@@ -180,9 +203,12 @@ static void shadow_lost(struct smartio_shadow *s)
 
 static void shadow_del(struct smartio_shadow *s)
 {
+	shadow_peers_drop(s);
 	pci_lock_rescan_remove();
 	remove_bus(s);
 	pci_unlock_rescan_remove();
+	set_live(s, false); /* no driver has it, and who still has it open asks nobody */
+	cancel_work_sync(&s->post);
 }
 
 static const struct smartio_lend_ops lend_ops = {
@@ -191,6 +217,7 @@ static const struct smartio_lend_ops lend_ops = {
 	.start = shadow_start,
 	.interrupt = shadow_interrupt,
 	.lost = shadow_lost,
+	.peer = shadow_peer_add,
 	.del = shadow_del,
 	.free = shadow_free,
 };

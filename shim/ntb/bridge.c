@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The virtual NTB as a bridge of smartio.ko: what the NTB API has not of its tables. smartio.ko
- * need not be there: then there is no adapter, and the NTB API goes on.
+ * The virtual NTB as a bridge of smartio.ko: the parts of its tables that the NTB API does not use.
+ * smartio.ko need not be loaded: then there is no adapter, and the NTB API works without it.
  */
 #include <linux/bitmap.h>
 #include <linux/iommu.h>
+#include <linux/moduleparam.h>
 #include <linux/msi.h>
 #include <linux/slab.h>
 
@@ -12,6 +13,11 @@
 
 #include "../bridge.h"
 #include "vntb.h"
+
+static bool is_wanted = true;
+module_param_named(bridge, is_wanted, bool, 0444);
+MODULE_PARM_DESC(bridge,
+		 "be an adapter of smartio.ko (1); 0: smartio_ntb.ko may be one, by the NTB API");
 
 struct piece {
 	u32 row;
@@ -83,7 +89,7 @@ static int bridge_peer(void *bridge, u32 i, struct smartio_bridge_peer *ret)
 	return 0;
 }
 
-/* smartio.ko names only peers that it was told of. */
+/* smartio.ko names only peers that it was notified of. */
 static u32 row_of(const struct vntb_bridge *b, u32 node, u32 adapter)
 {
 	u32 i = 0;
@@ -180,6 +186,8 @@ static void close_entries(struct vntb *v, u64 handle)
 {
 	for (u32 i = 0; i < handle >> 32; i++)
 		vntb_entry_clear(v, (u32)handle + i);
+	/* Stores are posted: what was stored before, through the window too, has been taken. */
+	vntb_read(v, SIO_VNTB_LUT((u32)handle) + SIO_VNTB_LUT_CONTROL);
 }
 
 /* Where processors reach it without being trapped, if it is memory that lies in one piece. */
@@ -340,8 +348,11 @@ static void be_bridge(struct vntb_bridge *b)
 
 int vntb_bridge_start(struct vntb *v)
 {
-	struct vntb_bridge *b = kzalloc(sizeof(*b), GFP_KERNEL);
+	struct vntb_bridge *b;
 
+	if (!is_wanted || v->bridge)
+		return 0;
+	b = kzalloc(sizeof(*b), GFP_KERNEL);
 	if (!b)
 		return -ENOMEM;
 	b->v = v;
@@ -354,8 +365,8 @@ int vntb_bridge_start(struct vntb *v)
 		return 0;
 	}
 	warn_of_iommu(b);
-	smp_store_release(&v->bridge, b);
-	b->changed(b->a); /* since it looked, and before we heard */
+	smp_store_release(&v->bridge, b); /* pairs with vntb_bridge_link(), vntb_bridge_fault() */
+	b->changed(b->a);		  /* since it looked, and before we heard */
 	return 0;
 }
 
@@ -375,7 +386,7 @@ void vntb_bridge_stop(struct vntb *v)
 
 void vntb_bridge_link(struct vntb *v)
 {
-	struct vntb_bridge *b = smp_load_acquire(&v->bridge);
+	struct vntb_bridge *b = smp_load_acquire(&v->bridge); /* pairs with vntb_bridge_start() */
 
 	if (b)
 		b->changed(b->a);
@@ -383,7 +394,7 @@ void vntb_bridge_link(struct vntb *v)
 
 void vntb_bridge_fault(struct vntb *v, const struct vntb_fault *f, const char *reason)
 {
-	struct vntb_bridge *b = smp_load_acquire(&v->bridge);
+	struct vntb_bridge *b = smp_load_acquire(&v->bridge); /* pairs with vntb_bridge_start() */
 	bool in = f->kind & SIO_VNTB_FAULT_IN;
 	u32 node = v->node;
 

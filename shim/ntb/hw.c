@@ -4,7 +4,9 @@
 #include <linux/interrupt.h>
 #include <linux/iopoll.h>
 #include <linux/module.h>
+#include <linux/notifier.h>
 #include <linux/slab.h>
+#include <linux/workqueue.h>
 
 #include "vntb.h"
 
@@ -98,7 +100,7 @@ static const char *reason_name(u32 reason)
 	return reason < ARRAY_SIZE(names) && names[reason] ? names[reason] : "for no known reason";
 }
 
-static void tell_fault(struct vntb *v, const struct vntb_fault *f)
+static void report_fault(struct vntb *v, const struct vntb_fault *f)
 {
 	dev_warn_ratelimited(&v->pdev->dev, "%s of %u bytes %s %#llx (peer %d) was stopped: %s\n",
 			     f->kind & SIO_VNTB_FAULT_READ ? "read" : "write", f->length,
@@ -124,7 +126,7 @@ static irqreturn_t on_fault(int irq, void *arg)
 		f.length = vntb_read(v, SIO_VNTB_FAULT_LENGTH);
 		f.reason = vntb_read(v, SIO_VNTB_FAULT_REASON);
 		vntb_write(v, SIO_VNTB_FAULT_COUNT, 1);
-		tell_fault(v, &f);
+		report_fault(v, &f);
 		vntb_bridge_fault(v, &f, reason_name(f.reason));
 	}
 	return IRQ_HANDLED;
@@ -286,7 +288,59 @@ static struct pci_driver vntb_driver = {
 	.probe = vntb_probe,
 	.remove = vntb_remove,
 };
-module_pci_driver(vntb_driver);
 
+/* ---- smartio.ko comes after us: udev loads this one, a boot's list the other ---- */
+
+static int be_bridge(struct device *dev, void *arg)
+{
+	int error = 0;
+
+	device_lock(dev); /* against probe and remove */
+	if (dev->driver == &vntb_driver.driver)
+		error = vntb_bridge_start(dev_get_drvdata(dev));
+	device_unlock(dev);
+	return error;
+}
+
+static void be_bridges(struct work_struct *work)
+{
+	int error = driver_for_each_device(&vntb_driver.driver, NULL, NULL, be_bridge);
+
+	if (error)
+		pr_warn("not all are adapters of smartio.ko (%pe)\n", ERR_PTR(error));
+}
+static DECLARE_WORK(late_work, be_bridges);
+
+static int on_module(struct notifier_block *nb, unsigned long event, void *module)
+{
+	if (event == MODULE_STATE_LIVE && strcmp(((struct module *)module)->name, "smartio") == 0)
+		schedule_work(&late_work);
+	return NOTIFY_DONE;
+}
+static struct notifier_block modules = {.notifier_call = on_module};
+
+static int __init vntb_init(void)
+{
+	int error = register_module_notifier(&modules);
+
+	if (error)
+		return error;
+	error = pci_register_driver(&vntb_driver);
+	if (error) {
+		unregister_module_notifier(&modules);
+		cancel_work_sync(&late_work);
+	}
+	return error;
+}
+
+static void __exit vntb_exit(void)
+{
+	unregister_module_notifier(&modules);
+	cancel_work_sync(&late_work);
+	pci_unregister_driver(&vntb_driver);
+}
+
+module_init(vntb_init);
+module_exit(vntb_exit);
 MODULE_DESCRIPTION("Virtual NTB of smartio-emu");
 MODULE_LICENSE("GPL");

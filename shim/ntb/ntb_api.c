@@ -9,13 +9,18 @@
  * through all peers: window w to peer p is VNTB_API_WINDOWS * p + w.
  */
 #include <linux/log2.h>
+#include <linux/moduleparam.h>
 #include <linux/sizes.h>
 
 #include "vntb.h"
 
-#define WINDOW_SIZE SZ_1M /* wanted; whole entries; what a kernel has contiguous, ten times over */
-#define OUT_SHIFT 16	  /* in SIO_VNTB_MSG_STATUS */
+#define OUT_SHIFT 16 /* in SIO_VNTB_MSG_STATUS */
 #define MESSAGES (BIT(SIO_VNTB_MESSAGES) - 1)
+
+/* Wanted; whole entries. As it is: what a kernel has contiguous, ten times over. */
+static unsigned long window = SZ_1M;
+module_param(window, ulong, 0444);
+MODULE_PARM_DESC(window, "bytes of each memory window of the NTB API (1M), the same on all hosts");
 
 static struct vntb *to_vntb(struct ntb_dev *ntb)
 {
@@ -120,7 +125,7 @@ static int mw_get_align(struct ntb_dev *ntb, int pidx, int widx, resource_size_t
 		*size_align = PAGE_SIZE;
 	/* The peer's window may be larger than this host's, and it is the peer's that counts. */
 	if (size_max)
-		*size_max = max_t(u64, WINDOW_SIZE, 1ULL << v->entry_shift);
+		*size_max = max_t(u64, window, 1ULL << v->entry_shift);
 	return 0;
 }
 
@@ -424,8 +429,11 @@ static void find_ports(struct vntb *v)
 /* Windows are smaller where there are many, so that half of the look-up table stays for others. */
 static int make_layout(struct vntb *v)
 {
-	u32 n = VNTB_API_WINDOWS * v->api.peers, each = max(WINDOW_SIZE >> v->entry_shift, 1);
+	u32 n = VNTB_API_WINDOWS * v->api.peers, each = max(window >> v->entry_shift, 1UL);
 
+	if (!is_power_of_2(window))
+		return dev_err_probe(&v->pdev->dev, -EINVAL, "window=%lu, a power of 2 is right\n",
+				     window);
 	while (each > 1 && n * each > v->entries / 2)
 		each /= 2;
 	if (n * each > v->entries / 2 || VNTB_API_WINDOWS * v->peers > v->ranges)

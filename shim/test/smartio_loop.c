@@ -6,7 +6,7 @@
  * that is looked at again and again.
  *
  * Parameters, to be written while it is loaded: link (0 or 1), turn and boot (of the second host),
- * fault ("in|out read|write NODE ADDRESS LENGTH", told of the first adapter).
+ * fault ("in|out read|write NODE ADDRESS LENGTH", reported for the first adapter).
  */
 #include <linux/dma-mapping.h>
 #include <linux/interrupt.h>

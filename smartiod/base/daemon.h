@@ -9,6 +9,7 @@
 #ifndef SMARTIOD_DAEMON_H
 #define SMARTIOD_DAEMON_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -55,15 +56,26 @@ struct smartiod_ops {
 	void (*timer)(void *ctx, uint64_t when);
 	uint64_t (*random)(void *ctx);
 	/*
-	 * Bytes of memory that the daemon has now, for the counters; NULL: the world cannot tell.
+	 * Bytes of memory that the daemon has now, for the counters; NULL: the world cannot say.
 	 */
 	uint64_t (*heap)(void *ctx);
+	/*
+	 * The cluster's file; NULL: the world has none. file_read: as it is now, or (@next) the one
+	 * that is to take its place, for a client of user @uid; *ret is the daemon's. -EPERM,
+	 * -errno with a text. file_keep: what was read last, @t, is in force from now on; the one
+	 * before goes. file_text: of the one in force, until the daemon returns; NULL: there is
+	 * none.
+	 */
+	int (*file_read)(void *ctx, uint32_t uid, bool next, struct sio_topology **ret,
+			 struct sio_err *reterr);
+	void (*file_keep)(void *ctx, const struct sio_topology *t);
+	const char *(*file_text)(void *ctx, size_t *ret_len);
 	/* The daemon is ready for clients. */
 	void (*ready)(void *ctx);
 	/* The daemon cannot go on (port gone): the edge ends it. */
 	void (*fatal)(void *ctx, const char *text);
 	/*
-	 * A line of the source @file, which tells its room; @level: syslog's. Whether it is written
+	 * A line of the source @file, which shows its room; @level: syslog's. Whether it is written
 	 * is the edge's to say, so it is formatted there.
 	 */
 	void (*log)(void *ctx, const char *file, int level, const char *fmt, va_list ap)
@@ -81,8 +93,12 @@ void smartiod_descriptors(struct smartiod *d, uint64_t n);
 void smartiod_start(struct smartiod *d);
 /* An answer or event of the port. The daemon takes or closes @fds. */
 void smartiod_port_event(struct smartiod *d, const void *evt, size_t len, int *fds, unsigned n_fds);
-/* Clients: numbers chosen by the edge, never used again. @pid: of the socket's credentials. */
-void smartiod_client_new(struct smartiod *d, uint64_t client, uint32_t pid);
+/*
+ * Clients: numbers chosen by the edge, never used again. @pid, @who: of the socket's credentials;
+ * the groups stay the caller's. @who NULL: root.
+ */
+void smartiod_client_new(struct smartiod *d, uint64_t client, uint32_t pid,
+			 const struct sio_policy_person_of *who);
 void smartiod_client_message(struct smartiod *d, uint64_t client, const void *msg, size_t len,
 			     int *fds, unsigned n_fds);
 void smartiod_client_gone(struct smartiod *d, uint64_t client);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Operations: requests in the making, and what they wait for. */
+/* Operations: requests being made, and what they wait for. */
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -180,7 +180,8 @@ int smartiod_peer_ask(struct smartiod *d, struct smartiod_op *op, uint32_t node,
 		return -EHOSTUNREACH;
 	if (!smartiod_peer_link_up(p))
 		return -ENETDOWN;
-	if (p->state != SMARTIOD_PEER_READY) {
+	op->unsent = p->state != SMARTIOD_PEER_READY;
+	if (op->unsent || smartiod_outlives(d, p)) {
 		op->queued = malloc(len);
 		if (!op->queued)
 			return -ENOMEM;
@@ -192,28 +193,58 @@ int smartiod_peer_ask(struct smartiod *d, struct smartiod_op *op, uint32_t node,
 	h->size = sio_to_le32((uint32_t)len);
 	h->id = sio_to_le32((uint32_t)op->by_cookie.key);
 	h->error = 0;
-	if (!op->queued) {
+	if (op->queued)
+		memcpy(op->queued, msg, len);
+	if (!op->unsent) {
 		peer_send_now(d, op, node, msg, len);
 		return 0;
 	}
-	memcpy(op->queued, msg, len);
 	op->deadline = d->ops->now(d->ctx) + SMARTIOD_CONNECT_WAIT_NS;
+	if (p->bond == SMARTIOD_BOND_EXPECTED && p->until > op->deadline)
+		op->deadline = p->until;
 	smartiod_arm(d, op->deadline);
 	return 0;
 }
 
-void smartiod_peer_tell(struct smartiod *d, uint32_t node, void *msg, size_t len)
+/* If the daemon of @node is there. */
+static void send_to(struct smartiod *d, uint32_t node, struct sio_msg *msg, size_t len)
 {
-	struct smartiod_peer *p = smartiod_peer_find(d, node);
-	struct sio_msg *h = msg;
+	const struct smartiod_peer *p = smartiod_peer_find(d, node);
 
 	if (!p || p->state != SMARTIOD_PEER_READY)
 		return;
-	h->size = sio_to_le32((uint32_t)len);
-	h->id = 0;
-	h->error = 0;
+	msg->size = sio_to_le32((uint32_t)len);
 	d->count.peer_sent++;
 	d->ops->peer_send(d->ctx, node, msg, len);
+}
+
+void smartiod_peer_send(struct smartiod *d, uint32_t node, void *msg, size_t len)
+{
+	struct sio_msg *h = msg;
+
+	h->id = 0;
+	h->error = 0;
+	send_to(d, node, h, len);
+}
+
+void smartiod_peer_reply(struct smartiod *d, uint32_t node, uint32_t type, uint32_t id, void *msg,
+			 size_t len)
+{
+	struct sio_msg *h = msg;
+
+	h->type = sio_to_le32(type | SIO_PEER_REPLY);
+	h->id = sio_to_le32(id);
+	send_to(d, node, h, len);
+}
+
+void smartiod_peer_reply_error(struct smartiod *d, uint32_t node, uint32_t type, uint32_t id,
+			       int error, const struct sio_err *err)
+{
+	struct sio_msg_error msg = {.h.error = sio_to_le32((uint32_t)-error),
+				    .reason = sio_to_le32(sio_err_reason(err, error))};
+
+	snprintf(msg.text, sizeof(msg.text), "%.*s", (int)sizeof(msg.text) - 1, err->text);
+	smartiod_peer_reply(d, node, type, id, &msg, sizeof(msg));
 }
 
 void smartiod_op_peer_ready(struct smartiod *d, uint32_t node)
@@ -225,9 +256,12 @@ void smartiod_op_peer_ready(struct smartiod *d, uint32_t node)
 		struct smartiod_op *op = SMARTIOD_OF(n, struct smartiod_op, by_cookie);
 
 		key = n->key;
-		if (op->wait != SMARTIOD_WAIT_PEER || op->peer != node || !op->queued)
+		if (op->wait != SMARTIOD_WAIT_PEER || op->peer != node || !op->unsent)
 			continue;
+		op->unsent = false;
 		peer_send_now(d, op, node, op->queued, op->queued_len);
+		if (smartiod_outlives(d, smartiod_peer_find(d, node)))
+			continue;
 		free(op->queued);
 		op->queued = NULL;
 	}
@@ -243,7 +277,7 @@ void smartiod_op_peer_reply(struct smartiod *d, uint32_t node, const struct sio_
 	op = SMARTIOD_OF(smartiod_tree_find(&d->waiting, sio_from_le32(msg->id)),
 			 struct smartiod_op, by_cookie);
 	if (!op || op->wait != SMARTIOD_WAIT_PEER || op->peer != node || op->peer_type != type ||
-	    op->queued) {
+	    op->unsent) {
 		if (!msg->error)
 			smartiod_peer_late(d, node, msg);
 		return;
@@ -251,7 +285,7 @@ void smartiod_op_peer_reply(struct smartiod *d, uint32_t node, const struct sio_
 	if (msg->error) {
 		uint32_t error = sio_from_le32(msg->error);
 
-		a.error = error < 4096 ? -(int)error : -EPROTO;
+		a.error = error < SIO_WIRE_ERRORS ? -(int)error : -EPROTO;
 		a.reason = sio_from_le32(((const struct sio_msg_error *)msg)->reason);
 		a.text = ((const struct sio_msg_error *)msg)->text;
 		a.msg = NULL;
@@ -317,7 +351,7 @@ void smartiod_op_peer_fail(struct smartiod *d, uint32_t node, int error, const c
 	}
 }
 
-void smartiod_op_peer_down(struct smartiod *d, uint32_t node, int error)
+static void orphan_peer(struct smartiod *d, uint32_t node)
 {
 	struct smartiod_tree_node *n;
 	uint64_t key = 0;
@@ -332,7 +366,30 @@ void smartiod_op_peer_down(struct smartiod *d, uint32_t node, int error)
 				wake_error(d, op, -ECANCELED, "the peer is gone");
 		}
 	}
+}
+
+void smartiod_op_peer_down(struct smartiod *d, uint32_t node, int error)
+{
+	orphan_peer(d, node);
 	smartiod_op_peer_fail(d, node, error, "the other host is down");
+}
+
+void smartiod_op_peer_away(struct smartiod *d, uint32_t node)
+{
+	const struct smartiod_peer *p = smartiod_peer_find(d, node);
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	orphan_peer(d, node);
+	while ((n = smartiod_tree_after(&d->waiting, key))) {
+		struct smartiod_op *op = SMARTIOD_OF(n, struct smartiod_op, by_cookie);
+
+		key = n->key;
+		if (op->wait != SMARTIOD_WAIT_PEER || op->peer != node)
+			continue;
+		op->unsent = true;
+		op->deadline = p->until;
+	}
 }
 
 uint64_t smartiod_op_expire(struct smartiod *d, uint64_t now)
@@ -349,7 +406,7 @@ uint64_t smartiod_op_expire(struct smartiod *d, uint64_t now)
 		if (op->deadline <= now)
 			wake_error(d, op, -ETIMEDOUT,
 				   op->wait == SMARTIOD_DOZING
-					   ? "the time is over"
+					   ? "the time for the answer is over"
 					   : "the other host's smartiod does not answer");
 		else if (op->deadline < next)
 			next = op->deadline;

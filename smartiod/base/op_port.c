@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the port is asked, and what an answer of it must be to be believed. */
+/* Requests to the port, and the checks that an answer of the port must pass. */
 #include <stdio.h>
 
 #include "core/port.h"
@@ -28,7 +28,7 @@ void smartiod_port_ask(struct smartiod *d, struct smartiod_op *op, void *req, si
 	smartiod_port_ask_fd(d, op, req, len, -1);
 }
 
-void smartiod_port_tell(struct smartiod *d, void *req, size_t len)
+void smartiod_port_send(struct smartiod *d, void *req, size_t len)
 {
 	port_send(d, req, len, 0, -1);
 }
@@ -38,7 +38,7 @@ void smartiod_port_free(struct smartiod *d, uint64_t mem)
 	struct sio_req_free req = {.h.op = SIO_OP_FREE, .id = mem};
 
 	if (mem)
-		smartiod_port_tell(d, &req, sizeof(req));
+		smartiod_port_send(d, &req, sizeof(req));
 }
 
 void smartiod_port_ungrant(struct smartiod *d, uint64_t grant)
@@ -46,7 +46,7 @@ void smartiod_port_ungrant(struct smartiod *d, uint64_t grant)
 	struct sio_req_ungrant req = {.h.op = SIO_OP_UNGRANT, .id = grant};
 
 	if (grant)
-		smartiod_port_tell(d, &req, sizeof(req));
+		smartiod_port_send(d, &req, sizeof(req));
 }
 
 void smartiod_port_unmap(struct smartiod *d, uint64_t map)
@@ -54,7 +54,7 @@ void smartiod_port_unmap(struct smartiod *d, uint64_t map)
 	struct sio_req_unmap req = {.h.op = SIO_OP_UNMAP, .id = map};
 
 	if (map)
-		smartiod_port_tell(d, &req, sizeof(req));
+		smartiod_port_send(d, &req, sizeof(req));
 }
 
 void smartiod_port_owner_close(struct smartiod *d, uint64_t owner)
@@ -62,7 +62,7 @@ void smartiod_port_owner_close(struct smartiod *d, uint64_t owner)
 	struct sio_req_owner_close req = {.h = {.op = SIO_OP_OWNER_CLOSE, .owner = owner}};
 
 	if (owner)
-		smartiod_port_tell(d, &req, sizeof(req));
+		smartiod_port_send(d, &req, sizeof(req));
 }
 
 /* Size of a successful answer; 0: there is no such operation. */
@@ -95,7 +95,7 @@ static unsigned answer_fds(uint32_t op, uint32_t flags)
 	return 0;
 }
 
-static void told_answer(struct smartiod *d, const struct sio_evt *evt, size_t len)
+static void answer_of_send(struct smartiod *d, const struct sio_evt *evt, size_t len)
 {
 	const struct sio_evt_error *e = (const struct sio_evt_error *)evt;
 
@@ -119,7 +119,7 @@ void smartiod_op_port_answer(struct smartiod *d, const struct sio_evt *evt, size
 	struct smartiod_op *op;
 
 	if (evt->cookie == 0) {
-		told_answer(d, evt, len);
+		answer_of_send(d, evt, len);
 		return;
 	}
 	op = SMARTIOD_OF(smartiod_tree_find(&d->waiting, evt->cookie), struct smartiod_op,

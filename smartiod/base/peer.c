@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Paths to the other hosts, and replies to their daemons. */
 #include <errno.h>
-#include <stdio.h>
+#include <limits.h>
 
+#include "core/hops.h"
 #include "smartiod/base/peer.h"
 
 struct smartiod_peer *smartiod_peer_find(struct smartiod *d, uint32_t node)
@@ -19,6 +20,16 @@ bool smartiod_peer_link_up(const struct smartiod_peer *p)
 		if (p->path[i].up)
 			return true;
 	return false;
+}
+
+static const struct smartiod_path_state *state_of(const struct smartiod_peer *p,
+						  const struct sio_path *path)
+{
+	for (unsigned i = 0; i < p->n_paths; i++)
+		if (p->path[i].adapter == path->adapter &&
+		    p->path[i].peer_adapter == path->peer_adapter)
+			return &p->path[i];
+	return NULL;
 }
 
 bool smartiod_path_up(struct smartiod *d, uint32_t node, uint32_t adapter, uint32_t peer_adapter)
@@ -42,30 +53,49 @@ uint64_t smartiod_path_start(struct smartiod *d, uint32_t node, uint32_t adapter
 	return 0;
 }
 
-int smartiod_path(struct smartiod *d, uint32_t node, uint32_t adapter, struct sio_path *ret,
-		  struct sio_err *reterr)
+static bool is_wanted(uint32_t wanted, uint32_t adapter)
+{
+	return wanted == SIO_ADAPTER_ANY || wanted == adapter;
+}
+
+int smartiod_path_between(struct smartiod *d, uint32_t node, uint32_t adapter,
+			  uint32_t peer_adapter, const struct smartiod_hops *here,
+			  const struct smartiod_hops *there, struct sio_path *ret,
+			  struct sio_err *reterr)
 {
 	struct sio_path path[SMARTIOD_MAX_PATHS];
 	const struct smartiod_peer *p = smartiod_peer_find(d, node);
+	unsigned n, best = UINT_MAX;
 	bool joined = false;
-	unsigned n;
 
 	if (adapter != SIO_ADAPTER_ANY && adapter >= d->host->n_adapters)
 		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
 				d->host->name, adapter, d->host->n_adapters);
-	if (!p)
+	if (!p || p->removed)
 		return sio_fail(reterr, -EHOSTUNREACH, "no other host of cluster %s has node id %u",
 				d->topology->name, node);
 	n = sio_topology_paths(d->topology, d->node, node, path, SMARTIOD_MAX_PATHS);
 	for (unsigned i = 0; i < n && i < SMARTIOD_MAX_PATHS; i++) {
-		if (adapter != SIO_ADAPTER_ANY && path[i].adapter != adapter)
+		const struct smartiod_path_state *s = state_of(p, &path[i]);
+		unsigned hops;
+
+		if (!is_wanted(adapter, path[i].adapter) ||
+		    !is_wanted(peer_adapter, path[i].peer_adapter))
 			continue;
 		joined = true;
-		if (smartiod_path_up(d, node, path[i].adapter, path[i].peer_adapter)) {
-			*ret = path[i];
-			return 0;
-		}
+		if (!s || !s->up)
+			continue;
+		if (s->hops)
+			path[i].hops = s->hops;
+		hops = sio_hops_over(&path[i], here->adapter[path[i].adapter],
+				     there->adapter[path[i].peer_adapter]);
+		if (hops >= best)
+			continue;
+		*ret = path[i];
+		best = hops;
 	}
+	if (best != UINT_MAX)
+		return 0;
 	if (!joined)
 		return sio_fail(reterr, -EHOSTUNREACH, "no path from %s to %s through that adapter",
 				d->host->name, p->host->name);
@@ -73,27 +103,12 @@ int smartiod_path(struct smartiod *d, uint32_t node, uint32_t adapter, struct si
 			p->host->name);
 }
 
-void smartiod_peer_reply(struct smartiod *d, uint32_t node, uint32_t type, uint32_t id, void *msg,
-			 size_t len)
+int smartiod_path(struct smartiod *d, uint32_t node, uint32_t adapter, struct sio_path *ret,
+		  struct sio_err *reterr)
 {
-	struct smartiod_peer *p = smartiod_peer_find(d, node);
-	struct sio_msg *h = msg;
+	static const struct smartiod_hops none;
+	const struct smartiod_peer *p = smartiod_peer_find(d, node);
 
-	if (!p || p->state != SMARTIOD_PEER_READY)
-		return;
-	h->size = sio_to_le32((uint32_t)len);
-	h->type = sio_to_le32(type | SIO_PEER_REPLY);
-	h->id = sio_to_le32(id);
-	d->count.peer_sent++;
-	d->ops->peer_send(d->ctx, node, msg, len);
-}
-
-void smartiod_peer_reply_error(struct smartiod *d, uint32_t node, uint32_t type, uint32_t id,
-			       int error, const struct sio_err *err)
-{
-	struct sio_msg_error msg = {.h.error = sio_to_le32((uint32_t)-error),
-				    .reason = sio_to_le32(sio_err_reason(err, error))};
-
-	snprintf(msg.text, sizeof(msg.text), "%.*s", (int)sizeof(msg.text) - 1, err->text);
-	smartiod_peer_reply(d, node, type, id, &msg, sizeof(msg));
+	return smartiod_path_between(d, node, adapter, SIO_ADAPTER_ANY, &d->hops,
+				     p ? &p->hops : &none, ret, reterr);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The tables of the rooms, walked; and this host as a peer of its own. */
+/* Walks the tables of the rooms, and delivers messages of this host to itself (loopback). */
 #include <errno.h>
 #include <stdio.h>
 
@@ -24,7 +24,7 @@ int smartiod_room_message(struct smartiod *d, uint32_t type, const struct smarti
 		for (const struct smartiod_message *m = d->rooms[i]->messages; m && m->fn; m++)
 			if (m->type == type)
 				return m->fn(d, from, msg, reterr);
-	return sio_fail(reterr, -EPROTO, "nobody serves message %u", type);
+	return sio_fail(reterr, -EPROTO, "message %u is not known", type);
 }
 
 void smartiod_peer_late(struct smartiod *d, uint32_t node, const struct sio_msg *msg)
@@ -122,10 +122,29 @@ bool smartiod_borrows(struct smartiod *d, uint32_t node)
 	return false;
 }
 
+int smartiod_allow_device(struct smartiod *d, uint32_t fdid, uint32_t node, struct sio_err *reterr)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; d->rooms[i] && rc == 0; i++)
+		if (d->rooms[i]->allow_device)
+			rc = d->rooms[i]->allow_device(d, fdid, node, reterr);
+	return rc;
+}
+
 bool smartiod_lends(struct smartiod *d, uint32_t node)
 {
 	for (unsigned i = 0; d->rooms[i]; i++)
 		if (d->rooms[i]->lends && d->rooms[i]->lends(d, node))
+			return true;
+	return false;
+}
+
+bool smartiod_maps_for(struct smartiod *d, uint32_t node, uint64_t uid, uint64_t offset,
+		       uint64_t bytes)
+{
+	for (unsigned i = 0; d->rooms[i]; i++)
+		if (d->rooms[i]->maps_for && d->rooms[i]->maps_for(d, node, uid, offset, bytes))
 			return true;
 	return false;
 }
@@ -224,14 +243,14 @@ void smartiod_ask(struct smartiod *d, struct smartiod_op *op, uint32_t node, voi
 	smartiod_op_step(d, op, &a);
 }
 
-void smartiod_tell(struct smartiod *d, uint32_t node, void *msg, size_t len)
+void smartiod_notify(struct smartiod *d, uint32_t node, void *msg, size_t len)
 {
 	struct sio_err err;
 
 	if (node == d->node)
 		ask_ourselves(d, NULL, msg, &err);
 	else
-		smartiod_peer_tell(d, node, msg, len);
+		smartiod_peer_send(d, node, msg, len);
 }
 
 void smartiod_from_reply(struct smartiod *d, const struct smartiod_from *from, const void *request,

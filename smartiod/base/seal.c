@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Seals: what a program shows to the next smartiod of what it had of others, which the port does
- * not know. SipHash-2-4 (J.-P. Aumasson, D. J. Bernstein: "SipHash: a fast short-input PRF", 2012).
+ * Seals: message authentication codes by which a program proves to the next smartiod what it had of
+ * other hosts, which the port does not know. SipHash-2-4 (J.-P. Aumasson, D. J. Bernstein:
+ * "SipHash: a fast short-input PRF", 2012).
  */
 #include <errno.h>
 
@@ -56,7 +57,7 @@ uint64_t smartiod_siphash(const uint64_t key[2], const uint64_t *words, unsigned
 
 uint64_t smartiod_new_secret(struct smartiod *d)
 {
-	return d->world == SIO_WORLD_SHIM ? d->ops->random(d->ctx) >> 2 | 1 : 0;
+	return smartiod_is_real(d) ? d->ops->random(d->ctx) >> 2 | 1 : 0;
 }
 
 uint64_t smartiod_seal(const struct smartiod_session *s, uint32_t type, uint32_t handle,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What programs are told, their handles, and the owner at the port that each has. */
+/*
+ * Sessions: messages to programs, the handles of programs, and the owner that each session has at
+ * the port.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,11 +72,11 @@ int smartiod_object_add(struct smartiod_session *s, struct smartiod_object *o,
 		return sio_fail_exhausted(reterr, -EMFILE, SIO_OUT_OF_HANDLES,
 					  "this program holds %u objects; one program can hold %u",
 					  s->objects.count, SMARTIOD_MAX_OBJECTS);
-	if (!s->forced && s->next_handle >= SMARTIOD_LET_GO_HANDLES - 1)
+	if (!s->forced && s->next_handle >= SMARTIOD_RELEASED_HANDLES - 1)
 		return sio_fail_exhausted(reterr, -EMFILE, SIO_OUT_OF_HANDLES,
 					  "this program has had all %u handles", s->next_handle);
 	if (s->forced && smartiod_tree_find(&s->objects, s->forced))
-		return sio_fail(reterr, -EEXIST, "this program has said twice what %u is",
+		return sio_fail(reterr, -EEXIST, "this program has restored handle %u twice",
 				s->forced);
 	o->kind = kind;
 	o->session = s;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What each room may do with the daemon itself. */
+/* Operations on the daemon itself that every room may use. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An ordered table of objects by a 64-bit key. The node lies inside the object, so adding never
- * fails; order is by key, so a walk is the same in every run and goes on safely after objects came
- * or went in its middle: smartiod_tree_after(tree, last key).
+ * An ordered table of objects by a 64-bit key. The node is a member of the object, so adding never
+ * fails. The order is by key, so a walk is the same in every run, and it goes on safely after
+ * objects were added or removed in its middle: smartiod_tree_after(tree, last key).
  */
 #ifndef SMARTIOD_TREE_H
 #define SMARTIOD_TREE_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The borrower's side of BAR maps: the lender's pieces, mapped through our adapter. */
+/*
+ * BAR mappings, the borrower's side: the pieces that the lender granted are mapped through the
+ * adapter of this host.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,8 +24,8 @@ struct map_op {
 };
 
 /*
- * The lender takes its grants back by itself, but may keep their addresses for us (adrift.c). One
- * that has started anew has perhaps another grant with that number.
+ * The lender takes its grants back by itself, but may keep their addresses for us (orphan.c). One
+ * that has started again has perhaps another grant with that number.
  */
 static void release_address(struct smartiod *d, const struct smartiod_bar_map *bar,
 			    struct smartiod_bar_piece *p)
@@ -105,7 +108,7 @@ static void release_piece(struct smartiod *d, struct smartiod_bar_map *bar,
 
 	unmap_piece(d, bar, p);
 	if (!smartiod_borrow_lost(b))
-		smartiod_tell(d, b->node, &msg, sizeof(msg));
+		smartiod_notify(d, b->node, &msg, sizeof(msg));
 	if (!p->of) /* it never was mapped */
 		release_address(d, bar, p);
 }
@@ -194,7 +197,7 @@ static void map_reply(struct smartiod *d, struct map_op *m, const int *fds)
 {
 	struct sio_rep_seg_map rep = {.n_pieces = sio_to_le32(m->bar->n)};
 	struct sio_err err = {.text = ""};
-	struct smartiod_map *map = smartiod_map_new(m->op.session, m->connection, &err);
+	struct smartiod_map *map = smartiod_map_new(d, m->op.session, m->connection, &err);
 
 	if (!map) {
 		smartiod_op_fail(d, &m->op, &err);
@@ -278,6 +281,7 @@ struct smartiod_bar_map *smartiod_bar_map_new(struct smartiod *d, struct smartio
 	bar->start = p ? p->generation : 0;
 	bar->borrow = b;
 	bar->connection = c;
+	bar->bar = c ? c->segment_id : 0;
 	bar->adapter = path->adapter;
 	bar->peer_adapter = path->peer_adapter;
 	bar->next = b->maps;
@@ -301,7 +305,7 @@ static bool was_reset(const struct map_op *m, int error)
 	       m->again < AGAIN;
 }
 
-/* The lender tells of the reset before it answers. */
+/* The lender reports the reset before it answers. */
 static void ask_again(struct smartiod *d, struct map_op *m)
 {
 	struct smartiod_bar_map *before = m->bar;
@@ -392,8 +396,7 @@ static int bar_map(struct smartiod *d, struct smartiod_session *s, const void *m
 	m = smartiod_op_new(d, s, msg, sizeof(*m), map_step, reterr);
 	if (!m)
 		return reterr->code;
-	if (b->node != d->node &&
-	    smartiod_path(d, b->node, SIO_ADAPTER_ANY, &m->path, reterr) < 0) {
+	if (b->node != d->node && smartiod_borrow_path(d, b, &m->path, reterr) < 0) {
 		smartiod_op_free(d, &m->op);
 		return reterr->code;
 	}

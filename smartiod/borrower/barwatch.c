@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a program's stores to a borrowed device's pages wake it: passed on to our port, about our map
- * of the lender's pages or, if we are the lender, about the view itself. The map may go while the
- * port works, so the operation knows it by its handle alone.
+ * Watches, the borrower's side: how a program's stores to pages of a borrowed device wake that
+ * device. The request is passed on to the port of this host. It names this host's mapping of the
+ * lender's pages or, if this host is the lender, the view itself. The mapping may end while the
+ * port works, so the operation refers to it by its handle alone.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,7 +23,7 @@ static void unwatch(struct smartiod *d, uint64_t watch)
 	struct sio_req_unwatch req = {.h.op = SIO_OP_UNWATCH, .id = watch};
 
 	if (watch)
-		smartiod_port_tell(d, &req, sizeof(req));
+		smartiod_port_send(d, &req, sizeof(req));
 }
 
 void smartiod_bar_unwatch(struct smartiod *d, struct smartiod_bar_piece *p)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The borrower's side: handles of devices, device segments, events. */
+/* Borrows, the borrower's side: handles of devices, device segments, events. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "core/probe.h"
 #include "core/placement.h"
+#include "smartiod/base/allow.h"
 #include "smartiod/base/room.h"
 #include "smartiod/borrower/borrow.h"
 #include "smartiod/borrower/requests.h"
@@ -18,6 +19,8 @@ static void enter(struct smartiod *d, struct smartiod_borrow *b, enum smartiod_b
 	if (!smartiod_borrow_next(b->state, event, &b->state))
 		smartiod_fatal(d, "borrow %" PRIu64 ": event %u in state %u", b->id, event,
 			       b->state);
+	if (event == SMARTIOD_BORROW_END)
+		smartiod_charge_drop(&b->charge);
 }
 
 void smartiod_borrow_lent(struct smartiod *d, struct smartiod_borrow *b, uint64_t id)
@@ -63,7 +66,7 @@ static void end_placed(struct smartiod *d, struct smartiod_borrow *b, bool owner
 	}
 }
 
-/* The client let go of it, or is gone. */
+/* The client released it, or is gone. */
 static void borrow_end(struct smartiod *d, struct smartiod_borrow *b, bool owner_gone)
 {
 	smartiod_object_remove(&b->o);
@@ -75,7 +78,7 @@ static void borrow_end(struct smartiod *d, struct smartiod_borrow *b, bool owner
 }
 
 /* @gone: the program has ended, its maps with it; else it is alive, or may be. */
-static void tell_end(struct smartiod *d, const struct smartiod_borrow *b, bool gone)
+static void notify_end(struct smartiod *d, const struct smartiod_borrow *b, bool gone)
 {
 	struct sio_peer_borrower msg = {
 		.h.type = sio_to_le32(SIO_PEER_BORROW_END),
@@ -85,7 +88,7 @@ static void tell_end(struct smartiod *d, const struct smartiod_borrow *b, bool g
 	};
 
 	if (b->id && !smartiod_borrow_lost(b))
-		smartiod_tell(d, b->node, &msg, sizeof(msg));
+		smartiod_notify(d, b->node, &msg, sizeof(msg));
 }
 
 void smartiod_borrow_session_end(struct smartiod *d, struct smartiod_session *s)
@@ -100,7 +103,7 @@ void smartiod_borrow_session_end(struct smartiod *d, struct smartiod_session *s)
 		key = n->key;
 		if (o->kind != SMARTIOD_BORROW)
 			continue;
-		tell_end(d, (struct smartiod_borrow *)o, true);
+		notify_end(d, (struct smartiod_borrow *)o, true);
 		borrow_end(d, (struct smartiod_borrow *)o, true);
 	}
 }
@@ -137,6 +140,13 @@ void smartiod_borrow_free_all(struct smartiod *d)
 	}
 }
 
+int smartiod_borrow_path(struct smartiod *d, const struct smartiod_borrow *b, struct sio_path *ret,
+			 struct sio_err *reterr)
+{
+	return smartiod_path_between(d, b->node, b->adapter, SIO_ADAPTER_ANY, &d->hops,
+				     &b->device->hops, ret, reterr);
+}
+
 struct smartiod_borrow *smartiod_borrow_get(struct smartiod_session *s, uint32_t handle,
 					    struct sio_err *reterr)
 {
@@ -157,8 +167,8 @@ struct smartiod_borrow *smartiod_borrow_get(struct smartiod_session *s, uint32_t
 
 /* ---- events ---- */
 
-static void tell_client(struct smartiod *d, struct smartiod_borrow *b, uint32_t event,
-			uint64_t gone)
+static void notify_client(struct smartiod *d, struct smartiod_borrow *b, uint32_t event,
+			  uint64_t gone)
 {
 	struct sio_evm_device evm = {
 		.handle = sio_to_le32(smartiod_handle(&b->o)),
@@ -191,7 +201,7 @@ static void lose(struct smartiod *d, struct smartiod_borrow *b)
 		return;
 	enter(d, b, SMARTIOD_BORROW_LOSE);
 	SIO_PROBE(smartiod, borrow_lost, b->device->fdid, b->id, b->node);
-	tell_client(d, b, SIO_DEVICE_EV_LOST, 0);
+	notify_client(d, b, SIO_DEVICE_EV_LOST, 0);
 	for (struct smartiod_bar_map *m = b->maps; m; m = m->next)
 		smartiod_bar_map_lost(d, m);
 	lose_bars(d, b);
@@ -212,12 +222,19 @@ void smartiod_borrow_node_down(struct smartiod *d, uint32_t node)
 			lose(d, b);
 }
 
-/* The lender may have made it when it knew of the link's end already: it is told. */
+void smartiod_borrow_away(struct smartiod *d, uint32_t node)
+{
+	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
+		if (b->node == node && (b->vectors || smartiod_shadow_is_of(b)))
+			lose(d, b);
+}
+
+/* The lender may have made it when it knew of the link's end already: it is notified. */
 void smartiod_borrow_link_lost(struct smartiod *d, uint32_t node)
 {
 	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
 		if (b->node == node && !smartiod_borrow_ended(b)) {
-			tell_end(d, b, false);
+			notify_end(d, b, false);
 			lose(d, b);
 		}
 }
@@ -245,8 +262,8 @@ static bool uses_path(struct smartiod *d, const struct smartiod_borrow *b, uint3
 }
 
 /*
- * Its host is up, but not on this way. A borrow that goes over it has lost stores to the device:
- * it ends, and the program borrows anew over what is left.
+ * Its host is up, but not on this way. A borrow that goes over it has lost stores to the device: it
+ * ends, and the program borrows again over what is left.
  */
 void smartiod_borrow_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			       uint32_t peer_adapter)
@@ -254,9 +271,30 @@ void smartiod_borrow_path_down(struct smartiod *d, uint32_t node, uint32_t adapt
 	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
 		if (b->node == node && b->id && !smartiod_borrow_ended(b) &&
 		    !smartiod_borrow_lost(b) && uses_path(d, b, adapter, peer_adapter)) {
-			tell_end(d, b, false);
+			notify_end(d, b, false);
 			lose(d, b);
 		}
+}
+
+void smartiod_borrows_forbidden(struct smartiod *d, const struct smartiod_forbid *f)
+{
+	struct sio_err why;
+
+	for (struct smartiod_borrow *b = d->borrows; b; b = b->next) {
+		const struct sio_policy_thing thing =
+			smartiod_thing_device(d, b->node, b->device->topo->name);
+		const struct smartiod_session *s = b->o.session;
+
+		if (!s || !b->id || smartiod_borrow_ended(b) || smartiod_borrow_lost(b) ||
+		    !smartiod_forbids_program(f->policy, s, &thing, &why))
+			continue;
+		smartiod_report(d, f->enforce ? SIO_RELOAD_ENDS : SIO_RELOAD_STAYS,
+				"borrow of process %" PRIu32 ": %s", s->pid, why.text);
+		if (!f->act)
+			continue;
+		notify_end(d, b, false);
+		lose(d, b);
+	}
 }
 
 void smartiod_borrow_device_gone(struct smartiod *d, struct smartiod_device *dev)
@@ -281,14 +319,25 @@ void smartiod_borrow_doorbells_gone(struct smartiod *d, struct smartiod_device *
 				smartiod_bar_map_doorbells_gone(d, m);
 }
 
+/* Whoever is just coming back hears of it when it has said what it knows (restore_device.c). */
+static void heard_of_reset(struct smartiod_borrow *b)
+{
+	if (b->o.session && b->o.session->state != SMARTIOD_RESTORING)
+		b->generation = b->device->generation;
+}
+
 static void borrow_event(struct smartiod *d, struct smartiod_device *dev, uint64_t id,
 			 uint32_t event, uint64_t gone)
 {
 	if (event == SIO_DEVICE_EV_RESET)
 		smartiod_borrow_doorbells_gone(d, dev, id);
-	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
-		if (b->device == dev && b->id == id && !smartiod_borrow_lost(b))
-			tell_client(d, b, event, gone);
+	for (struct smartiod_borrow *b = d->borrows; b; b = b->next) {
+		if (b->device != dev || b->id != id || smartiod_borrow_lost(b))
+			continue;
+		if (event == SIO_DEVICE_EV_RESET)
+			heard_of_reset(b);
+		notify_client(d, b, event, gone);
+	}
 }
 
 int smartiod_peer_device_event(struct smartiod *d, const struct smartiod_from *from,
@@ -305,6 +354,8 @@ int smartiod_peer_device_event(struct smartiod *d, const struct smartiod_from *f
 				", which is not node %" PRIu32 "'s",
 				event, sio_from_le32(m->fdid), from->node);
 	dev->generation = sio_from_le32(m->generation);
+	if (event == SIO_DEVICE_EV_RESET)
+		smartiod_held_reset(d, dev);
 	borrow_event(d, dev, sio_from_le64(m->borrower), event, sio_from_le64(m->gone));
 	return 0;
 }
@@ -336,13 +387,13 @@ static void borrow_step(struct smartiod *d, struct smartiod_op *op, const struct
 		smartiod_object_remove(&b->o);
 	} else if (!op->session) {
 		smartiod_borrow_lent(d, b, sio_from_le64(rep->borrower));
-		tell_end(d, b, false);
+		notify_end(d, b, false);
 		enter(d, b, SMARTIOD_BORROW_END);
 		smartiod_object_remove(&b->o); /* its session may not have come so far yet */
 	} else {
 		smartiod_borrow_lent(d, b, sio_from_le64(rep->borrower));
 		b->ticket = sio_from_le64(rep->ticket);
-		b->device->generation = sio_from_le32(rep->generation);
+		b->generation = b->device->generation = sio_from_le32(rep->generation);
 		SIO_PROBE(smartiod, borrow, b->device->fdid, b->id, b->node);
 		reply = (struct sio_rep_dev_borrow){
 			.handle = sio_to_le32(smartiod_handle(&b->o)),
@@ -369,8 +420,10 @@ struct smartiod_borrow *smartiod_borrow_new(struct smartiod *d, struct smartiod_
 		free(b);
 		return NULL;
 	}
+	smartiod_account_add(&s->account, &b->charge, SIO_QUOTA_BORROWS, 1);
 	b->device = dev;
 	b->node = dev->node;
+	b->adapter = SIO_ADAPTER_ANY;
 	b->pins = 1;
 	b->next = d->borrows;
 	d->borrows = b;
@@ -382,6 +435,8 @@ int smartiod_dev_borrow(struct smartiod *d, struct smartiod_session *s, const vo
 {
 	const struct sio_msg_dev_borrow *m = msg;
 	uint32_t flags = sio_from_le32(m->flags);
+	/* 0 becomes SIO_ADAPTER_ANY. */
+	const uint32_t over = sio_from_le32(m->over) - 1;
 	struct sio_peer_borrow ask = {
 		.h.type = sio_to_le32(SIO_PEER_BORROW),
 		.session = sio_to_le64(s->client),
@@ -389,8 +444,10 @@ int smartiod_dev_borrow(struct smartiod *d, struct smartiod_session *s, const vo
 		.exclusive = sio_to_le32((flags & SCI_FLAG_EXCLUSIVE) != 0),
 		.pid = sio_to_le32(s->pid),
 	};
+	struct sio_policy_thing thing;
 	struct smartiod_device *dev;
 	struct smartiod_borrow_op *op;
+	struct sio_path path;
 
 	if (flags & ~SCI_FLAG_EXCLUSIVE)
 		return sio_fail(reterr, -EINVAL,
@@ -400,6 +457,14 @@ int smartiod_dev_borrow(struct smartiod *d, struct smartiod_session *s, const vo
 	dev = smartiod_device_find(d, sio_from_le32(m->fdid), reterr);
 	if (!dev)
 		return reterr->code;
+	thing = smartiod_thing_device(d, dev->node, dev->topo->name);
+	if (smartiod_allow_program(d, s, &thing, reterr) < 0)
+		return reterr->code = -EPERM;
+	if (smartiod_quota_program(d, s, SIO_QUOTA_BORROWS, 1, reterr) < 0)
+		return reterr->code;
+	if (over != SIO_ADAPTER_ANY && dev->node != d->node &&
+	    smartiod_path(d, dev->node, over, &path, reterr) < 0)
+		return reterr->code;
 	op = smartiod_op_new(d, s, msg, sizeof(*op), borrow_step, reterr);
 	if (!op)
 		return reterr->code;
@@ -408,6 +473,7 @@ int smartiod_dev_borrow(struct smartiod *d, struct smartiod_session *s, const vo
 		smartiod_op_free(d, &op->op);
 		return reterr->code;
 	}
+	op->borrow->adapter = over;
 	smartiod_ask(d, &op->op, dev->node, &ask, sizeof(ask));
 	return 0;
 }
@@ -427,8 +493,8 @@ static void bare_step(struct smartiod *d, struct smartiod_op *op, const struct s
 }
 
 int smartiod_borrow_ask(struct smartiod *d, struct smartiod_session *s, const void *request,
-			struct smartiod_borrow *b, smartiod_step *step, void *msg, size_t len,
-			struct sio_err *reterr)
+			struct smartiod_borrow *b, smartiod_step *step, uint64_t number, void *msg,
+			size_t len, struct sio_err *reterr)
 {
 	struct smartiod_borrow_op *op =
 		smartiod_op_new(d, s, request, sizeof(*op), step ? step : bare_step, reterr);
@@ -436,13 +502,14 @@ int smartiod_borrow_ask(struct smartiod *d, struct smartiod_session *s, const vo
 	if (!op)
 		return reterr->code;
 	op->borrow = b;
+	op->number = number;
 	b->pins++;
 	smartiod_ask(d, &op->op, b->node, msg, len);
 	return 0;
 }
 
 static int ask_borrower(struct smartiod *d, struct smartiod_session *s, const void *request,
-			uint32_t type, struct sio_err *reterr)
+			uint32_t type, uint32_t flags, smartiod_step *step, struct sio_err *reterr)
 {
 	const struct sio_msg_handle *m = request;
 	struct sio_peer_borrower ask = {.h.type = sio_to_le32(type)};
@@ -450,24 +517,32 @@ static int ask_borrower(struct smartiod *d, struct smartiod_session *s, const vo
 
 	if (!b)
 		return reterr->code;
-	if (m->flags)
-		return sio_fail(reterr, -EINVAL, "flags %#" PRIx32 ": there are none for this",
-				sio_from_le32(m->flags));
+	if (sio_from_le32(m->flags) & ~flags)
+		return sio_fail(reterr, -EINVAL, "flags %#" PRIx32 ": %#" PRIx32 " are right",
+				sio_from_le32(m->flags), flags);
 	ask.borrower = sio_to_le64(b->id);
 	ask.fdid = sio_to_le32(b->device->fdid);
-	return smartiod_borrow_ask(d, s, request, b, NULL, &ask, sizeof(ask), reterr);
+	ask.keep = m->flags;
+	return smartiod_borrow_ask(d, s, request, b, step, 0, &ask, sizeof(ask), reterr);
+}
+
+static void release_step(struct smartiod *d, struct smartiod_op *op,
+			 const struct smartiod_answer *a)
+{
+	((struct smartiod_borrow_op *)op)->borrow->released |= !a->error;
+	bare_step(d, op, a);
 }
 
 int smartiod_dev_release_exclusive(struct smartiod *d, struct smartiod_session *s, const void *msg,
 				   struct sio_err *reterr)
 {
-	return ask_borrower(d, s, msg, SIO_PEER_RELEASE_EXCLUSIVE, reterr);
+	return ask_borrower(d, s, msg, SIO_PEER_RELEASE_EXCLUSIVE, 0, release_step, reterr);
 }
 
 int smartiod_dev_reset(struct smartiod *d, struct smartiod_session *s, const void *msg,
 		       struct sio_err *reterr)
 {
-	return ask_borrower(d, s, msg, SIO_PEER_RESET, reterr);
+	return ask_borrower(d, s, msg, SIO_PEER_RESET, SIO_RESET_KEEP, NULL, reterr);
 }
 
 int smartiod_dev_settled(struct smartiod *d, struct smartiod_session *s, const void *msg,
@@ -483,7 +558,7 @@ int smartiod_dev_settled(struct smartiod *d, struct smartiod_session *s, const v
 		return reterr->code;
 	ask.borrower = sio_to_le64(b->id);
 	ask.fdid = sio_to_le32(b->device->fdid);
-	return smartiod_borrow_ask(d, s, msg, b, NULL, &ask, sizeof(ask), reterr);
+	return smartiod_borrow_ask(d, s, msg, b, NULL, 0, &ask, sizeof(ask), reterr);
 }
 
 /* ---- RETURN ---- */
@@ -492,9 +567,12 @@ static void return_step(struct smartiod *d, struct smartiod_op *op, const struct
 {
 	struct smartiod_borrow *b = ((struct smartiod_borrow_op *)op)->borrow;
 
-	/* Whatever the lender says: it is gone, or the borrow ended by a time-out's news. */
+	/*
+	 * Whatever the lender says: it is gone, or the borrow ended by the notification of a
+	 * time-out.
+	 */
 	if (a->error)
-		tell_end(d, b, false);
+		notify_end(d, b, false);
 	smartiod_op_ok(d, op);
 	smartiod_op_free(d, op);
 	smartiod_borrow_unpin(d, b);
@@ -515,6 +593,9 @@ int smartiod_dev_return(struct smartiod *d, struct smartiod_session *s, const vo
 		return sio_fail(reterr, -EBADF, "the device is not borrowed yet");
 	if (m->flags)
 		return sio_fail(reterr, -EINVAL, "SCIReturnDevice takes no flags");
+	if (smartiod_shadow_is_of(b))
+		return sio_fail(reterr, -EBUSY, "%s is plugged in: smartio_unplug() comes first",
+				b->device->topo->name);
 	if (b->users || b->pins)
 		return sio_fail(reterr, -EBUSY,
 				"%s: %u connections to its BARs and mappings for it are left",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The borrower's side of a borrow: what programs of this host have of devices, ours or other
- * hosts'. What the lender keeps of it is lender/'s, and is asked for by messages.
+ * The borrower's side of a borrow: the handles of programs of this host for devices, of this host
+ * or of others. The lender's side of a borrow is in lender/, and is reached by messages alone.
  */
 #ifndef SMARTIOD_BORROW_H
 #define SMARTIOD_BORROW_H
@@ -12,37 +12,50 @@
 #include "smartiod/interrupt/dint.h"
 #include "smartiod/segment/connection.h"
 
-/* Borrower: what a client has a handle of. */
+/* A range of a segment of this host that the lender may request; uid 0: none. */
+struct smartiod_dma_range {
+	uint64_t uid, offset, bytes;
+};
+
+/* Borrower: a borrow of a client, which has a handle of it. */
 struct smartiod_borrow {
 	struct smartiod_object o;
 	struct smartiod_borrow *next; /* of devices */
+	struct smartiod_charge charge;
 	struct smartiod_device *device;
 	uint64_t id;	 /* the lender's number; 0: not yet */
-	uint64_t ticket; /* proves that it is ours; 0: we do not know it */
+	uint64_t ticket; /* proves to other lenders that this host has the borrow; 0: not known */
 	uint32_t node;
+	uint32_t adapter; /* the adapter of this host that it uses; SIO_ADAPTER_ANY */
 	enum smartiod_borrow_state state;
-	uint32_t generation; /* RESTORED: the device's when the client last heard of it */
-	unsigned users;	     /* BAR connections, DMA maps */
-	unsigned pins;	     /* operations in progress */
+	uint32_t generation; /* the device's, at the last reset of which the client was notified */
+	bool released;	     /* it was exclusive, and was opened to others */
+	uint32_t vectors;    /* the device's vectors that its program has set */
+	uint64_t shadow_dma; /* the DMA mapping of its shadow, by the lender's number; 0: none */
+	/* the memory of that mapping, from the request for it on */
+	struct smartiod_dma_range shadow_ram;
+	unsigned users; /* BAR connections, DMA maps */
+	unsigned pins;	/* operations in progress */
 	struct smartiod_placed *placed;
 	struct smartiod_bar_map *maps;	 /* of its BARs */
-	struct smartiod_dma_handle *dma; /* of segments for it */
+	struct smartiod_dma_handle *dma; /* its DMA mappings of segments */
 };
 /* Borrower: a device segment that lies in this host's memory. */
 struct smartiod_placed {
 	struct smartiod_placed *next;
 	struct smartiod_segment *segment;
+	uint32_t memtype;
 };
 
-/* Borrower: what a struct smartiod_map of a BAR has at port and lender. */
+/* Borrower: what a mapping of a BAR (struct smartiod_map) has at port and lender. */
 struct smartiod_bar_piece {
 	uint64_t view, grant; /* the lender's */
 	uint64_t map;	      /* our port's; 0: none */
-	bool released;	      /* the lender was told that its address is nobody's */
+	bool released;	      /* the lender has been notified that the address is free */
 	bool doorbells;
-	bool gone;		     /* they are: a reset took them away */
+	bool gone;		     /* a reset has taken them away */
 	struct smartiod_op unmap;    /* embedded, so that giving back needs no memory; */
-	struct smartiod_bar_map *of; /* whose it is; NULL: never asked for */
+	struct smartiod_bar_map *of; /* the mapping that it belongs to; NULL: never requested */
 	uint64_t watch;		     /* our port's; 0: none */
 	int fd;			     /* of map; -1 */
 	uint64_t fd_offset;
@@ -52,9 +65,11 @@ struct smartiod_bar_map {
 	struct smartiod_bar_map *next; /* of the borrow */
 	struct smartiod_borrow *borrow;
 	struct smartiod_connection *connection; /* NULL: closed */
-	uint32_t adapter, peer_adapter;		/* the way to the lender */
-	uint64_t start;				/* of the lender, when it granted; 0: we are */
-	bool closed; /* kept by @unmapping, pieces that the port unmaps */
+	uint32_t adapter, peer_adapter;		/* the path to the lender */
+	uint64_t start; /* the start of the lender that granted; 0: this host is the lender */
+	uint32_t bar;
+	bool is_member; /* its one piece is a member of a multicast group */
+	bool closed;	/* kept while the port unmaps pieces: their number is @unmapping */
 	unsigned unmapping;
 	unsigned n;
 	struct smartiod_bar_piece piece[SIO_MAP_PIECES];
@@ -64,10 +79,12 @@ struct smartiod_bar_map {
 struct smartiod_dma_handle {
 	struct smartiod_object o;
 	struct smartiod_dma_handle *next; /* of the borrow */
+	struct smartiod_charge charge;
 	struct smartiod_borrow *borrow;
 	struct smartiod_connection *connection; /* pinned; NULL: a local segment */
-	uint64_t map;				/* the lender's number; 0: not yet */
-	bool busy;				/* an operation has it */
+	struct smartiod_dma_range own; /* of a local segment; a restored mapping has none */
+	uint64_t map;		       /* the lender's number; 0: not yet */
+	bool busy;		       /* an operation uses it */
 };
 
 /* ---- borrow.c ---- */
@@ -83,22 +100,29 @@ static inline bool smartiod_borrow_ended(const struct smartiod_borrow *b)
 
 struct smartiod_borrow *smartiod_borrow_get(struct smartiod_session *s, uint32_t handle,
 					    struct sio_err *reterr);
+/*
+ * The path to a borrowed device of another host: over the borrow's adapter, or the shortest that is
+ * up.
+ */
+int smartiod_borrow_path(struct smartiod *d, const struct smartiod_borrow *b, struct sio_path *ret,
+			 struct sio_err *reterr);
 void smartiod_borrow_unpin(struct smartiod *d, struct smartiod_borrow *b);
 /* A request of a client that its lender answers. */
 struct smartiod_borrow_op {
 	struct smartiod_op op;
 	struct smartiod_borrow *borrow; /* pinned */
+	uint64_t number;		/* @step's own */
 };
 /*
- * Ask the lender; @step gets the answer, ends the operation and unpins. NULL: it is yes or no
- * alone.
+ * Sends a request to the lender. @step gets the answer, ends the operation and unpins; NULL: the
+ * answer is success or an error alone.
  */
 int smartiod_borrow_ask(struct smartiod *d, struct smartiod_session *s, const void *request,
-			struct smartiod_borrow *b, smartiod_step *step, void *msg, size_t len,
-			struct sio_err *reterr);
-/* The lender calls it @id. */
+			struct smartiod_borrow *b, smartiod_step *step, uint64_t number, void *msg,
+			size_t len, struct sio_err *reterr);
+/* The lender has granted the borrow, under the number @id. */
 void smartiod_borrow_lent(struct smartiod *d, struct smartiod_borrow *b, uint64_t id);
-/* With a handle of @s, pinned. NULL with *reterr. */
+/* A new borrow with a handle of @s, pinned. NULL with *reterr. */
 struct smartiod_borrow *smartiod_borrow_new(struct smartiod *d, struct smartiod_session *s,
 					    struct smartiod_device *dev, struct sio_err *reterr);
 /* placed.c: a connection to a BAR; NULL with *reterr. */
@@ -107,12 +131,20 @@ struct smartiod_connection *smartiod_connect_bar(struct smartiod *d, struct smar
 						 struct sio_err *reterr);
 void smartiod_borrow_unuse(struct smartiod *d, struct smartiod_borrow *b);
 void smartiod_borrow_node_down(struct smartiod *d, uint32_t node);
-/* The last path to it is down: the same, and it is told. */
+/*
+ * The connection to @node has ended, and it is expected to connect again. Interrupts do not outlive
+ * the connection; programs that wait for one would wait for ever, so their borrows are lost.
+ */
+void smartiod_borrow_away(struct smartiod *d, uint32_t node);
+/* The last path to @node is down: borrows of its devices are lost, and the lender is notified. */
 void smartiod_borrow_link_lost(struct smartiod *d, uint32_t node);
+/* Part of the room's table (base/room.h). */
+struct smartiod_forbid;
+void smartiod_borrows_forbidden(struct smartiod *d, const struct smartiod_forbid *f);
 void smartiod_borrow_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			       uint32_t peer_adapter);
 void smartiod_borrow_device_gone(struct smartiod *d, struct smartiod_device *dev);
-/* A reset of @dev took its doorbells away: from borrow @id. */
+/* A reset of @dev took its doorbells away from borrow @id. */
 void smartiod_borrow_doorbells_gone(struct smartiod *d, struct smartiod_device *dev, uint64_t id);
 bool smartiod_borrows_of(struct smartiod *d, uint32_t node);
 void smartiod_borrow_session_end(struct smartiod *d, struct smartiod_session *s);
@@ -123,42 +155,114 @@ bool smartiod_borrow_segment_idle(struct smartiod *d, struct smartiod_segment *s
 
 extern const struct smartiod_connection_ops smartiod_bar_ops;
 
-/* A map of @c (NULL: for a shadow, until the borrow ends), which is about to be asked for. */
+/*
+ * A new mapping of @c (NULL: for a shadow, until the borrow ends), which is about to be requested.
+ */
 struct smartiod_bar_map *smartiod_bar_map_new(struct smartiod *d, struct smartiod_borrow *b,
 					      struct smartiod_connection *c,
 					      const struct sio_path *path);
-/* Those for a shadow. _is_of: are there some? */
+/* Mappings for a shadow. _is_of: are there some? */
 bool smartiod_shadow_is_of(const struct smartiod_borrow *b);
 void smartiod_shadow_bars_close(struct smartiod *d, struct smartiod_borrow *b);
-/* The way to the lender is gone: so are its windows; the library is told. */
+/*
+ * The path to the lender is gone, and with it the windows of the mapping; the library is notified.
+ */
 void smartiod_bar_map_lost(struct smartiod *d, struct smartiod_bar_map *bar);
-/* The device was reset: the doorbells among its pieces lead nowhere. */
+/* The device was reset: doorbells among the pieces lead nowhere. */
 void smartiod_bar_map_doorbells_gone(struct smartiod *d, struct smartiod_bar_map *bar);
-/* Is @grant of @node, a lender, mapped, or about to be? */
+/* Is @grant of the lender @node mapped, or about to be? */
 bool smartiod_bar_has_grant(struct smartiod *d, uint32_t node, uint64_t grant);
 
-/* ---- shadow.c ---- */
+/* ---- shadow_end.c ---- */
 
-/* What ends the shadow of @s, which has one. */
+/* The borrow of @s that has a shadow, or is about to; NULL: none. */
+struct smartiod_borrow *smartiod_shadow_borrow(struct smartiod_session *s);
+/* Fills in the request that ends the shadow of @s, which has one. */
 void smartiod_shadow_fill_del(struct smartiod_session *s, struct sio_req_shadow_del *ret);
+/*
+ * The shadow of @b was not made, or has ended: releases what its lender has mapped for it. false:
+ * there is nothing. true: @op gets the answer, and then calls _undone, which frees the memory.
+ */
+bool smartiod_shadow_undo(struct smartiod *d, struct smartiod_op *op, struct smartiod_borrow *b);
+void smartiod_shadow_undone(struct smartiod *d, struct smartiod_borrow *b,
+			    struct smartiod_segment *ram);
+
+/* ---- shadow_peer.c ---- */
+
+/*
+ * Peer-to-peer between a shadow and all others of this host, one BAR after the other; begins with
+ * zeros.
+ */
+struct smartiod_peering {
+	uint64_t client; /* the session of the other shadow */
+	unsigned place;	 /* counts through the BARs of this shadow, then those of the other */
+	uint64_t bytes;
+	uint64_t of, target;		/* the shadows for which was asked, */
+	uint32_t node;			/* who, */
+	struct sio_prep_dma_map mapped; /* and what was answered */
+};
+/*
+ * Requests the mapping of the BAR at which @p is, or of the next that there is. false: there is
+ * none left.
+ */
+bool smartiod_peering_ask(struct smartiod *d, struct smartiod_op *op, struct smartiod_peering *p);
+/* The lender's answer: gives it to the kernel. false: there is nothing to give. */
+bool smartiod_peering_mapped(struct smartiod *d, struct smartiod_op *op, struct smartiod_peering *p,
+			     const struct smartiod_answer *a);
+/* The kernel's answer. */
+void smartiod_peering_answered(struct smartiod *d, struct smartiod_op *op,
+			       struct smartiod_peering *p, const struct smartiod_answer *a);
+
+/* ---- shadow_config.c ---- */
+
+/* The driver of a shadow accesses a register that the lender has to serve. */
+void smartiod_shadow_config(struct smartiod *d, const struct sio_evt_shadow_config *evt);
+
+/* ---- resume.c ---- */
+
+/* Resynchronisation: sends @node what programs of this host have of its devices. */
+void smartiod_borrow_resume(struct smartiod *d, uint32_t node);
+/*
+ * Holds that owners of registers on this host have at other lenders: one more, one less with number
+ * @hold. A hold outlives the program that took it, but not the device's generation. -ENOMEM.
+ */
+int smartiod_held_add(struct smartiod *d, const struct smartiod_device *dev, uint64_t hold,
+		      uint32_t generation);
+void smartiod_held_drop(struct smartiod *d, const struct smartiod_device *dev, uint64_t hold);
+/* The device was reset: holds of before the reset have ended. */
+void smartiod_held_reset(struct smartiod *d, const struct smartiod_device *dev);
+/* The device is gone: its holds have ended. */
+void smartiod_held_end(struct smartiod *d, const struct smartiod_device *dev);
+void smartiod_held_lost(struct smartiod *d, uint32_t node);
+void smartiod_held_free_all(struct smartiod *d);
 
 /* ---- barwatch.c ---- */
 
-/* The piece goes, or gets another watch. */
+/* Ends the watch of a piece that ends, or that gets another watch. */
 void smartiod_bar_unwatch(struct smartiod *d, struct smartiod_bar_piece *p);
 
 /* ---- dmamap.c ---- */
 
-/* With a handle of @s, busy. @c NULL: of a local segment. NULL with *reterr. */
+/* A new DMA mapping with a handle of @s, busy. @c NULL: of a local segment. NULL with *reterr. */
 struct smartiod_dma_handle *smartiod_dma_handle_new(struct smartiod_session *s,
 						    struct smartiod_borrow *b,
 						    struct smartiod_connection *c,
 						    struct sio_err *reterr);
 void smartiod_dma_handles_end(struct smartiod *d, struct smartiod_session *s);
-/* A mapping that was waited for too long. */
+/* Requests the end of mapping @map of @b; @op gets the answer. */
+void smartiod_dma_ask_unmap(struct smartiod *d, struct smartiod_op *op,
+			    const struct smartiod_borrow *b, uint64_t map);
+/*
+ * Does a program of this host map these bytes of segment @uid for a device of @node, or request
+ * that?
+ */
+bool smartiod_dma_maps(struct smartiod *d, uint32_t node, uint64_t uid, uint64_t offset,
+		       uint64_t bytes);
+/* Late replies: a mapping for which nobody waits any more is unmapped. */
 void smartiod_dma_late(struct smartiod *d, uint32_t node, const void *reply);
-/* The same of a hold, of a vector. */
+/* The same for a hold, a vector, a member of a multicast group. */
 void smartiod_hold_late(struct smartiod *d, uint32_t node, const void *reply);
 void smartiod_vector_late(struct smartiod *d, uint32_t node, const void *reply);
+void smartiod_member_late(struct smartiod *d, uint32_t node, const void *reply);
 
 #endif

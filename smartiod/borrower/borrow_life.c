@@ -5,7 +5,10 @@
 /* No transition: the event cannot come in this state. */
 #define NONE SMARTIOD_BORROW_STATES
 
-/* A borrow whose program has gone meanwhile can still be lent: the lender is told that it ended. */
+/*
+ * A borrow whose program has gone meanwhile can still be lent: the lender is notified that it
+ * ended.
+ */
 static const unsigned char table[SMARTIOD_BORROW_STATES][SMARTIOD_BORROW_EVENTS] = {
 	[SMARTIOD_BORROW_ASKED] =
 		{

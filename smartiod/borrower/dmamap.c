@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The borrower's side of DMA maps: handles; the work is the lender's (dmalend.c). */
+/*
+ * DMA mappings, the borrower's side: handles. The lender makes and ends the mappings
+ * (lender/dmalend.c).
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "smartiod/base/allow.h"
 #include "smartiod/base/room.h"
 #include "smartiod/borrower/borrow.h"
 #include "smartiod/borrower/requests.h"
@@ -19,6 +23,7 @@ static void handle_free(struct smartiod *d, struct smartiod_dma_handle *h)
 	struct smartiod_connection *c = h->connection;
 	struct smartiod_dma_handle **at = &b->dma;
 
+	smartiod_charge_drop(&h->charge);
 	smartiod_object_remove(&h->o);
 	while (*at != h)
 		at = &(*at)->next;
@@ -64,6 +69,13 @@ static void ask_unmap(struct smartiod *d, struct smartiod_op *op, uint32_t node,
 	smartiod_ask(d, op, node, &ask, sizeof(ask));
 }
 
+void smartiod_dma_ask_unmap(struct smartiod *d, struct smartiod_op *op,
+			    const struct smartiod_borrow *b, uint64_t map)
+{
+	ask_unmap(d, op, b->node, sio_to_le64(b->id), sio_to_le64(map),
+		  sio_to_le32(b->device->fdid));
+}
+
 static void late_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	(void)a; /* if it failed, the mapping ends with the borrow */
@@ -105,7 +117,7 @@ static void map_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 	smartiod_op_free(d, op);
 }
 
-/* What is to be mapped, as the lender is to be told. */
+/* What is to be mapped, as it is sent to the lender. */
 struct source {
 	uint32_t exporter, adapter;
 	uint32_t target, bar; /* target 0: memory, not a BAR */
@@ -159,7 +171,8 @@ static int bar_source(const struct smartiod_connection *c, struct source *ret,
 	return 0;
 }
 
-static int remote_source(struct smartiod_session *s, const struct sio_msg_dma_map *m,
+static int remote_source(struct smartiod *d, struct smartiod_session *s,
+			 const struct sio_msg_dma_map *m, const struct smartiod_borrow *b,
 			 struct source *ret, struct sio_err *reterr)
 {
 	struct smartiod_connection *c;
@@ -178,7 +191,12 @@ static int remote_source(struct smartiod_session *s, const struct sio_msg_dma_ma
 	if (c->route == SMARTIOD_BAR)
 		return bar_source(c, ret, reterr);
 	ret->exporter = c->route == SMARTIOD_GROUP ? SIO_PEER_GROUP : c->node;
-	ret->adapter = c->route == SMARTIOD_GROUP ? c->adapter : SIO_PEER_ANY_ADAPTER;
+	if (c->route == SMARTIOD_GROUP)
+		ret->adapter = c->adapter;
+	else if (c->node == d->node && b->node != d->node && b->adapter != SIO_ADAPTER_ANY)
+		ret->adapter = b->adapter; /* our memory, on the way that the borrow has chosen */
+	else
+		ret->adapter = SIO_PEER_ANY_ADAPTER;
 	ret->uid = c->route == SMARTIOD_GROUP ? c->segment_id : c->uid;
 	ret->connection_id = c->route == SMARTIOD_GROUP ? 0 : c->id;
 	ret->bytes = c->bytes;
@@ -246,15 +264,17 @@ int smartiod_dma_map(struct smartiod *d, struct smartiod_session *s, const void 
 
 	if (!b)
 		return reterr->code;
-	if (m->flags)
-		return sio_fail(reterr, -EINVAL, "flags %#" PRIx32 ": there are none for this",
-				sio_from_le32(m->flags));
+	if (sio_from_le32(m->flags) & ~SIO_DMA_AT)
+		return sio_fail(reterr, -EINVAL, "flags %#" PRIx32 ": %#x alone is for this",
+				sio_from_le32(m->flags), SIO_DMA_AT);
 	if (sio_from_le32(m->remote))
-		rc = remote_source(s, m, &src, reterr);
+		rc = remote_source(d, s, m, b, &src, reterr);
 	else
 		rc = local_source(d, s, m, b, &src, reterr);
 	if (rc == 0)
 		rc = check_range(&src, sio_from_le64(m->offset), &bytes, reterr);
+	if (rc == 0)
+		rc = smartiod_quota_program(d, s, SIO_QUOTA_DMA, bytes, reterr);
 	if (rc < 0)
 		return rc;
 	op = smartiod_op_new(d, s, msg, sizeof(*op), map_step, reterr);
@@ -265,10 +285,16 @@ int smartiod_dma_map(struct smartiod *d, struct smartiod_session *s, const void 
 		smartiod_op_free(d, &op->op);
 		return reterr->code;
 	}
+	if (!src.connection)
+		op->handle->own = (struct smartiod_dma_range){
+			.uid = src.uid, .offset = sio_from_le64(m->offset), .bytes = bytes};
+	smartiod_account_add(&s->account, &op->handle->charge, SIO_QUOTA_DMA, bytes);
 	ask.borrower = sio_to_le64(b->id);
 	ask.uid = sio_to_le64(src.uid);
 	ask.connection = sio_to_le64(src.connection_id);
 	ask.bytes = sio_to_le64(bytes);
+	ask.ioaddr = m->ioaddr;
+	ask.at = m->flags;
 	ask.fdid = sio_to_le32(b->device->fdid);
 	ask.exporter = sio_to_le32(src.exporter);
 	ask.adapter = sio_to_le32(src.adapter);
@@ -276,6 +302,29 @@ int smartiod_dma_map(struct smartiod *d, struct smartiod_session *s, const void 
 	ask.bar = sio_to_le32(src.bar);
 	smartiod_ask(d, &op->op, b->node, &ask, sizeof(ask));
 	return 0;
+}
+
+static bool covers(const struct smartiod_dma_range *r, uint64_t uid, uint64_t offset,
+		   uint64_t bytes)
+{
+	return r->uid && r->uid == uid && offset >= r->offset && offset - r->offset <= r->bytes &&
+	       bytes <= r->bytes - (offset - r->offset);
+}
+
+/* The newest first: an honest lender asks while its borrower waits. */
+bool smartiod_dma_maps(struct smartiod *d, uint32_t node, uint64_t uid, uint64_t offset,
+		       uint64_t bytes)
+{
+	for (const struct smartiod_borrow *b = d->borrows; b; b = b->next) {
+		if (b->node != node || smartiod_borrow_ended(b))
+			continue;
+		if (covers(&b->shadow_ram, uid, offset, bytes))
+			return true;
+		for (const struct smartiod_dma_handle *h = b->dma; h; h = h->next)
+			if (covers(&h->own, uid, offset, bytes))
+				return true;
+	}
+	return false;
 }
 
 /* ---- unmap ---- */
@@ -312,7 +361,7 @@ int smartiod_dma_unmap(struct smartiod *d, struct smartiod_session *s, const voi
 		return sio_fail(reterr, -EINVAL, "flags %#" PRIx32 ": there are none for this",
 				sio_from_le32(m->flags));
 	if (h->busy)
-		return sio_fail(reterr, -EBUSY, "another request has this mapping");
+		return sio_fail(reterr, -EBUSY, "another request is working on this mapping");
 	if (smartiod_borrow_lost(h->borrow)) {
 		handle_free(d, h);
 		smartiod_reply_ok(d, s, msg);
@@ -323,7 +372,6 @@ int smartiod_dma_unmap(struct smartiod *d, struct smartiod_session *s, const voi
 		return reterr->code;
 	op->handle = h;
 	h->busy = true;
-	ask_unmap(d, &op->op, h->borrow->node, sio_to_le64(h->borrow->id), sio_to_le64(h->map),
-		  sio_to_le32(h->borrow->device->fdid));
+	smartiod_dma_ask_unmap(d, &op->op, h->borrow, h->map);
 	return 0;
 }

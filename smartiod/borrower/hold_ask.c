@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Holds of memory that queues lie in: what a borrower's daemon asks the lender (lender/hold.c). */
+/*
+ * Requests of a borrower to the lender about holds, which pin the memory that queues lie in, and
+ * about the assignment of pages of the device's own memory. The lender's side: lender/hold.c,
+ * lender/assign.c.
+ */
 
+#include "smartiod/base/room.h"
 #include "smartiod/borrower/borrow.h"
 #include "smartiod/borrower/requests.h"
 
@@ -12,18 +17,23 @@ void smartiod_hold_late(struct smartiod *d, uint32_t node, const void *reply)
 					    .fdid = rep->fdid,
 					    .generation = rep->generation};
 
-	smartiod_peer_tell(d, node, &msg, sizeof(msg));
+	smartiod_notify(d, node, &msg, sizeof(msg));
 }
 
 static void hold_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct smartiod_borrow *b = ((struct smartiod_borrow_op *)op)->borrow;
+	const struct sio_prep_hold *m = a->msg;
 	struct sio_rep_dev_hold rep = {.hold = 0};
 
 	if (a->error) {
 		smartiod_op_error(d, op, a->error, "%s", a->text);
+	} else if (smartiod_held_add(d, b->device, sio_from_le64(m->hold),
+				     sio_from_le32(m->generation)) < 0) {
+		smartiod_hold_late(d, b->node, a->msg);
+		smartiod_op_error(d, op, -ENOMEM, "the daemon is out of memory");
 	} else {
-		rep.hold = ((const struct sio_prep_hold *)a->msg)->hold;
+		rep.hold = m->hold;
 		smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
 	}
 	smartiod_op_free(d, op);
@@ -44,7 +54,22 @@ int smartiod_dev_hold(struct smartiod *d, struct smartiod_session *s, const void
 		return reterr->code;
 	request.borrower = sio_to_le64(b->id);
 	request.fdid = sio_to_le32(b->device->fdid);
-	return smartiod_borrow_ask(d, s, msg, b, hold_step, &request, sizeof(request), reterr);
+	return smartiod_borrow_ask(d, s, msg, b, hold_step, 0, &request, sizeof(request), reterr);
+}
+
+static void unhold_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	const struct smartiod_borrow_op *o = (const struct smartiod_borrow_op *)op;
+	struct smartiod_borrow *b = o->borrow;
+
+	if (a->error) {
+		smartiod_op_error(d, op, a->error, "%s", a->text);
+	} else {
+		smartiod_held_drop(d, b->device, o->number);
+		smartiod_op_ok(d, op);
+	}
+	smartiod_op_free(d, op);
+	smartiod_borrow_unpin(d, b);
 }
 
 int smartiod_dev_unhold(struct smartiod *d, struct smartiod_session *s, const void *msg,
@@ -58,5 +83,24 @@ int smartiod_dev_unhold(struct smartiod *d, struct smartiod_session *s, const vo
 		return reterr->code;
 	request.borrower = sio_to_le64(b->id);
 	request.fdid = sio_to_le32(b->device->fdid);
-	return smartiod_borrow_ask(d, s, msg, b, NULL, &request, sizeof(request), reterr);
+	return smartiod_borrow_ask(d, s, msg, b, unhold_step, sio_from_le64(m->hold), &request,
+				   sizeof(request), reterr);
+}
+
+int smartiod_dev_assign(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			struct sio_err *reterr)
+{
+	const struct sio_msg_dev_assign *m = msg;
+	struct smartiod_borrow *b = smartiod_borrow_get(s, sio_from_le32(m->device), reterr);
+	struct sio_peer_assign request = {.h.type = sio_to_le32(SIO_PEER_ASSIGN),
+					  .of = m->borrower,
+					  .offset = m->offset,
+					  .bytes = m->bytes,
+					  .bar = m->bar};
+
+	if (!b)
+		return reterr->code;
+	request.borrower = sio_to_le64(b->id);
+	request.fdid = sio_to_le32(b->device->fdid);
+	return smartiod_borrow_ask(d, s, msg, b, NULL, 0, &request, sizeof(request), reterr);
 }

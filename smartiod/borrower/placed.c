@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The borrower's side of device segments: where one goes by the access hints, making it here or at
- * the lender, and connecting to it. The directory of them is the lender's (devseg.c).
+ * Device segments, the borrower's side: the placement by access hints, the creation here or at the
+ * lender, and the connection. The directory of device segments is the lender's (lender/devseg.c).
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "core/hops.h"
 #include "core/placement.h"
 #include "smartio/ext.h"
+#include "smartiod/base/allow.h"
 #include "smartiod/base/room.h"
 #include "smartiod/borrower/borrow.h"
 #include "smartiod/borrower/requests.h"
@@ -37,8 +39,8 @@ static void create_end(struct smartiod *d, struct create_op *c)
 }
 
 /* The lender's directory has it, or will have it, if it was only too late with its answer. */
-static void tell_end(struct smartiod *d, const struct smartiod_borrow *b,
-		     const struct smartiod_segment *seg)
+static void notify_end(struct smartiod *d, const struct smartiod_borrow *b,
+		       const struct smartiod_segment *seg)
 {
 	struct sio_peer_dev_seg_end msg = {
 		.h.type = sio_to_le32(SIO_PEER_DEV_SEG_END),
@@ -46,7 +48,7 @@ static void tell_end(struct smartiod *d, const struct smartiod_borrow *b,
 		.fdid = sio_to_le32(b->device->fdid),
 	};
 
-	smartiod_tell(d, b->node, &msg, sizeof(msg));
+	smartiod_notify(d, b->node, &msg, sizeof(msg));
 }
 
 /* The segment in our memory is not to be. */
@@ -120,12 +122,12 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 		create_next(d, c);
 	} else if (a->error) {
 		if (seg && c->registering)
-			tell_end(d, c->borrow, seg);
+			notify_end(d, c->borrow, seg);
 		unplace(d, c);
 		smartiod_op_error(d, op, a->error, "%s", a->text);
 		create_end(d, c);
 	} else if (seg && !c->registering) {
-		smartiod_segment_ready(seg, a);
+		smartiod_segment_ready(d, seg, a);
 		if (seg->fd < 0) {
 			unplace(d, c);
 			smartiod_op_error(d, op, -EMFILE, "%s", smartiod_no_descriptor(d));
@@ -159,6 +161,9 @@ static int place_here(struct smartiod *d, struct create_op *c, struct sio_err *r
 		return sio_fail_exhausted(reterr, -ENOSPC, SIO_OUT_OF_RAM,
 					  "%" PRIu64 " bytes; %s has %" PRIu64 " bytes of memory",
 					  c->bytes, d->host->name, d->host->ram_size);
+	rc = smartiod_quota_program(d, s, SIO_QUOTA_EXPORTED, c->bytes, reterr);
+	if (rc < 0)
+		return rc;
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
@@ -168,6 +173,8 @@ static int place_here(struct smartiod *d, struct create_op *c, struct sio_err *r
 		return rc;
 	}
 	p->segment->pid = s->pid;
+	smartiod_account_add(&s->account, &p->segment->charge, SIO_QUOTA_EXPORTED, c->bytes);
+	p->memtype = c->memtype;
 	p->next = c->borrow->placed;
 	c->borrow->placed = p;
 	c->placed = p;
@@ -191,23 +198,41 @@ static void create_next(struct smartiod *d, struct create_op *c)
 	smartiod_op_step(d, &c->op, &a);
 }
 
-/* Which hosts' memory may be taken, nearest to all accesses first. */
+/*
+ * Which hosts' memory may be taken, nearest to all accesses first. Ways are counted in links: the
+ * lender's memory is not at no distance from a device in a chassis of the lender's.
+ */
 static int rank(struct smartiod *d, struct create_op *c, uint32_t hints, uint32_t flags,
 		struct sio_err *reterr)
 {
+	const struct smartiod_borrow *b = c->borrow;
+	const struct smartiod_hops *dev = &b->device->hops;
+	const bool far = b->node != d->node;
 	struct sio_place place[2] = {
-		[PLACE_BORROWER] = {.node = d->node}, [PLACE_LENDER] = {.node = c->borrow->node}};
-	struct sio_path path = {.hops = 0};
+		[PLACE_BORROWER] = {.node = d->node, .borrower = true, .lender = !far},
+		[PLACE_LENDER] = {
+			.node = b->node, .lender = true, .device_hops = dev->memory + 1u}};
+	struct sio_path path;
 	int n;
 
-	if (c->borrow->node != d->node) {
-		n = smartiod_path(d, c->borrow->node, SIO_ADAPTER_ANY, &path, reterr);
+	if (far) {
+		n = smartiod_borrow_path(d, b, &path, reterr);
 		if (n < 0)
 			return n;
+		place[PLACE_BORROWER].device_hops =
+			sio_hops_over(&path, d->hops.adapter[path.adapter],
+				      dev->adapter[path.peer_adapter]) +
+			1;
+		n = smartiod_path(d, b->node, b->adapter, &path, reterr);
+		if (n < 0)
+			return n;
+		place[PLACE_LENDER].host_hops =
+			sio_hops_over(
+				&path, d->hops.adapter[path.adapter],
+				smartiod_peer_find(d, b->node)->hops.adapter[path.peer_adapter]) +
+			1;
 	}
-	place[PLACE_BORROWER].device_hops = path.hops;
-	place[PLACE_LENDER].host_hops = path.hops;
-	n = sio_placement_rank(place, path.hops ? 2 : 1, hints, flags, c->order, reterr);
+	n = sio_placement_rank(place, far ? 2 : 1, hints, flags, c->order, reterr);
 	if (n > 0)
 		c->n_places = (unsigned)n;
 	return n;
@@ -231,7 +256,7 @@ int smartiod_dev_seg_create(struct smartiod *d, struct smartiod_session *s, cons
 	if (m->bytes == 0)
 		return sio_fail(reterr, -EINVAL, "a segment has at least 1 byte");
 	if (flags & SMARTIO_FLAG_LASTING && memtype != SCI_MEMTYPE_SHARED)
-		return sio_fail(reterr, -EINVAL, "a segment that lasts is shared");
+		return sio_fail(reterr, -EINVAL, "a segment that lasts must be shared");
 	c = smartiod_op_new(d, s, msg, sizeof(*c), create_step, reterr);
 	if (!c)
 		return reterr->code;
@@ -264,7 +289,7 @@ bool smartiod_borrow_segment_idle(struct smartiod *d, struct smartiod_segment *s
 				continue;
 			*at = p->next;
 			free(p);
-			tell_end(d, b, seg);
+			notify_end(d, b, seg);
 			smartiod_segment_end(d, seg, SCI_CB_DISCONNECT, false);
 			return true;
 		}
@@ -284,16 +309,22 @@ static int connect_there(struct smartiod *d, const struct connect_op *o, const v
 			 const struct sio_prep_dev_seg *rep, struct sio_err *reterr)
 {
 	const struct smartiod_borrow *b = o->borrow;
+	const uint32_t node = sio_from_le32(rep->node);
 	const struct smartiod_wanted wanted = {.uid = sio_from_le64(rep->uid),
 					       .id = sio_from_le32(rep->segment_id),
 					       .device = b->device->fdid,
-					       .borrow = o->private ? b->id : 0};
+					       .borrow = o->private ? b->id : 0,
+					       .via = b->id,
+					       .lender = b->node,
+					       .memtype = o->private ? SCI_MEMTYPE_PRIVATE
+								     : SCI_MEMTYPE_SHARED};
 
 	if (!wanted.uid)
 		return sio_fail(reterr, -EPROTO, "the lender of %s names no segment",
 				b->device->topo->name);
-	return smartiod_connect_open(d, o->op.session, request, sio_from_le32(rep->node), &wanted,
-				     SIO_ADAPTER_ANY, reterr);
+	/* Memory of a third host may not be reached over the adapter that leads to the lender. */
+	return smartiod_connect_open(d, o->op.session, request, node, &wanted,
+				     node == b->node ? b->adapter : SIO_ADAPTER_ANY, reterr);
 }
 
 static void connect_step(struct smartiod *d, struct smartiod_op *op,

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Device Lending: a borrowed device gets a shadow in this host's PCI tree. All that its driver will
- * need is had before, so that nobody is asked while it works: the lender maps all of this host's
- * RAM for the device, and grants its BARs, each in one piece. Interrupts the program has made and
- * tied to the device before.
+ * Device Lending: a borrowed device gets a shadow, a function in this host's PCI tree. Everything
+ * that its driver will need is acquired in advance, so that no daemon takes part while the driver
+ * works. The lender maps a range of I/O addresses for the device; this host's IOMMU maps there what
+ * the driver maps for DMA. Without an IOMMU the lender maps all of this host's RAM. The lender
+ * grants its BARs, each in one piece, and a page of memory that stands for the interrupt table, in
+ * place of a BAR that is not in use. The program has created interrupts and connected them to the
+ * device before.
  *
- * Whatever is made on the way hangs on the session, as does the shadow; when the program ends, its
- * driver goes first, and then the rest as ever.
+ * Everything that is made on the way is owned by the session, as is the shadow. When the program
+ * ends, the driver is unbound first, and the rest is released in the usual order. What was made for
+ * a shadow that failed, or that its program has unplugged, is released at once (shadow_end.c).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,31 +20,59 @@
 #include "smartiod/borrower/requests.h"
 #include "smartiod/segment/segment.h"
 
+#define TABLE SIO_PEER_BAR_TABLE
+#define CONFIG_MS 5000 /* that its driver waits for configuration space, as daemons do for others */
+
 struct shadow_op {
 	struct smartiod_op op;
 	struct smartiod_borrow *borrow; /* pinned */
-	struct smartiod_segment *ram;	/* all that this host has; pinned */
+	struct smartiod_segment *ram;	/* all that this host has, or an aperture; pinned */
 	struct smartiod_bar_map *at;	/* of the BAR that is being mapped */
-	enum { RAM, WINDOW, BAR_GRANT, BAR_MAP, SHADOW } state;
+	enum { RAM, WINDOW, BAR_GRANT, BAR_MAP, SHADOW, PEER_MAP, PEER_TELL, UNDO } state;
 	struct sio_path path;
-	uint32_t bar;
+	bool window;		   /* an aperture, not all RAM */
+	uint32_t bar;		   /* SIO_DEVICE_BARS: the table */
 	struct sio_req_shadow req; /* filled as the parts come */
+	struct smartiod_peering peering;
+	uint32_t bdf;
+	struct sio_err error; /* of UNDO: what its program is sent */
 };
 
 static void end(struct smartiod *d, struct shadow_op *s)
 {
 	struct smartiod_borrow *b = s->borrow;
 
+	if (s->op.session)
+		s->op.session->plugging = false;
 	if (s->ram)
 		smartiod_segment_unpin(d, s->ram);
 	smartiod_op_free(d, &s->op);
 	smartiod_borrow_unpin(d, b);
 }
 
+/* Of a session that has ended all goes with it. */
+static bool is_undone(const struct shadow_op *s)
+{
+	return s->op.session && !s->op.session->shadow;
+}
+
+static void failed(struct smartiod *d, struct shadow_op *s)
+{
+	if (is_undone(s))
+		smartiod_shadow_undone(d, s->borrow, s->ram);
+	smartiod_op_fail(d, &s->op, &s->error);
+	end(d, s);
+}
+
 static void fail(struct smartiod *d, struct shadow_op *s, int error, const char *text)
 {
-	smartiod_op_error(d, &s->op, error, "%s: %s", s->borrow->device->topo->name, text);
-	end(d, s);
+	uint32_t reason = smartiod_op_reason(&s->op, error);
+
+	sio_fail(&s->error, error, "%s: %s", s->borrow->device->topo->name, text);
+	s->error.reason = reason;
+	s->state = UNDO;
+	if (!is_undone(s) || !smartiod_shadow_undo(d, &s->op, s->borrow))
+		failed(d, s);
 }
 
 /* ---- what is asked for ---- */
@@ -58,6 +90,8 @@ static void ask_window(struct smartiod *d, struct shadow_op *s)
 		.adapter = sio_to_le32(s->path.adapter),
 	};
 
+	s->borrow->shadow_ram =
+		(struct smartiod_dma_range){.uid = s->ram->uid, .bytes = s->ram->bytes};
 	s->state = WINDOW;
 	smartiod_ask(d, &s->op, b->node, &ask, sizeof(ask));
 }
@@ -68,7 +102,26 @@ static void ask_shadow(struct smartiod *d, struct shadow_op *s)
 	smartiod_port_ask(d, &s->op, &s->req, sizeof(s->req));
 }
 
-/* The next BAR that there is, or the shadow. */
+/* The upper half of a BAR of 64 bits is nobody else's. */
+static bool is_free(const struct sio_req_shadow *req, uint32_t bar)
+{
+	return !req->bar_map[bar] && (bar == 0 || !(req->bar_type[bar - 1] & SIO_BAR_64));
+}
+
+/* Where the device has it if that is free, else where there is room; SIO_DEVICE_BARS: nowhere. */
+static uint32_t table_bar(const struct shadow_op *s)
+{
+	uint32_t own = sio_from_le32(s->borrow->device->info.msix_bar);
+	uint32_t bar = SIO_DEVICE_BARS;
+
+	if (own < SIO_DEVICE_BARS && is_free(&s->req, own))
+		return own;
+	while (bar > 0 && !is_free(&s->req, bar - 1))
+		bar--;
+	return bar > 0 ? bar - 1 : SIO_DEVICE_BARS;
+}
+
+/* The next BAR that there is, the table, or the shadow. */
 static void ask_bar(struct smartiod *d, struct shadow_op *s)
 {
 	const struct smartiod_borrow *b = s->borrow;
@@ -84,12 +137,19 @@ static void ask_bar(struct smartiod *d, struct shadow_op *s)
 
 	while (s->bar < SIO_DEVICE_BARS && !sio_from_le64(info->bar_size[s->bar]))
 		s->bar++;
-	if (s->bar == SIO_DEVICE_BARS) {
+	if (s->bar > SIO_DEVICE_BARS || (s->bar == SIO_DEVICE_BARS && !s->req.vectors)) {
 		ask_shadow(d, s);
 		return;
 	}
+	if (s->bar == SIO_DEVICE_BARS) {
+		s->req.table_bar = table_bar(s);
+		if (s->req.table_bar == SIO_DEVICE_BARS) {
+			fail(d, s, -EOPNOTSUPP, "no BAR is free in which its driver finds vectors");
+			return;
+		}
+	}
 	ask.bar = sio_to_le32(s->bar);
-	ask.bytes = info->bar_size[s->bar];
+	ask.bytes = s->bar == TABLE ? sio_to_le64(SIO_PAGE_SIZE) : info->bar_size[s->bar];
 	s->state = BAR_GRANT;
 	smartiod_ask(d, &s->op, b->node, &ask, sizeof(ask));
 }
@@ -98,12 +158,14 @@ static void ask_bar(struct smartiod *d, struct shadow_op *s)
 
 static void have_window(struct smartiod *d, struct shadow_op *s, const struct sio_prep_dma_map *rep)
 {
+	s->borrow->shadow_dma = sio_from_le64(rep->map);
 	if (sio_from_le64(rep->bytes) < s->ram->bytes) {
 		fail(d, s, -EPROTO, "the lender mapped less than this host's memory");
 		return;
 	}
 	s->req.dma_base = sio_from_le64(rep->ioaddr);
 	s->req.dma_length = s->ram->bytes;
+	s->req.aperture = s->window ? s->ram->mem : 0;
 	ask_bar(d, s);
 }
 
@@ -130,6 +192,7 @@ static void have_grant(struct smartiod *d, struct shadow_op *s,
 		return;
 	}
 	s->at->n = 1;
+	s->at->bar = s->bar;
 	s->at->piece[0] = (struct smartiod_bar_piece){.view = sio_from_le64(p->view),
 						      .grant = sio_from_le64(p->g.grant),
 						      .bytes = bytes,
@@ -142,29 +205,59 @@ static void have_grant(struct smartiod *d, struct shadow_op *s,
 static void have_map(struct smartiod *d, struct shadow_op *s, const struct smartiod_answer *a)
 {
 	const struct sio_rep_dev_list *info = &s->borrow->device->info;
-	uint32_t i = s->bar++;
+	uint32_t bar = s->bar++, i = bar == TABLE ? s->req.table_bar : bar;
+	uint64_t bytes = bar == TABLE ? SIO_PAGE_SIZE : sio_from_le64(info->bar_size[bar]);
 
-	s->at->piece[0].map = ((const struct sio_evt_map *)a->msg)->id;
 	if (!smartiod_map_is_memory(a, SIO_ACCESS_READ | SIO_ACCESS_WRITE)) {
 		fail(d, s, -EPROTO, "the lender granted something else than the BAR");
 		return;
 	}
 	s->req.bar_map[i] = s->at->piece[0].map;
-	s->req.bar_size[i] = sio_from_le64(info->bar_size[i]);
+	s->req.bar_size[i] = bytes;
 	/* Where it lies in this host it was not made for: by what is behind it it is of 64 bits. */
-	if (i + 1 < SIO_DEVICE_BARS && !sio_from_le64(info->bar_size[i + 1]))
+	if (i + 1 < SIO_DEVICE_BARS && !s->req.bar_map[i + 1] &&
+	    (bar == TABLE || !sio_from_le64(info->bar_size[i + 1])))
 		s->req.bar_type[i] = SIO_BAR_64;
 	ask_bar(d, s);
 }
 
-static void have_shadow(struct smartiod *d, struct shadow_op *s, const struct sio_evt_shadow *evt)
+static void ask_peer(struct smartiod *d, struct shadow_op *s)
 {
-	struct sio_rep_shadow rep = {.bdf = sio_to_le32(evt->bdf),
+	struct sio_rep_shadow rep = {.bdf = sio_to_le32(s->bdf),
 				     .memory = sio_to_le64(s->ram->bytes)};
 
-	s->op.session->shadow = evt->id;
+	s->state = PEER_MAP;
+	if (s->op.session->peers && smartiod_peering_ask(d, &s->op, &s->peering))
+		return;
 	smartiod_op_reply(d, &s->op, &rep, sizeof(rep), NULL, 0);
 	end(d, s);
+}
+
+/* What the port has made: whatever comes next, it has to be given back. */
+static void note_made(struct shadow_op *s, const void *msg)
+{
+	const struct sio_evt_shadow *evt = msg;
+
+	if (s->state == BAR_MAP)
+		s->at->piece[0].map = ((const struct sio_evt_map *)msg)->id;
+	if (s->state != SHADOW)
+		return;
+	s->op.session->shadow = evt->id;
+	s->op.session->peers = s->req.h.flags & SIO_SHADOW_PEERS;
+	s->bdf = evt->bdf;
+}
+
+static void peer_step(struct smartiod *d, struct shadow_op *s, const struct smartiod_answer *a)
+{
+	bool mapped = s->state == PEER_MAP;
+
+	s->state = PEER_TELL;
+	if (mapped && smartiod_peering_mapped(d, &s->op, &s->peering, a))
+		return;
+	if (!mapped)
+		smartiod_peering_answered(d, &s->op, &s->peering, a);
+	s->peering.place++;
+	ask_peer(d, s);
 }
 
 static void shadow_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
@@ -172,9 +265,15 @@ static void shadow_step(struct smartiod *d, struct smartiod_op *op, const struct
 	struct shadow_op *s = (struct shadow_op *)op;
 
 	s->ram->filling = false;
+	if (s->state == UNDO) {
+		failed(d, s);
+		return;
+	}
 	if (!a->error && s->state == RAM)
-		smartiod_segment_ready(s->ram, a);
-	if (a->error) {
+		smartiod_segment_ready(d, s->ram, a);
+	if (!a->error && op->session)
+		note_made(s, a->msg);
+	if (a->error && s->state < PEER_MAP) {
 		fail(d, s, a->error, a->text);
 		return;
 	}
@@ -197,7 +296,13 @@ static void shadow_step(struct smartiod *d, struct smartiod_op *op, const struct
 		have_map(d, s, a);
 		break;
 	case SHADOW:
-		have_shadow(d, s, a->msg);
+		ask_peer(d, s);
+		break;
+	case PEER_MAP:
+	case PEER_TELL:
+		peer_step(d, s, a);
+		break;
+	case UNDO:
 		break;
 	}
 }
@@ -209,6 +314,7 @@ static int check(struct smartiod *d, const struct smartiod_session *s,
 		 struct sio_err *reterr)
 {
 	uint32_t flags = sio_from_le32(m->flags), n = sio_from_le32(m->n_interrupts);
+	uint64_t window = sio_from_le64(m->window);
 	const char *name = b->device->topo->name;
 
 	if (!(d->served & 1ULL << SIO_OP_SHADOW))
@@ -221,19 +327,26 @@ static int check(struct smartiod *d, const struct smartiod_session *s,
 				"%s is a device of this host: smartio device remove gives it to "
 				"its driver",
 				name);
-	if (s->shadow)
+	if (s->shadow || s->plugging)
 		return sio_fail(reterr, -EBUSY, "this program has a shadow already");
-	if (flags & ~SIO_SHADOW_ALL_MEMORY)
-		return sio_fail(reterr, -EINVAL, "flags %#" PRIx32 " do not belong to a shadow",
-				flags);
-	if (!(flags & SIO_SHADOW_ALL_MEMORY))
-		return sio_fail(reterr, -EACCES,
-				"%s: its driver maps whatever memory it likes, so its host gets "
-				"access to all memory of %s; that has to be allowed (--all-memory)",
-				name, d->host->name);
-	if (n > SIO_SHADOW_VECTORS || (n & (n - 1)))
+	if (flags & ~(SIO_SHADOW_ALL_MEMORY | SIO_SHADOW_WITH_PEERS) ||
+	    (flags & SIO_SHADOW_ALL_MEMORY && window))
 		return sio_fail(reterr, -EINVAL,
-				"%" PRIu32 " interrupts, a power of 2, %d at most, is right", n,
+				"flags %#" PRIx32 " do not belong to a shadow with a window of "
+				"%#" PRIx64 " bytes",
+				flags, window);
+	if (window & (SIO_SHADOW_WINDOW_UNIT - 1))
+		return sio_fail(reterr, -EINVAL,
+				"%s: a window of %#" PRIx64 " bytes, whole MiB are right", name,
+				window);
+	if (!(flags & SIO_SHADOW_ALL_MEMORY) && !window)
+		return sio_fail(reterr, -EACCES,
+				"%s: its driver maps whatever memory it likes; what of it is "
+				"reached at a time has to be said (--window SIZE), or that its "
+				"host gets access to all memory of %s (--all-memory)",
+				name, d->host->name);
+	if (n > SIO_SHADOW_VECTORS)
+		return sio_fail(reterr, -EINVAL, "%" PRIu32 " interrupts, %d at most are right", n,
 				SIO_SHADOW_VECTORS);
 	return 0;
 }
@@ -264,6 +377,7 @@ static void describe(const struct smartiod_device *dev, uint64_t owner, struct s
 
 	ret->h.op = SIO_OP_SHADOW;
 	ret->h.owner = owner;
+	ret->timeout_ms = CONFIG_MS;
 	ret->class_revision = sio_from_le32(info->class_code) << 8;
 	ret->vendor = sio_from_le32(info->vendor);
 	ret->device = sio_from_le32(info->device);
@@ -271,29 +385,50 @@ static void describe(const struct smartiod_device *dev, uint64_t owner, struct s
 	ret->subsys_device = sio_from_le32(info->subsys_device);
 }
 
-/* Where an IOMMU is in the way, what a driver maps would have to be mapped there, too. */
-static int find_path(struct smartiod *d, const struct smartiod_borrow *b, struct sio_path *ret,
-		     struct sio_err *reterr)
+/* Where an IOMMU is in the way there is a window, and nowhere else. */
+static int find_path(struct smartiod *d, const struct smartiod_borrow *b, bool window,
+		     struct sio_path *ret, struct sio_err *reterr)
 {
-	int rc = smartiod_path(d, b->node, SIO_ADAPTER_ANY, ret, reterr);
+	int rc = smartiod_borrow_path(d, b, ret, reterr);
 
-	if (rc == 0 && d->adapter[ret->adapter].iommu)
-		rc = sio_fail(reterr, -EOPNOTSUPP,
-			      "the IOMMU of %s translates what comes through adapter %" PRIu32
-			      ", which devices lent to its kernel cannot pass yet: boot it with "
-			      "iommu=pt",
-			      d->host->name, ret->adapter);
-	return rc;
+	if (rc < 0 || d->adapter[ret->adapter].iommu == window)
+		return rc;
+	return sio_fail(reterr, -EOPNOTSUPP,
+			window ? "no IOMMU of %s translates what comes through adapter %" PRIu32
+				 ": there is no window, only all memory (--all-memory)"
+			       : "the IOMMU of %s translates what comes through adapter %" PRIu32
+				 ": not all memory can be had there, but a window (--window SIZE)",
+			d->host->name, ret->adapter);
+}
+
+/* What the device reaches of this host. */
+static void ask_memory(struct smartiod *d, struct shadow_op *s, uint64_t window)
+{
+	struct sio_req_import ram = {
+		.h = {.op = SIO_OP_IMPORT,
+		      .flags = SIO_IMPORT_ALL_RAM,
+		      .owner = s->op.session->owner},
+		.access = SIO_ACCESS_READ | SIO_ACCESS_WRITE,
+	};
+	struct sio_req_aperture aperture = {
+		.h = {.op = SIO_OP_APERTURE, .owner = s->op.session->owner},
+		.adapter = s->path.adapter,
+		.length = window,
+		.highest = SIO_PORT_ANY,
+	};
+
+	s->ram->filling = true;
+	if (window)
+		smartiod_port_ask(d, &s->op, &aperture, sizeof(aperture));
+	else
+		smartiod_port_ask(d, &s->op, &ram, sizeof(ram));
 }
 
 int smartiod_shadow(struct smartiod *d, struct smartiod_session *s, const void *msg,
 		    struct sio_err *reterr)
 {
-	struct sio_req_import ram = {
-		.h = {.op = SIO_OP_IMPORT, .flags = SIO_IMPORT_ALL_RAM, .owner = s->owner},
-		.access = SIO_ACCESS_READ | SIO_ACCESS_WRITE,
-	};
 	const struct sio_msg_shadow *m = msg;
+	uint64_t window = sio_from_le64(m->window);
 	struct smartiod_borrow *b = smartiod_borrow_get(s, sio_from_le32(m->device), reterr);
 	struct shadow_op *o;
 	int rc;
@@ -304,9 +439,11 @@ int smartiod_shadow(struct smartiod *d, struct smartiod_session *s, const void *
 	if (!o)
 		return reterr->code;
 	describe(b->device, s->owner, &o->req);
+	if (sio_from_le32(m->flags) & SIO_SHADOW_WITH_PEERS)
+		o->req.h.flags = SIO_SHADOW_PEERS;
 	rc = find_interrupts(s, m, &o->req, reterr);
 	if (rc == 0)
-		rc = find_path(d, b, &o->path, reterr);
+		rc = find_path(d, b, window, &o->path, reterr);
 	if (rc == 0)
 		rc = smartiod_segment_new(d, s, s->owner, false, 0, 0, &o->ram, reterr);
 	if (rc < 0) {
@@ -316,77 +453,8 @@ int smartiod_shadow(struct smartiod *d, struct smartiod_session *s, const void *
 	o->borrow = b;
 	b->pins++;
 	smartiod_segment_pin(o->ram);
-	o->ram->filling = true;
-	smartiod_port_ask(d, &o->op, &ram, sizeof(ram));
-	return 0;
-}
-
-/* ---- its end ---- */
-
-/* Does its borrow live, so that the driver can still reach the device? */
-static bool is_reached(struct smartiod_session *s)
-{
-	struct smartiod_tree_node *n;
-	uint64_t key = 0;
-
-	while ((n = smartiod_tree_after(&s->objects, key))) {
-		struct smartiod_object *o = SMARTIOD_OF(n, struct smartiod_object, by_handle);
-		const struct smartiod_borrow *b = (const struct smartiod_borrow *)o;
-
-		key = n->key;
-		if (o->kind == SMARTIOD_BORROW && smartiod_shadow_is_of(b))
-			return !smartiod_borrow_lost(b);
-	}
-	return false;
-}
-
-void smartiod_shadow_fill_del(struct smartiod_session *s, struct sio_req_shadow_del *ret)
-{
-	*ret = (struct sio_req_shadow_del){
-		.h = {.op = SIO_OP_SHADOW_DEL, .flags = is_reached(s) ? 0 : SIO_SHADOW_LOST},
-		.id = s->shadow,
-	};
-}
-
-static void del_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
-{
-	struct smartiod_borrow *b = ((struct smartiod_borrow_op *)op)->borrow;
-
-	/* It may have gone by itself, and then with the owner: as wanted. */
-	if (a->error && a->error != -ENOENT) {
-		smartiod_op_error(d, op, a->error, "%s: %s", b->device->topo->name, a->text);
-	} else {
-		if (op->session)
-			op->session->shadow = 0;
-		smartiod_shadow_bars_close(d, b);
-		smartiod_op_ok(d, op);
-	}
-	smartiod_op_free(d, op);
-	smartiod_borrow_unpin(d, b);
-}
-
-int smartiod_shadow_del(struct smartiod *d, struct smartiod_session *s, const void *msg,
-			struct sio_err *reterr)
-{
-	const struct sio_msg_handle *m = msg;
-	struct sio_req_shadow_del req;
-	struct smartiod_borrow_op *op;
-	struct smartiod_borrow *b;
-
-	/* Also of one that is lost: its driver is to go. */
-	b = smartiod_object_get(s, sio_from_le32(m->handle), SMARTIOD_BORROW, reterr);
-	if (!b)
-		return reterr->code;
-	if (m->flags)
-		return sio_fail(reterr, -EINVAL, "the end of a shadow takes no flags");
-	if (!s->shadow || !smartiod_shadow_is_of(b))
-		return sio_fail(reterr, -EBADF, "%s is not plugged in", b->device->topo->name);
-	op = smartiod_op_new(d, s, msg, sizeof(*op), del_step, reterr);
-	if (!op)
-		return reterr->code;
-	op->borrow = b;
-	b->pins++;
-	smartiod_shadow_fill_del(s, &req);
-	smartiod_port_ask(d, &op->op, &req, sizeof(req));
+	o->window = window;
+	s->plugging = true;
+	ask_memory(d, o, window);
 	return 0;
 }

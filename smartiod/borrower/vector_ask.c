@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Interrupt vectors of borrowed devices: what a borrower's daemon asks the lender (vector.c). */
+/* Interrupt vectors of borrowed devices: requests of a borrower to the lender (lender/vector.c). */
 #include <errno.h>
 #include <inttypes.h>
 
@@ -35,9 +35,11 @@ static void ask_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 	if (a->error) {
 		smartiod_op_error(d, op, a->error, "%s", a->text);
 	} else if (op->type == SIO_MSG_DEV_VECTOR) {
+		b->vectors++;
 		rep.vector = ((const struct sio_prep_vector *)a->msg)->vector;
 		smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
 	} else {
+		b->vectors -= b->vectors > 0;
 		smartiod_op_ok(d, op);
 	}
 	smartiod_op_free(d, op);
@@ -50,7 +52,7 @@ static int ask_lender(struct smartiod *d, struct smartiod_session *s, const void
 {
 	msg->borrower = sio_to_le64(b->id);
 	msg->fdid = sio_to_le32(b->device->fdid);
-	return smartiod_borrow_ask(d, s, request, b, ask_step, msg, sizeof(*msg), reterr);
+	return smartiod_borrow_ask(d, s, request, b, ask_step, 0, msg, sizeof(*msg), reterr);
 }
 
 int smartiod_dev_vector(struct smartiod *d, struct smartiod_session *s, const void *msg,
@@ -60,18 +62,19 @@ int smartiod_dev_vector(struct smartiod *d, struct smartiod_session *s, const vo
 	struct smartiod_borrow *b = smartiod_borrow_get(s, sio_from_le32(m->device), reterr);
 	struct sio_peer_vector ask = {.h.type = sio_to_le32(SIO_PEER_VECTOR), .vector = m->vector};
 	struct smartiod_dint_link *l;
+	struct smartiod_dint *dint;
 
 	if (!b)
 		return reterr->code;
 	l = smartiod_object_get(s, sio_from_le32(m->link), SMARTIOD_DINT_LINK, reterr);
 	if (!l)
 		return reterr->code;
-	if (l->connecting)
+	if (l->state == SMARTIOD_SENDER_CONNECTING || l->state == SMARTIOD_SENDER_CONNECTING_LOST)
 		return sio_fail(reterr, -EBADF, "this connection is not made yet");
 	if (!l->plain)
 		return sio_fail(reterr, -EINVAL,
 				"a device cannot send data: an interrupt without data is right");
-	if (l->lost)
+	if (l->state != SMARTIOD_SENDER_CONNECTED)
 		return sio_fail(reterr, -ECONNRESET,
 				"the connection to interrupt %" PRIu32 " of node %" PRIu32
 				" is lost",
@@ -79,6 +82,11 @@ int smartiod_dev_vector(struct smartiod *d, struct smartiod_session *s, const vo
 	ask.node = sio_to_le32(l->node);
 	ask.number = sio_to_le32(l->number);
 	ask.adapter = sio_to_le32(l->node == d->node ? l->adapter : l->peer_adapter);
+	if (l->node == d->node) {
+		dint = smartiod_dint_find(d, SIO_DINT_PLAIN, l->adapter, l->number);
+		if (dint)
+			smartiod_dint_let_devices(dint, b->node);
+	}
 	return ask_lender(d, s, msg, b, &ask, reterr);
 }
 

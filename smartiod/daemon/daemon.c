@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* smartiod's beginning and end, and the events of the port. */
+/* The start and the end of smartiod, and the events of the port. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "core/probe.h"
+#include "core/hops.h"
+#include "smartiod/base/hops.h"
 #include "smartiod/daemon/dispatch.h"
 
 struct start_op {
@@ -48,8 +50,8 @@ static void start_ask(struct smartiod *d, struct start_op *s)
 static int take_info(struct smartiod *d, const struct sio_evt_info *evt)
 {
 	if (evt->version != SIO_PORT_VERSION || evt->page_size != SIO_PAGE_SIZE ||
-	    (evt->world == SIO_WORLD_SHIM ? evt->adapters > d->host->n_adapters
-					  : evt->adapters != d->host->n_adapters)) {
+	    (SIO_WORLD_IS_REAL(evt->world) ? evt->adapters > d->host->n_adapters
+					   : evt->adapters != d->host->n_adapters)) {
 		smartiod_fatal(d,
 			       "the port has version %u, pages of %u bytes and %u adapters; "
 			       "wanted are version %u, %u bytes, and %u as the topology says",
@@ -88,6 +90,8 @@ static void start_step(struct smartiod *d, struct smartiod_op *op, const struct 
 		break;
 	case ASK_STATUS:
 		d->status_fd = smartiod_take_fd(a, 0);
+		d->hops = smartiod_is_real(d) ? smartiod_hops_above(d, NULL, false)
+					      : smartiod_hops_of(d->host, SIO_HOPS_MEMORY);
 		smartiod_op_free(d, op);
 		smartiod_start_rooms(d);
 		return;
@@ -113,7 +117,6 @@ void smartiod_start_done(struct smartiod *d)
 {
 	d->ready = true;
 	d->ops->ready(d->ctx);
-	smartiod_peer_start(d);
 	smartiod_rooms_ready(d);
 	smartiod_overflow_ready(d);
 }
@@ -130,8 +133,8 @@ void smartiod_port_owner_gone(struct smartiod *d, uint64_t owner)
 	smartiod_owner_gone(d, owner);
 }
 
-/* Of devices: the rooms'. */
-static void tell_rooms(struct smartiod *d, const struct sio_evt *evt)
+/* Of devices, their shadows: the rooms'. */
+static void notify_rooms(struct smartiod *d, const struct sio_evt *evt)
 {
 	for (unsigned i = 0; d->rooms[i]; i++)
 		if (d->rooms[i]->port_event)
@@ -149,9 +152,10 @@ static const struct {
 	{SIO_EV_OWNER_GONE, sizeof(struct sio_evt_owner_gone)},
 	{SIO_EV_OWNER_END, sizeof(struct sio_evt_owner_end)},
 	{SIO_EV_OVERFLOW, sizeof(struct sio_evt_overflow)},
+	{SIO_EV_SHADOW_CONFIG, sizeof(struct sio_evt_shadow_config)},
 };
 
-static void port_news(struct smartiod *d, const struct sio_evt *evt)
+static void port_event(struct smartiod *d, const struct sio_evt *evt)
 {
 	const struct sio_evt_link *link = (const struct sio_evt_link *)evt;
 
@@ -164,11 +168,12 @@ static void port_news(struct smartiod *d, const struct sio_evt *evt)
 		return;
 	case SIO_EV_FAULT:
 		d->count.faults++;
-		tell_rooms(d, evt);
+		notify_rooms(d, evt);
 		return;
 	case SIO_EV_DEVICE_GONE:
 	case SIO_EV_DEVICE_BACK:
-		tell_rooms(d, evt);
+	case SIO_EV_SHADOW_CONFIG:
+		notify_rooms(d, evt);
 		return;
 	case SIO_EV_OWNER_GONE:
 		smartiod_port_owner_gone(d, evt->owner);
@@ -201,7 +206,7 @@ void smartiod_port_event(struct smartiod *d, const void *evt, size_t len, int *f
 		       (event_size[i].op != h->op || event_size[i].size != len))
 			i++;
 		if (i < sizeof(event_size) / sizeof(event_size[0]))
-			port_news(d, h);
+			port_event(d, h);
 		else
 			smartiod_fatal(d,
 				       "the port sent event %#x of %zu bytes, which is not known",
@@ -246,6 +251,7 @@ int smartiod_new(const struct sio_topology *t, uint32_t node, const struct smart
 	if (!d)
 		return sio_fail(reterr, -ENOMEM, "out of memory");
 	d->topology = t;
+	d->policy = &t->policy;
 	d->host = host;
 	d->node = node;
 	d->ops = ops;
@@ -256,7 +262,11 @@ int smartiod_new(const struct sio_topology *t, uint32_t node, const struct smart
 		if (t->host[i].node == node)
 			continue;
 		d->peer[d->n_peers++] = (struct smartiod_peer){
-			.node = t->host[i].node, .host = &t->host[i], .retry_at = UINT64_MAX};
+			.node = t->host[i].node,
+			.host = &t->host[i],
+			.hops = smartiod_hops_of(&t->host[i], SIO_HOPS_MEMORY),
+			.until = UINT64_MAX,
+			.retry_at = UINT64_MAX};
 	}
 	d->rooms = smartiod_rooms;
 	for (unsigned i = 0; d->rooms[i]; i++) {

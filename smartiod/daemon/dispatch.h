@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Inside daemon/: its start, what comes in from the edge, and the questions that it answers itself.
+ * Internal to daemon/: its start, the events from the edge, and the queries that it answers itself.
  */
 #ifndef SMARTIOD_DISPATCH_H
 #define SMARTIOD_DISPATCH_H
 
 #include "smartiod/base/room.h"
 
-/* All rooms of the daemon, in the order of effects; ends with NULL. rooms.c. */
+/* All rooms of the daemon, in the order in which events take effect; ends with NULL. rooms.c. */
 extern const struct smartiod_room *const smartiod_rooms[];
+
+/* The handlers of requests of clients and peers. */
+SIO_CLIENT_DAEMON(SMARTIOD_CLIENT_FN)
+SIO_PEER_DAEMON(SMARTIOD_PEER_FN)
 
 /* ---- hello.c ---- */
 
-smartiod_client_fn smartiod_hello, smartiod_bye;
-/* d->refused is from the last SIO_REFUSED_RECENT_S seconds. */
+/* Was a program refused for its version in the last SIO_REFUSED_RECENT_S seconds (d->refused)? */
 bool smartiod_refused_lately(struct smartiod *d);
 
 /* ---- session.c ---- */
@@ -24,17 +27,25 @@ bool smartiod_client_row(struct smartiod *d, uint64_t after, struct sio_wire_row
 
 /* ---- peer.c ---- */
 
-smartiod_peer_fn smartiod_peer_hello, smartiod_peer_ping;
 void smartiod_peer_link_event(struct smartiod *d, const struct sio_evt_link *evt);
 void smartiod_peer_start(struct smartiod *d);
+/*
+ * The peer is not in the cluster's file any more: all that it shared with this host ends, as when
+ * it is lost.
+ */
+void smartiod_peer_remove(struct smartiod *d, struct smartiod_peer *p);
+/*
+ * The peer is in the cluster's file, perhaps again: the daemon connects when a path leads to it.
+ * @host is of the topology in force.
+ */
+void smartiod_peer_add(struct smartiod *d, const struct sio_topo_host *host);
 uint64_t smartiod_peer_retry(struct smartiod *d, uint64_t now);
 
 /* ---- link.c: the adapters' own ---- */
 
-smartiod_client_fn smartiod_link_query;
-/* What is found is so from now on. */
+/* The states that are found at the start last from now on. */
 void smartiod_link_start(struct smartiod *d);
-/* Of the event whose peer is this host. */
+/* Handles a LINK event about the link of an adapter itself, in which the peer is this host. */
 void smartiod_link_event(struct smartiod *d, const struct sio_evt_link *evt);
 
 /* ---- daemon.c ---- */
@@ -48,13 +59,20 @@ void smartiod_port_owner_gone(struct smartiod *d, uint64_t owner);
 
 /* SIO_EV_OVERFLOW. */
 void smartiod_overflow(struct smartiod *d, const struct sio_evt_overflow *evt);
-/* All that the port had when we started is known. */
+/* All that the port had at the daemon's start is known. */
 void smartiod_overflow_ready(struct smartiod *d);
 
-/* ---- query.c, list.c ---- */
+/* ---- accounts.c ---- */
 
-smartiod_client_fn smartiod_adapter_query, smartiod_node_probe, smartiod_list, smartiod_stats;
-smartiod_peer_fn smartiod_peer_stats;
+bool smartiod_account_row(struct smartiod *d, uint64_t after, struct sio_wire_row *ret);
+
+/* ---- reload.c ---- */
+
+void smartiod_reload_session_end(struct smartiod *d, struct smartiod_session *s);
+void smartiod_reload_free(struct smartiod *d);
+
+/* ---- query.c ---- */
+
 bool smartiod_node_row(struct smartiod *d, uint64_t after, struct sio_wire_row *ret);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The first word of a program, and the last. */
+/* The first message of a session, HELLO, and the last. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The links of this host's adapters: whether a cable is in, and since when, by our own clock, for
- * the port tells changes and not times. What was so when we asked first is so since then at least.
+ * The links of this host's adapters: whether each is up, and since when. The time is this daemon's
+ * clock, because the port reports changes without a time. A state that was found at the start has
+ * lasted since the start at least.
  */
 #include <errno.h>
 
@@ -20,11 +21,12 @@ void smartiod_link_event(struct smartiod *d, const struct sio_evt_link *evt)
 	bool up = evt->state == SIO_LINK_UP;
 
 	if (evt->adapter >= d->n_port_adapters) {
-		smartiod_log(d, SMARTIOD_WARNING, "the port tells of the link of adapter %u, of %u",
+		smartiod_log(d, SMARTIOD_WARNING,
+			     "the port reports the link of adapter %u, but has only %u adapters",
 			     evt->adapter, d->n_port_adapters);
 		return;
 	}
-	/* Told once more while it stays as it was. */
+	/* Reported once more while it stays as it was. */
 	if (d->link[evt->adapter].up == up)
 		return;
 	d->link[evt->adapter] = (struct smartiod_link){.up = up, .since = d->ops->now(d->ctx)};

@@ -75,7 +75,7 @@ static const char *kind_name(uint32_t kind)
 static void port_row(struct smartiod *d, const struct sio_list_entry *e, struct sio_wire_row *ret)
 {
 	bool quarantined = e->state == SIO_STATE_QUARANTINED ||
-			   (e->kind == SIO_KIND_GRANT && smartiod_grant_adrift(d, e->id));
+			   (e->kind == SIO_KIND_GRANT && smartiod_grant_orphaned(d, e->id));
 
 	ret->key = sio_to_le64(e->id);
 	ret->owner = sio_to_le64(e->owner);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The port has dropped events (SIO_EV_OVERFLOW). What they would have told of owners and devices is
- * found by looking at all that there are, in the order of their ids: what we know between the one
- * that was listed last and this one is gone. The port answers in order, so what we know when the
- * last of them is answered is in the list, or gone. Links the port tells again by itself.
+ * Recovery from dropped events (SIO_EV_OVERFLOW). The daemon lists all owners and devices of the
+ * port, in the order of their ids. An object that the daemon knows whose id lies between two
+ * successive entries of the list has ended. The port answers requests in order, so what the daemon
+ * knows when the last entry arrives is either in the list or has ended. The port reports the states
+ * of links again by itself.
  */
 #include <errno.h>
 
@@ -16,7 +17,7 @@ struct look_op {
 	enum { LIST_OWNERS, LIST_DEVICES, FAILED } state;
 	uint64_t after; /* ids up to this one have been looked at */
 	bool again;	/* more was dropped meanwhile */
-	bool unsure;	/* what a device's generation says cannot be told yet */
+	bool unsure;	/* what a device's generation says is not known yet */
 };
 
 static struct look_op *look_of(struct smartiod *d)
@@ -148,12 +149,13 @@ void smartiod_overflow(struct smartiod *d, const struct sio_evt_overflow *evt)
 	struct look_op *l;
 
 	if (evt->faults) {
-		smartiod_log(d, SMARTIOD_WARNING, "many faults; the port does not tell each");
+		smartiod_log(d, SMARTIOD_WARNING, "many faults; the port does not report each");
 		return;
 	}
 	d->overflow = !d->ready; /* what is there then is being listed: we look when we know it */
 	smartiod_log(d, SMARTIOD_WARNING,
-		     "the port dropped events, for we read too slowly: looking at what it has");
+		     "the port dropped events, because this daemon read too slowly: its "
+		     "objects are listed again");
 	if (d->overflow)
 		return;
 	if (d->look) {

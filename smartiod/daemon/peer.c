@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The other hosts: links, connections between daemons, and what comes over them. */
+/* The other hosts: links to them, connections of their daemons, and the messages on these. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "core/hops.h"
 #include "core/probe.h"
+#include "smartiod/base/hops.h"
+#include "smartiod/base/unclaimed.h"
+#include "smartiod/daemon/bond.h"
 #include "smartiod/daemon/dispatch.h"
 #include "wire/check.h"
 
@@ -13,11 +17,33 @@
 
 /* ---- up and down ---- */
 
+/*
+ * Before our programs of before are back, or too late, we know too little of what we share to
+ * answer anything: the peers wait.
+ */
+static bool is_serving(const struct smartiod *d)
+{
+	return d->ready && !smartiod_recovering(d);
+}
+
+static void enter(struct smartiod *d, struct smartiod_peer *p, enum smartiod_bond_event event)
+{
+	enum smartiod_bond before = p->bond;
+
+	if (!smartiod_bond_next(before, event, &p->bond))
+		smartiod_fatal(d, "%s: event %u of bond %u", p->host->name, event, before);
+	p->until = UINT64_MAX;
+	if (p->bond != SMARTIOD_BOND_EXPECTED)
+		return;
+	p->until = d->ops->now(d->ctx) + SMARTIOD_EXPECT_NS;
+	smartiod_arm(d, p->until);
+}
+
 static void connect_now(struct smartiod *d, struct smartiod_peer *p)
 {
 	p->retry_at = UINT64_MAX;
 	/* The higher node id connects. */
-	if (!d->ready || p->state != SMARTIOD_PEER_IDLE || p->node > d->node ||
+	if (!is_serving(d) || p->state != SMARTIOD_PEER_IDLE || p->node > d->node ||
 	    !smartiod_peer_link_up(p))
 		return;
 	p->state = SMARTIOD_PEER_CONNECTING;
@@ -32,15 +58,23 @@ static void connect_later(struct smartiod *d, struct smartiod_peer *p)
 	smartiod_arm(d, p->retry_at);
 }
 
+static void too_late(struct smartiod *d, struct smartiod_peer *p);
+
 uint64_t smartiod_peer_retry(struct smartiod *d, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
 
 	for (unsigned i = 0; i < d->n_peers; i++) {
-		if (d->peer[i].retry_at <= now)
-			connect_now(d, &d->peer[i]);
-		else if (d->peer[i].retry_at < next)
-			next = d->peer[i].retry_at;
+		struct smartiod_peer *p = &d->peer[i];
+
+		if (p->until <= now)
+			too_late(d, p);
+		if (p->until < next)
+			next = p->until;
+		if (p->retry_at <= now)
+			connect_now(d, p);
+		else if (p->retry_at < next)
+			next = p->retry_at;
 	}
 	return next;
 }
@@ -56,19 +90,35 @@ static void say_hello(struct smartiod *d, struct smartiod_peer *p)
 	};
 
 	memcpy(msg.boot_id, d->boot_id, sizeof(msg.boot_id));
+	smartiod_hops_encode(&d->hops, msg.hops);
 	d->count.peer_sent++;
 	d->ops->peer_send(d->ctx, p->node, &msg, sizeof(msg));
+}
+
+/* What we have of it, so that it ends what we have not, and says what we have no more. */
+static void resume(struct smartiod *d, struct smartiod_peer *p)
+{
+	struct sio_peer_resume_end told = {.h.type = sio_to_le32(SIO_PEER_RESUME_SENT)};
+
+	p->meeting++;
+	for (unsigned i = 0; d->rooms[i]; i++)
+		if (d->rooms[i]->resume)
+			d->rooms[i]->resume(d, p->node);
+	smartiod_peer_send(d, p->node, &told, sizeof(told));
 }
 
 /* Both have said HELLO, and we know our own devices. */
 static void peer_ready(struct smartiod *d, struct smartiod_peer *p)
 {
 	p->state = SMARTIOD_PEER_READY;
+	enter(d, p, SMARTIOD_BOND_MEET);
 	SIO_PROBE(smartiod, node_up, p->node);
 	smartiod_log(d, SMARTIOD_INFO, "%s is up", p->host->name);
 	for (unsigned i = 0; d->rooms[i]; i++)
 		if (d->rooms[i]->peer_ready)
 			d->rooms[i]->peer_ready(d, p->node);
+	if (smartiod_outlives(d, p))
+		resume(d, p);
 	smartiod_op_peer_ready(d, p->node);
 	for (unsigned i = 0; d->rooms[i]; i++)
 		if (d->rooms[i]->announce)
@@ -80,22 +130,26 @@ void smartiod_peer_start(struct smartiod *d)
 	for (unsigned i = 0; i < d->n_peers; i++) {
 		struct smartiod_peer *p = &d->peer[i];
 
+		if (!p->removed && smartiod_outlives(d, p) && p->bond == SMARTIOD_BOND_APART) {
+			enter(d, p, SMARTIOD_BOND_EXPECT);
+			p->expected = true;
+		}
+		if (!is_serving(d))
+			continue;
 		if (p->state == SMARTIOD_PEER_HELLO) {
 			say_hello(d, p);
-			if (p->generation)
+			if (p->greeted)
 				peer_ready(d, p); /* its HELLO came before we were ready */
 		}
 		connect_now(d, p);
 	}
 }
 
-/* Everything that the two hosts had with each other ends. Its connection is closed already. */
-static void node_down(struct smartiod *d, struct smartiod_peer *p)
+/* Everything that the two hosts had with each other ends. */
+static void node_lost(struct smartiod *d, struct smartiod_peer *p)
 {
-	if (p->state == SMARTIOD_PEER_READY)
-		smartiod_log(d, SMARTIOD_NOTICE, "%s is down", p->host->name);
-	SIO_PROBE(smartiod, node_down, p->node, p->state);
-	p->state = SMARTIOD_PEER_IDLE;
+	enter(d, p, SMARTIOD_BOND_END);
+	p->expected = false;
 	p->generation = 0;
 	for (unsigned i = 0; i < p->n_paths; i++)
 		p->path[i].anew |= !p->path[i].up;
@@ -104,11 +158,56 @@ static void node_down(struct smartiod *d, struct smartiod_peer *p)
 	smartiod_exports_end(d, p->node, SMARTIOD_NODE_DOWN);
 }
 
+/* The connection is closed. */
+static void disconnected(struct smartiod *d, struct smartiod_peer *p)
+{
+	if (p->state == SMARTIOD_PEER_READY)
+		smartiod_log(d, SMARTIOD_NOTICE, "%s is down", p->host->name);
+	SIO_PROBE(smartiod, node_down, p->node, p->state);
+	p->state = SMARTIOD_PEER_IDLE;
+}
+
+/* The same, and all that depends on it. */
+static void node_down(struct smartiod *d, struct smartiod_peer *p)
+{
+	disconnected(d, p);
+	node_lost(d, p);
+}
+
 static void cut(struct smartiod *d, struct smartiod_peer *p)
 {
 	if (p->state != SMARTIOD_PEER_IDLE)
 		d->ops->peer_close(d->ctx, p->node);
 	node_down(d, p);
+}
+
+/*
+ * The connection ended by itself: the daemon was killed, or the network between the hosts is down.
+ * Windows and devices go on, where ports hold them: the peer's daemon has time to come back.
+ */
+static void connection_lost(struct smartiod *d, struct smartiod_peer *p)
+{
+	if (!smartiod_outlives(d, p)) {
+		node_down(d, p);
+		return;
+	}
+	disconnected(d, p);
+	if (p->bond != SMARTIOD_BOND_JOINED)
+		return; /* it came no further than HELLO: its time, if it has any, goes on */
+	enter(d, p, SMARTIOD_BOND_PART);
+	smartiod_op_peer_away(d, p->node);
+	for (unsigned i = 0; d->rooms[i]; i++)
+		if (d->rooms[i]->away)
+			d->rooms[i]->away(d, p->node);
+}
+
+/* It was expected. A connection that says nothing does not prolong that. */
+static void too_late(struct smartiod *d, struct smartiod_peer *p)
+{
+	smartiod_log(d, SMARTIOD_WARNING, "%s has not come back: all that it shared with us ends",
+		     p->host->name);
+	cut(d, p);
+	connect_later(d, p);
 }
 
 static void path_changed(struct smartiod *d, const struct smartiod_peer *p, uint32_t adapter,
@@ -128,7 +227,7 @@ static void path_changed(struct smartiod *d, const struct smartiod_peer *p, uint
 /*
  * Segments stay connected: the daemons still talk to each other, and the link may come back. What
  * one host lends to the other does not outlive a path that it uses, nor the last one: a device
- * whose writes vanished cannot be gone on with. Over what is left it is borrowed anew.
+ * whose writes vanished cannot be gone on with. Over what is left it is borrowed again.
  */
 static void path_down(struct smartiod *d, struct smartiod_peer *p, uint32_t adapter,
 		      uint32_t peer_adapter)
@@ -171,24 +270,100 @@ static struct smartiod_path_state *path_state(struct smartiod_peer *p,
 	return &p->path[p->n_paths++];
 }
 
+/* The cluster's file may have that host later. */
+static void remember(struct smartiod *d, const struct sio_evt_link *evt)
+{
+	unsigned i = 0;
+
+	while (i < d->n_strangers && (d->stranger[i].peer_node != evt->peer_node ||
+				      d->stranger[i].adapter != evt->adapter ||
+				      d->stranger[i].peer_adapter != evt->peer_adapter))
+		i++;
+	if (i == SMARTIOD_STRANGERS)
+		return;
+	d->stranger[i] = *evt;
+	d->n_strangers += i == d->n_strangers;
+}
+
+/* The path that the port reported, as it would again. */
+static struct sio_evt_link as_event(const struct smartiod_peer *p,
+				    const struct smartiod_path_state *s)
+{
+	return (struct sio_evt_link){.h = {.size = sizeof(struct sio_evt_link), .op = SIO_EV_LINK},
+				     .adapter = s->adapter,
+				     .peer_adapter = s->peer_adapter,
+				     .peer_node = p->node,
+				     .state = s->up ? SIO_LINK_UP : SIO_LINK_DOWN,
+				     .turn = s->turn,
+				     .hops = s->hops,
+				     .generation = p->generation};
+}
+
+void smartiod_peer_remove(struct smartiod *d, struct smartiod_peer *p)
+{
+	static const struct sio_topo_host nobody = {.name = "a host that was removed"};
+
+	smartiod_log(d, SMARTIOD_NOTICE, "%s is no longer in the cluster's file", p->host->name);
+	for (unsigned i = 0; i < p->n_paths; i++) {
+		const struct sio_evt_link evt = as_event(p, &p->path[i]);
+
+		remember(d, &evt);
+	}
+	if (p->state != SMARTIOD_PEER_IDLE || p->bond != SMARTIOD_BOND_APART)
+		cut(d, p);
+	p->removed = true;
+	p->n_paths = 0;
+	p->until = p->retry_at = UINT64_MAX;
+	p->host = &nobody; /* the topology goes */
+}
+
+void smartiod_peer_add(struct smartiod *d, const struct sio_topo_host *host)
+{
+	struct smartiod_peer *p = smartiod_peer_find(d, host->node);
+
+	if (!p && d->n_peers == SIO_MAX_HOSTS)
+		return; /* there are no more node ids than that */
+	if (!p) {
+		p = &d->peer[d->n_peers++];
+		*p = (struct smartiod_peer){
+			.node = host->node, .until = UINT64_MAX, .retry_at = UINT64_MAX};
+	}
+	smartiod_log(d, SMARTIOD_NOTICE, "%s is new in the cluster's file", host->name);
+	p->removed = false;
+	p->host = host;
+	p->hops = smartiod_hops_of(host, SIO_HOPS_MEMORY);
+	for (unsigned i = 0; i < d->n_strangers;) {
+		const struct sio_evt_link evt = d->stranger[i];
+
+		if (evt.peer_node != host->node) {
+			i++;
+			continue;
+		}
+		d->stranger[i] = d->stranger[--d->n_strangers];
+		smartiod_peer_link_event(d, &evt);
+	}
+}
+
 void smartiod_peer_link_event(struct smartiod *d, const struct sio_evt_link *evt)
 {
 	struct smartiod_peer *p = smartiod_peer_find(d, evt->peer_node);
-	struct smartiod_path_state *s = p ? path_state(p, evt) : NULL;
+	struct smartiod_path_state *s = p && !p->removed ? path_state(p, evt) : NULL;
 
+	if ((!p || p->removed) && evt->adapter < d->host->n_adapters)
+		remember(d, evt);
 	if (!s || evt->adapter >= d->host->n_adapters) {
 		smartiod_log(d, SMARTIOD_WARNING,
-			     "the port tells of a link to node %u that the "
-			     "topology does not know",
+			     "the port reports a link to node %u, which the cluster's "
+			     "file does not have",
 			     evt->peer_node);
 		return;
 	}
 	SIO_PROBE(smartiod, path, evt->peer_node, evt->adapter, evt->peer_adapter, evt->state);
 	if (evt->state == SIO_LINK_UP) {
 		/*
-		 * It has started anew, and we see the old one's connection; or the link has other
+		 * It has started again, and we see the old one's connection; or the link has other
 		 * addresses now, and no window of before leads anywhere. The connection of the
-		 * daemons is well then, but its end is what all that hangs on windows ends by.
+		 * daemons is well then, but its end is what all that depends on windows ends by.
 		 * Once: if the other host heard of it first, and ended all, what we have had since
 		 * then is of the new addresses.
 		 */
@@ -196,6 +371,7 @@ void smartiod_peer_link_event(struct smartiod *d, const struct sio_evt_link *evt
 		    (p->generation != evt->generation || (s->turn != evt->turn && !s->anew)))
 			cut(d, p);
 		s->turn = evt->turn;
+		s->hops = evt->hops;
 		s->anew = false;
 		s->up = true;
 		path_up(d, p, evt->adapter, evt->peer_adapter);
@@ -209,15 +385,16 @@ void smartiod_peer_up(struct smartiod *d, uint32_t node)
 {
 	struct smartiod_peer *p = smartiod_peer_find(d, node);
 
-	if (!p || d->failed) {
+	if (!p || p->removed || d->failed) {
 		d->ops->peer_close(d->ctx, node);
 		return;
 	}
 	if (p->state == SMARTIOD_PEER_HELLO || p->state == SMARTIOD_PEER_READY)
-		node_down(d, p); /* a new connection takes the place of the old one */
+		connection_lost(d, p); /* a new connection takes the place of the old one */
 	p->state = SMARTIOD_PEER_HELLO;
+	p->greeted = false;
 	p->retry_at = UINT64_MAX;
-	if (d->ready)
+	if (is_serving(d))
 		say_hello(d, p);
 }
 
@@ -225,13 +402,13 @@ void smartiod_peer_down(struct smartiod *d, uint32_t node)
 {
 	struct smartiod_peer *p = smartiod_peer_find(d, node);
 
-	if (!p || d->failed)
+	if (!p || p->removed || d->failed)
 		return;
 	/* Not reached (yet): what waits for it goes on waiting. */
 	if (p->state == SMARTIOD_PEER_CONNECTING)
 		p->state = SMARTIOD_PEER_IDLE;
 	else if (p->state != SMARTIOD_PEER_IDLE)
-		node_down(d, p);
+		connection_lost(d, p);
 	connect_later(d, p);
 }
 
@@ -249,6 +426,7 @@ int smartiod_peer_hello(struct smartiod *d, const struct smartiod_from *from, co
 {
 	struct smartiod_peer *p = smartiod_peer_find(d, from->node);
 	const struct sio_peer_hello *m = msg;
+	uint64_t start;
 
 	if (sio_from_le32(m->node) != p->node)
 		return sio_fail(reterr, -EPROTO, "it says that it is node %u",
@@ -258,12 +436,44 @@ int smartiod_peer_hello(struct smartiod *d, const struct smartiod_from *from, co
 		return sio_fail(reterr, -EPROTO, "it speaks versions %u to %u, we version %u",
 				sio_from_le32(m->version_min), sio_from_le32(m->version_max),
 				SIO_PEER_VERSION);
-	p->generation = sio_from_le64(m->boot_generation);
-	if (p->last_start && p->last_start != p->generation)
+	start = sio_from_le64(m->boot_generation);
+	if (p->last_start && p->last_start != start) {
+		if (p->bond == SMARTIOD_BOND_EXPECTED)
+			node_lost(d, p);
 		new_start(d, p->node);
-	p->last_start = p->generation;
-	if (d->ready)
+	}
+	p->generation = p->last_start = start;
+	p->greeted = true;
+	if (p->host->real)
+		p->hops = smartiod_hops_decode(m->hops);
+	if (is_serving(d))
 		peer_ready(d, p);
+	return 0;
+}
+
+int smartiod_peer_resume_sent(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			      struct sio_err *reterr)
+{
+	struct sio_peer_resume_end done = {.h.type = sio_to_le32(SIO_PEER_RESUME_DONE)};
+
+	(void)msg;
+	(void)reterr;
+	smartiod_peer_find(d, from->node)->expected = false;
+	for (unsigned i = 0; d->rooms[i]; i++)
+		if (d->rooms[i]->resumed)
+			d->rooms[i]->resumed(d, from->node);
+	smartiod_peer_send(d, from->node, &done, sizeof(done));
+	return 0;
+}
+
+int smartiod_peer_resume_done(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			      struct sio_err *reterr)
+{
+	(void)msg;
+	(void)reterr;
+	for (unsigned i = 0; d->rooms[i]; i++)
+		if (d->rooms[i]->answered)
+			d->rooms[i]->answered(d, from->node);
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Questions about this host and others: adapters, nodes, counters. */
+/* Queries about this host and others: adapters, nodes, counters. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,8 +26,8 @@ static uint32_t serial_number(const struct smartiod *d, uint32_t index)
 }
 
 /*
- * A switch's ports are counted in the order of the topology: by hosts, then by their adapters. A
- * link without one leads to an adapter, which has port 0 alone.
+ * Ports that the topology does not number are counted in its order: by hosts, then by their
+ * adapters. A link without a switch leads to an adapter, which has port 0 alone.
  */
 static uint32_t partner_port(const struct smartiod *d, uint32_t index)
 {
@@ -36,6 +36,8 @@ static uint32_t partner_port(const struct smartiod *d, uint32_t index)
 
 	if (own->attach != SIO_ATTACH_SWITCH)
 		return 0;
+	if (d->topology->sw[own->attach_index].ports)
+		return own->port;
 	for (unsigned h = 0; h < d->topology->n_hosts; h++)
 		for (unsigned i = 0; i < d->topology->host[h].n_adapters; i++) {
 			a = &d->topology->host[h].adapter[i];
@@ -146,7 +148,15 @@ int smartiod_node_probe(struct smartiod *d, struct smartiod_session *s, const vo
 
 /* ---- STATS ---- */
 
-enum { STATS_DAEMON, STATS_HOST, STATS_ADAPTER, STATS_DEVICE };
+enum {
+	STATS_DAEMON,
+	STATS_HOST,
+	STATS_ADAPTER,
+	STATS_DEVICE,
+	STATS_ENGINE,
+	STATS_CHASSIS,
+	STATS_TRUNK
+};
 
 static void fill_counters(const struct sio_evt_stats *evt, struct sio_rep_stats *rep)
 {
@@ -209,6 +219,7 @@ static void daemon_stats(struct smartiod *d, struct smartiod_session *s, const v
 		{"port_requests", d->count.port_requests},
 		{"port_events", d->count.port_events},
 		{"faults", d->count.faults},
+		{"refusals", d->count.refusals},
 		{"clients", d->sessions.count},
 		{"operations", d->ops_all.count},
 		{"segments", d->segments.count},
@@ -269,6 +280,7 @@ int smartiod_stats(struct smartiod *d, struct smartiod_session *s, const void *m
 		   struct sio_err *reterr)
 {
 	const struct sio_msg_stats *m = msg;
+	struct sio_rep_stats none = {.count = sio_to_le32(0)};
 	uint32_t kind = sio_from_le32(m->kind), id = sio_from_le32(m->id);
 
 	switch (kind) {
@@ -278,13 +290,23 @@ int smartiod_stats(struct smartiod *d, struct smartiod_session *s, const void *m
 	case STATS_HOST:
 		return port_stats(d, s, msg, 0, 0, reterr);
 	case STATS_ADAPTER:
-		if (id >= d->n_port_adapters)
+		if (id >= d->host->n_adapters)
 			return sio_fail(reterr, -ENXIO, "%s has no adapter %u", d->host->name, id);
+		if (id >= d->n_port_adapters) { /* which counts nothing: this host is alone */
+			smartiod_reply(d, s, msg, &none, sizeof(none), NULL, 0);
+			return 0;
+		}
 		return port_stats(d, s, msg, SIO_KIND_ADAPTER, id, reterr);
 	case STATS_DEVICE:
 		return device_stats(d, s, msg, id, reterr);
+	case STATS_ENGINE:
+		return port_stats(d, s, msg, SIO_KIND_DMA, id, reterr);
+	case STATS_CHASSIS:
+		return port_stats(d, s, msg, SIO_STATS_CHASSIS, id, reterr);
+	case STATS_TRUNK:
+		return port_stats(d, s, msg, SIO_STATS_TRUNK, id, reterr);
 	}
-	return sio_fail(reterr, -EINVAL, "counters of kind %u: there are 0 to 3", kind);
+	return sio_fail(reterr, -EINVAL, "counters of kind %u: there are 0 to 6", kind);
 }
 
 int smartiod_peer_stats(struct smartiod *d, const struct smartiod_from *from, const void *msg,

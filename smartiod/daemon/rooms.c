@@ -1,32 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The rooms of the daemon, in the order of effects (base/room.h): a borrow is lost before
- * connections are, and those before interrupts; what another host has of this one ends in the other
- * order. This file alone names them.
+ * The list of the rooms, in the order in which events take effect (base/room.h): a borrow is lost
+ * before connections are, and connections before interrupts; what another host has of this one ends
+ * in the reverse order. Only this file names the rooms.
  */
 #include "smartiod/daemon/dispatch.h"
 
 static const struct smartiod_request requests[] = {
-	{SIO_MSG_HELLO, false, smartiod_hello},
-	{SIO_MSG_BYE, false, smartiod_bye},
-	{SIO_MSG_ADAPTER, false, smartiod_adapter_query},
-	{SIO_MSG_NODE_PROBE, false, smartiod_node_probe},
-	{SIO_MSG_LINK, false, smartiod_link_query},
-	{SIO_MSG_LIST, false, smartiod_list},
-	{SIO_MSG_STATS, false, smartiod_stats},
-	{0, false, NULL},
+	SIO_CLIENT_DAEMON(SMARTIOD_ANYBODYS){0, false, NULL},
 };
 
 static const struct smartiod_message messages[] = {
-	{SIO_PEER_HELLO, smartiod_peer_hello},
-	{SIO_PEER_PING, smartiod_peer_ping},
-	{SIO_PEER_STATS, smartiod_peer_stats},
-	{0, NULL},
+	SIO_PEER_DAEMON(SMARTIOD_PEERS){0, NULL},
 };
 
 static const struct smartiod_rows rows[] = {
 	{SIO_LIST_NODES, smartiod_node_row},
 	{SIO_LIST_CLIENTS, smartiod_client_row},
+	{SIO_LIST_ACCOUNTS, smartiod_account_row},
 	{0, NULL},
 };
 
@@ -36,6 +27,9 @@ static const struct smartiod_room room_daemon = {
 	.messages = messages,
 	.rows = rows,
 	.start = smartiod_start_done,
+	.ready = smartiod_peer_start,
+	.session_end = smartiod_reload_session_end,
+	.free_all = smartiod_reload_free,
 };
 
 const struct smartiod_room *const smartiod_rooms[] = {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sessions: programs connected to this daemon, their handles, their end. */
+/*
+ * Sessions: the programs that are connected to this daemon, their handles, and how a session ends.
+ */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -15,6 +17,14 @@
 #define SMARTIOD_END_WORK 4096 /* and how much is done at a time */
 
 /* ---- the end ---- */
+
+static void session_free(struct smartiod *d, struct smartiod_session *s)
+{
+	smartiod_tree_remove(&d->sessions, &s->by_client);
+	smartiod_account_end(&s->account);
+	free((void *)s->who.groups);
+	free(s);
+}
 
 /*
  * Ends objects of the kinds before @until, kind by kind, a bounded amount of work at a time: others
@@ -69,8 +79,7 @@ static void end_rest(struct smartiod *d, struct smartiod_op *op, const struct sm
 		return;
 	}
 	assert(s->objects.count == 0);
-	smartiod_tree_remove(&d->sessions, &s->by_client);
-	free(s);
+	session_free(d, s);
 }
 
 static void owner_closed(struct smartiod *d, struct smartiod_op *op,
@@ -161,6 +170,7 @@ void smartiod_session_free_all(struct smartiod *d)
 		struct smartiod_session *s = SMARTIOD_OF(n, struct smartiod_session, by_client);
 		struct smartiod_tree_node *o;
 
+		smartiod_account_end(&s->account); /* before what it was charged with goes */
 		while ((o = smartiod_tree_after(&s->objects, 0))) {
 			struct smartiod_object *object =
 				SMARTIOD_OF(o, struct smartiod_object, by_handle);
@@ -171,19 +181,39 @@ void smartiod_session_free_all(struct smartiod *d)
 			if (ops && ops->only_here)
 				free(object);
 		}
-		smartiod_tree_remove(&d->sessions, &s->by_client);
-		free(s);
+		session_free(d, s);
 	}
 }
 
 /* ---- events of the edge ---- */
 
-void smartiod_client_new(struct smartiod *d, uint64_t client, uint32_t pid)
+/* Its groups are copied. NULL: no memory. */
+static struct smartiod_session *session_new(const struct sio_policy_person_of *who)
+{
+	struct smartiod_session *s = calloc(1, sizeof(*s));
+	uint32_t *groups;
+
+	if (!s || !who)
+		return s;
+	s->who = *who;
+	groups = calloc(who->n_groups + 1, sizeof(*groups));
+	s->who.groups = groups;
+	if (!groups) {
+		free(s);
+		return NULL;
+	}
+	for (unsigned i = 0; i < who->n_groups; i++)
+		groups[i] = who->groups[i];
+	return s;
+}
+
+void smartiod_client_new(struct smartiod *d, uint64_t client, uint32_t pid,
+			 const struct sio_policy_person_of *who)
 {
 	struct smartiod_session *s = NULL;
 
 	if (d->ready && !d->failed)
-		s = calloc(1, sizeof(*s));
+		s = session_new(who);
 	if (!s) {
 		smartiod_log(d, SMARTIOD_WARNING, "pid %u is turned away: %s", pid,
 			     d->ready ? "out of memory" : "not ready");
@@ -228,6 +258,13 @@ static void serve_with(struct smartiod *d, struct smartiod_session *s, uint32_t 
 	s->request_fd = -1;
 }
 
+/* Whether a request may bring one. */
+static unsigned brings_descriptor(uint32_t type)
+{
+	return type == SIO_MSG_HELLO || type == SIO_MSG_SEG_WATCH || type == SIO_MSG_SEG_CREATE ||
+	       type == SIO_MSG_SEG_TAKE || type == SIO_MSG_DINT_CREATE;
+}
+
 static bool restores(uint32_t type)
 {
 	return type == SIO_MSG_RESTORE || type == SIO_MSG_RESTORE_STEP;
@@ -251,7 +288,7 @@ void smartiod_client_message(struct smartiod *d, uint64_t client, const void *ms
 		s->bye |= rc == 0 && h.type == SIO_MSG_BYE;
 	else if (rc == -EPROTO)
 		session_cut(d, s, "%s", err.text);
-	else if (n_fds > (h.type == SIO_MSG_SEG_WATCH || h.type == SIO_MSG_HELLO))
+	else if (n_fds > brings_descriptor(h.type))
 		session_cut(d, s, "request %u came with %u descriptors", h.type, n_fds);
 	else if ((s->state == SMARTIOD_GREETING) != (h.type == SIO_MSG_HELLO) ||
 		 s->state == SMARTIOD_GREETED)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the pages of a device's BARs are for, by its class. Pure logic. */
+/* The purpose of each page of a device's BARs, by the class of the device. Pure logic. */
 #ifndef SMARTIOD_DEVCLASS_H
 #define SMARTIOD_DEVCLASS_H
 
@@ -12,7 +12,8 @@ enum smartiod_bar_use {
 	SMARTIOD_BAR_REGISTERS, /* one borrower writes, the others read a mirror */
 	SMARTIOD_BAR_DOORBELLS, /* every borrower writes */
 	SMARTIOD_BAR_MEMORY,	/* every borrower reads and writes; a reset leaves it in place */
-	SMARTIOD_BAR_HOLDER,	/* memory, which the holder of the registers has, and nobody else */
+	SMARTIOD_BAR_HOLDER,	/* memory, which the owner of the registers has */
+	SMARTIOD_BAR_ASSIGNED,	/* a part of that, which it lets one other borrower have */
 };
 
 struct smartiod_bar_run {
@@ -30,7 +31,7 @@ struct smartiod_bar_run {
 unsigned smartiod_devclass_runs(const struct sio_evt_device *device, unsigned bar,
 				struct smartiod_bar_run ret[SMARTIOD_BAR_RUNS]);
 /*
- * All of it up to the interrupt table, as one run of registers, for who has the device alone.
+ * All of it up to the interrupt table, as one run of registers, for whoever has the device alone.
  * Return: is there something?
  */
 bool smartiod_devclass_whole(const struct sio_evt_device *device, unsigned bar,

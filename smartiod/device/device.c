@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The registry: devices of the cluster; of others what their lenders tell. device_start.c opens
- * ours at the port.
+ * The registry of the cluster's devices; those of other hosts as their lenders announce them.
+ * device_start.c opens the devices of this host at the port.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -10,12 +10,15 @@
 #include <string.h>
 
 #include "core/probe.h"
+#include "smartiod/base/allow.h"
+#include "smartiod/base/hops.h"
+#include "smartiod/base/peer.h"
 #include "smartiod/base/room.h"
 #include "smartiod/device/devclass.h"
 #include "smartiod/device/device.h"
 #include "wire/check.h"
 
-#define MAX_OF_HOST 254 /* devices that a host's ids can tell apart */
+#define MAX_OF_HOST 254 /* devices that a real host may have: others tell us of them */
 
 /* ---- life ---- */
 
@@ -39,11 +42,12 @@ struct smartiod_device *smartiod_device_new(struct smartiod *d, uint32_t fdid,
 static int add_device(struct smartiod *d, const struct sio_topo_host *host, unsigned index)
 {
 	struct smartiod_device *dev =
-		smartiod_device_new(d, sio_topology_fdid(host->node, index), &host->device[index]);
+		smartiod_device_new(d, host->device[index].fdid, &host->device[index]);
 
 	if (!dev)
 		return -ENOMEM;
 	dev->node = host->node;
+	dev->hops = smartiod_hops_of(host, dev->topo->in);
 	sio_ledger_init(&dev->ledger, dev->topo->name);
 	smartiod_tree_add(&d->devices, &dev->by_fdid, dev->fdid);
 	return 0;
@@ -59,17 +63,29 @@ static int init(struct smartiod *d, struct sio_err *reterr)
 	return rc < 0 ? sio_fail(reterr, rc, "out of memory") : 0;
 }
 
+static unsigned devices_of(struct smartiod *d, uint32_t node)
+{
+	struct smartiod_tree_node *at = NULL;
+	uint64_t key = sio_topology_fdid(node, 0);
+	unsigned n = 0;
+
+	while ((at = smartiod_tree_after(&d->devices, key)) &&
+	       sio_topology_fdid_node((uint32_t)at->key) == node) {
+		key = at->key;
+		n++;
+	}
+	return n;
+}
+
 struct smartiod_device *smartiod_device_found(struct smartiod *d, const struct sio_topo_host *host,
 					      uint32_t fdid)
 {
-	uint32_t first = sio_topology_fdid(host->node, host->n_devices);
 	struct smartiod_device *dev;
 
-	if (fdid < first || fdid >= sio_topology_fdid(host->node, MAX_OF_HOST)) {
+	if (devices_of(d, host->node) >= MAX_OF_HOST) {
 		smartiod_log(d, SMARTIOD_ERROR,
-			     "a device of host %s would be %#" PRIx32 "; %#" PRIx32
-			     " and the %u from there on are right",
-			     host->name, fdid, first, MAX_OF_HOST - host->n_devices);
+			     "device %#" PRIx32 " of host %s is one too many; %u are right", fdid,
+			     host->name, MAX_OF_HOST);
 		return NULL;
 	}
 	dev = smartiod_device_new(d, fdid, NULL);
@@ -140,6 +156,14 @@ struct smartiod_device *smartiod_device_find(struct smartiod *d, uint32_t fdid,
 	return dev;
 }
 
+bool smartiod_device_is_function(struct smartiod *d, const struct smartiod_device *f,
+				 const struct smartiod_device *physical)
+{
+	return f->topo->physical &&
+	       sio_topology_host(d->topology, f->node)->device[f->topo->physical - 1].fdid ==
+		       physical->fdid;
+}
+
 struct smartiod_device *smartiod_device_ours(struct smartiod *d, uint32_t fdid,
 					     struct sio_err *reterr)
 {
@@ -175,7 +199,6 @@ void smartiod_device_describe(struct smartiod *d, struct smartiod_device *dev)
 	const struct sio_evt_device *e = &dev->port;
 	struct sio_rep_dev_list *i = &dev->info;
 
-	(void)d;
 	*i = (struct sio_rep_dev_list){
 		.fdid = sio_to_le32(dev->fdid),
 		.node = sio_to_le32(dev->node),
@@ -186,6 +209,10 @@ void smartiod_device_describe(struct smartiod *d, struct smartiod_device *dev)
 		.subsys_vendor = sio_to_le32(e->subsys_vendor),
 		.subsys_device = sio_to_le32(e->subsys_device),
 		.bdf = sio_to_le32(e->bdf),
+		.msix_count = sio_to_le32(e->msix_count),
+		.msix_bar = sio_to_le32(e->msix_bar),
+		.msix_offset = sio_to_le32(e->msix_offset),
+		.iommu = sio_to_le32(e->iommu_mode),
 		.serial = sio_to_le64(e->serial),
 	};
 	for (unsigned bar = 0; bar < SIO_DEVICE_BARS; bar++) {
@@ -193,15 +220,20 @@ void smartiod_device_describe(struct smartiod *d, struct smartiod_device *dev)
 		i->bar_addr[bar] = sio_to_le64(e->bar_addr[bar]);
 	}
 	snprintf(i->name, sizeof(i->name), "%s", dev->topo->name);
+	if (smartiod_is_real(d))
+		dev->hops = smartiod_hops_above(d, e->above, e->iommu_mode != SIO_IOMMU_OFF);
+	smartiod_hops_encode(&dev->hops, i->hops);
 }
 
 /* The adapter that leads there; 0 for our own. */
-static uint32_t way_to(struct smartiod *d, uint32_t node)
+static uint32_t way_to(struct smartiod *d, const struct smartiod_device *dev)
 {
 	struct sio_path path;
 	struct sio_err err;
 
-	if (node == d->node || smartiod_path(d, node, SIO_ADAPTER_ANY, &path, &err) < 0)
+	if (dev->node == d->node ||
+	    smartiod_path_between(d, dev->node, SIO_ADAPTER_ANY, SIO_ADAPTER_ANY, &d->hops,
+				  &dev->hops, &path, &err) < 0)
 		return 0;
 	return path.adapter;
 }
@@ -220,7 +252,7 @@ void smartiod_device_info(struct smartiod *d, struct smartiod_device *dev,
 		dev->info.state = sio_to_le32(dev->state);
 	}
 	*ret = dev->info;
-	ret->adapter = sio_to_le32(way_to(d, dev->node));
+	ret->adapter = sio_to_le32(way_to(d, dev));
 }
 
 /* ---- announcements ---- */
@@ -231,7 +263,7 @@ static void announce_to(struct smartiod *d, struct smartiod_device *dev, uint32_
 				       .present = sio_to_le32(dev->present)};
 
 	smartiod_device_info(d, dev, &msg.info);
-	smartiod_peer_tell(d, node, &msg, sizeof(msg));
+	smartiod_peer_send(d, node, &msg, sizeof(msg));
 }
 
 void smartiod_device_announce(struct smartiod *d, struct smartiod_device *dev)
@@ -260,7 +292,8 @@ static struct smartiod_device *learn(struct smartiod *d, uint32_t node, uint32_t
 	const struct sio_topo_host *host = sio_topology_host(d->topology, node);
 	struct smartiod_device *dev;
 
-	if (!host || !host->real || fdid >> 8 != node)
+	if (!host || !host->real || sio_topology_fdid_node(fdid) != node ||
+	    fdid == sio_topology_fdid(node, 0))
 		return NULL;
 	dev = smartiod_device_found(d, host, fdid);
 	if (dev)
@@ -268,8 +301,8 @@ static struct smartiod_device *learn(struct smartiod *d, uint32_t node, uint32_t
 	return dev;
 }
 
-static int peer_devices(struct smartiod *d, const struct smartiod_from *from, const void *msg,
-			struct sio_err *reterr)
+int smartiod_peer_devices(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			  struct sio_err *reterr)
 {
 	const struct sio_peer_devices *m = msg;
 	uint32_t fdid = sio_from_le32(m->info.fdid);
@@ -289,6 +322,9 @@ static int peer_devices(struct smartiod *d, const struct smartiod_from *from, co
 		smartiod_device_name(d, dev, sio_from_le32(m->info.bdf),
 				     sio_from_le32(m->info.class_code));
 	dev->info = m->info;
+	if (dev->topo == &dev->found)
+		dev->hops = smartiod_hops_decode(m->info.hops);
+	smartiod_hops_encode(&dev->hops, dev->info.hops);
 	/* Whose it is, and its name, all hosts know: by no word of its own can it be another's. */
 	dev->info.node = sio_to_le32(dev->node);
 	snprintf(dev->info.name, sizeof(dev->info.name), "%s", dev->topo->name);
@@ -321,7 +357,7 @@ static void exports_end(struct smartiod *d, uint32_t node, enum smartiod_loss wh
  * The port answers in order: all that is left of the borrows is given back, entries in requester
  * tables among it, before the device can be open again.
  */
-static void let_go(struct smartiod *d, struct smartiod_device *dev)
+static void release_device(struct smartiod *d, struct smartiod_device *dev)
 {
 	dev->present = false;
 	smartiod_device_gone(d, dev);
@@ -345,7 +381,7 @@ static void state_event(struct smartiod *d, const struct sio_evt_device_state *e
 		return;
 	smartiod_log(d, SMARTIOD_WARNING, "device %s is gone", dev->topo->name);
 	dev->generation = smartiod_generation(evt->generation);
-	let_go(d, dev);
+	release_device(d, dev);
 }
 
 /* A reset moves a device's generation, and its answer may come behind that of a list. */
@@ -424,8 +460,8 @@ static void port_event(struct smartiod *d, const struct sio_evt *evt)
 
 /* ---- requests ---- */
 
-static int dev_list(struct smartiod *d, struct smartiod_session *s, const void *msg,
-		    struct sio_err *reterr)
+int smartiod_dev_list(struct smartiod *d, struct smartiod_session *s, const void *msg,
+		      struct sio_err *reterr)
 {
 	const struct sio_msg_dev_list *m = msg;
 	uint64_t key = sio_from_le32(m->after);
@@ -455,14 +491,24 @@ uint64_t smartiod_device_port_id(struct smartiod *d, uint32_t fdid)
 }
 
 static const struct smartiod_request requests[] = {
-	{SIO_MSG_DEV_LIST, false, dev_list},
-	{0, false, NULL},
+	SIO_CLIENT_DEVICE(SMARTIOD_ANYBODYS){0, false, NULL},
 };
 
 static const struct smartiod_message messages[] = {
-	{SIO_PEER_DEVICES, peer_devices},
-	{0, NULL},
+	SIO_PEER_DEVICE(SMARTIOD_PEERS){0, NULL},
 };
+
+static int allow_device(struct smartiod *d, uint32_t fdid, uint32_t node, struct sio_err *reterr)
+{
+	const struct smartiod_device *dev = smartiod_device_known(d, fdid);
+	struct sio_policy_thing thing;
+
+	if (!dev)
+		return sio_fail(reterr, -EACCES, "%s knows no device %#" PRIx32, d->host->name,
+				fdid);
+	thing = smartiod_thing_device(d, dev->node, dev->topo->name);
+	return smartiod_allow_node(d, &thing, node, reterr);
+}
 
 const struct smartiod_room smartiod_room_device = {
 	.name = "device",
@@ -475,4 +521,5 @@ const struct smartiod_room smartiod_room_device = {
 	.exports_end = exports_end,
 	.port_event = port_event,
 	.device_listed = listed_at_port,
+	.allow_device = allow_device,
 };

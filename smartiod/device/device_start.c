@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Devices of this host, opened at the port: all at the start, one when it comes. */
+/*
+ * Opens the devices of this host at the port: all of them at the start, later each that is added.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,23 +31,47 @@ static struct smartiod_device *match(struct smartiod *d, const struct sio_evt_de
 {
 	for (unsigned i = 0; i < d->host->n_devices; i++)
 		if (d->host->device[i].bdf == evt->bdf)
-			return smartiod_device_known(d, sio_topology_fdid(d->node, i));
+			return smartiod_device_known(d, d->host->device[i].fdid);
 	return NULL;
 }
 
-/* On a real host what is bound to the port's driver is what there is; its name is its place's. */
+/* One that was at this place before, and of which nothing is left. */
+static bool is_free(const struct smartiod_device *dev, uint32_t bdf)
+{
+	struct sio_ledger_count c = sio_ledger_count(&dev->ledger);
+
+	return !dev->present && dev->topo->bdf == bdf && c.live == 0 && c.quarantined == 0;
+}
+
+/*
+ * On a real host what is bound to the port's driver is what there is; name and id are its place's.
+ * While something of the one before it is left there, it has the next id that is free.
+ */
 static struct smartiod_device *found(struct smartiod *d, const struct sio_evt_device *evt)
 {
-	uint32_t fdid = sio_topology_fdid(d->node, d->host->n_devices + d->n_found_devices);
-	struct smartiod_device *dev = smartiod_device_found(d, d->host, fdid);
+	uint32_t number = sio_topology_place_number(evt->bdf);
+	struct smartiod_device *dev;
+	uint32_t fdid;
 
-	if (!dev)
-		return NULL;
-	dev->found = (struct sio_topo_device){
-		.bdf = evt->bdf, .slot = evt->slot, .fdid = dev->fdid, .dma_bits = evt->dma_bits};
+	for (;;) {
+		fdid = sio_topology_fdid(d->node, number);
+		dev = smartiod_device_known(d, fdid);
+		if (!dev || is_free(dev, evt->bdf))
+			break;
+		number = number % SIO_TOPO_NUMBERS + 1;
+	}
+	if (!dev) {
+		dev = smartiod_device_found(d, d->host, fdid);
+		if (!dev)
+			return NULL;
+		dev->found =
+			(struct sio_topo_device){.bdf = evt->bdf, .slot = evt->slot, .fdid = fdid};
+		smartiod_device_name(d, dev, evt->bdf, evt->class_code);
+		sio_ledger_init(&dev->ledger, dev->topo->name);
+	}
+	dev->found.slot = evt->slot;
+	dev->found.dma_bits = evt->dma_bits;
 	smartiod_device_name(d, dev, evt->bdf, evt->class_code);
-	sio_ledger_init(&dev->ledger, dev->topo->name);
-	d->n_found_devices++;
 	return dev;
 }
 
@@ -56,10 +82,10 @@ static void opened(struct smartiod *d, const struct sio_evt_device *evt, bool fr
 
 	if (!dev)
 		dev = match(d, evt);
-	if (!dev && d->world == SIO_WORLD_SHIM)
+	if (!dev && smartiod_is_real(d))
 		dev = found(d, evt);
 	if (!dev) {
-		if (d->world != SIO_WORLD_SHIM)
+		if (!smartiod_is_real(d))
 			smartiod_log(d, SMARTIOD_WARNING,
 				     "device %.*s at %#x is not in the topology",
 				     (int)sizeof(evt->name), evt->name, evt->bdf);
@@ -109,7 +135,7 @@ static void start_step(struct smartiod *d, struct smartiod_op *op, const struct 
 		smartiod_op_free(d, op);
 		return;
 	}
-	if (s->opening && a->error == -EBUSY && !s->force && d->world == SIO_WORLD_SHIM) {
+	if (s->opening && a->error == -EBUSY && !s->force && smartiod_is_real(d)) {
 		ask_open(d, s, true);
 		return;
 	}

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DMA queues: a channel of the port's engine for a program, and what that may reach. Once a channel
- * is made and its ranges are attached, nobody here is asked any more.
- *
- * A connection remembers the ranges of it, so that they end with it. Those of a program's own
+ * DMA queues: a channel of the port's DMA engine for a program, and the ranges that the channel may
+ * reach. Once a channel has been made and its ranges are attached, the daemon takes no part in
+ * transfers. A connection lists its ranges, so that they end with it. Ranges of a program's own
  * segment end with the segment's memory, at the port.
  */
 #include <errno.h>
@@ -66,12 +65,12 @@ static void queue_drop(struct smartiod *d, struct smartiod_object *o)
 	queue_unpin(d, q);
 }
 
-static void tell_free(struct smartiod *d, uint64_t channel)
+static void send_free(struct smartiod *d, uint64_t channel)
 {
 	struct sio_req_dma_free req = {.h.op = SIO_OP_DMA_FREE, .id = channel};
 
 	if (channel)
-		smartiod_port_tell(d, &req, sizeof(req));
+		smartiod_port_send(d, &req, sizeof(req));
 }
 
 struct create_op {
@@ -112,15 +111,15 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 		return;
 	}
 	if (!op->session || !q->closed)
-		tell_free(d, q->channel);
+		send_free(d, q->channel);
 	if (!q->closed)
 		queue_drop(d, &q->o);
 	queue_unpin(d, q);
 	smartiod_op_free(d, op);
 }
 
-static int queue_create(struct smartiod *d, struct smartiod_session *s, const void *msg,
-			struct sio_err *reterr)
+int smartiod_queue_create(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			  struct sio_err *reterr)
 {
 	const struct sio_msg_queue_create *m = msg;
 	struct sio_req_dma req = {.h = {.op = SIO_OP_DMA, .owner = s->owner},
@@ -165,8 +164,8 @@ static struct smartiod_queue *get_queue(struct smartiod_session *s, sio_le32 han
 	return q;
 }
 
-static int queue_remove(struct smartiod *d, struct smartiod_session *s, const void *msg,
-			struct sio_err *reterr)
+int smartiod_queue_remove(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			  struct sio_err *reterr)
 {
 	const struct sio_msg_handle *m = msg;
 	struct smartiod_queue *q = get_queue(s, m->handle, reterr);
@@ -175,7 +174,7 @@ static int queue_remove(struct smartiod *d, struct smartiod_session *s, const vo
 		return reterr->code;
 	if (m->flags)
 		return sio_fail(reterr, -EINVAL, "SCIRemoveDMAQueue takes no flags");
-	tell_free(d, q->channel);
+	send_free(d, q->channel);
 	queue_drop(d, &q->o);
 	smartiod_reply_ok(d, s, msg);
 	return 0;
@@ -360,8 +359,8 @@ static int find_target(struct smartiod_session *s, const struct sio_msg_queue_at
 	return 0;
 }
 
-static int queue_attach(struct smartiod *d, struct smartiod_session *s, const void *msg,
-			struct sio_err *reterr)
+int smartiod_queue_attach(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			  struct sio_err *reterr)
 {
 	const struct sio_msg_queue_attach *m = msg;
 	struct smartiod_queue *q = get_queue(s, m->queue, reterr);
@@ -388,8 +387,8 @@ static int queue_attach(struct smartiod *d, struct smartiod_session *s, const vo
 	return rc;
 }
 
-static int queue_detach(struct smartiod *d, struct smartiod_session *s, const void *msg,
-			struct sio_err *reterr)
+int smartiod_queue_detach(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			  struct sio_err *reterr)
 {
 	const struct sio_msg_queue_detach *m = msg;
 	uint64_t id = sio_from_le64(m->range);
@@ -419,11 +418,7 @@ static int queue_detach(struct smartiod *d, struct smartiod_session *s, const vo
 /* ---- the room ---- */
 
 static const struct smartiod_request requests[] = {
-	{SIO_MSG_QUEUE_CREATE, true, queue_create},
-	{SIO_MSG_QUEUE_REMOVE, true, queue_remove},
-	{SIO_MSG_QUEUE_ATTACH, true, queue_attach},
-	{SIO_MSG_QUEUE_DETACH, true, queue_detach},
-	{0, false, NULL},
+	SIO_CLIENT_DMA(SMARTIOD_OWNERS){0, false, NULL},
 };
 
 static const struct smartiod_kind_ops kinds[] = {

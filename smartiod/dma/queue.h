@@ -5,14 +5,17 @@
 
 #include "smartiod/base/session.h"
 
-/* What QUEUE_CREATE makes. */
+/* A DMA queue, made by QUEUE_CREATE. */
 struct smartiod_queue {
 	struct smartiod_object o;
 	struct smartiod_tree_node by_uid; /* in d->queues */
 	uint64_t channel;		  /* the port's; 0: not yet */
 	uint32_t adapter;
-	bool closed; /* the program let go of it, or is gone; freed when pins are gone */
+	bool closed; /* the program released it, or is gone; freed when pins are gone */
 	unsigned pins;
 };
+
+/* The handlers of clients' requests. */
+SIO_CLIENT_DMA(SMARTIOD_CLIENT_FN)
 
 #endif

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Interrupts with data and without, the receiver's side. */
+/* Interrupts with and without data, the receiver's side. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "smartiod/base/allow.h"
 #include "smartiod/base/room.h"
 #include "smartiod/interrupt/dint.h"
 
 #define CREATE_FLAGS (SCI_FLAG_USE_CALLBACK | SCI_FLAG_FIXED_INTNO | SCI_FLAG_BROADCAST)
-#define PLAIN_FLAGS (SIO_DINT_PLAIN | SCI_FLAG_COUNTING_INT | SCI_FLAG_SHARED_INT)
+#define PLAIN_FLAGS                                                                                \
+	(SIO_DINT_PLAIN | SIO_DINT_EVENTFD | SCI_FLAG_COUNTING_INT | SCI_FLAG_SHARED_INT)
 
 /* Two spaces of numbers per adapter, with data and without. Keys are never 0. */
 static uint64_t number_key(bool plain, uint32_t adapter, uint32_t number)
@@ -47,10 +49,10 @@ const char *smartiod_dint_adapter(const struct smartiod_dint *dint, char *text, 
 	return text;
 }
 
-/* The first number from 1 on that is free at all of them. */
-static uint32_t free_number(struct smartiod *d, bool plain, uint32_t adapter)
+/* The first number from @number on that is free at all of them. */
+static uint32_t free_number(struct smartiod *d, bool plain, uint32_t adapter, uint32_t number)
 {
-	uint32_t number = 1, first, a, end;
+	uint32_t first, a, end;
 
 	do {
 		first = number;
@@ -81,7 +83,7 @@ static void irq_free(struct smartiod *d, uint64_t irq)
 	if (!irq)
 		return;
 	smartiod_irq_ends(d, irq);
-	smartiod_port_tell(d, &req, sizeof(req));
+	smartiod_port_send(d, &req, sizeof(req));
 }
 
 static void dint_free(struct smartiod *d, struct smartiod_dint *dint)
@@ -101,7 +103,7 @@ void smartiod_dint_unpin(struct smartiod *d, struct smartiod_dint *dint)
 	dint_free(d, dint);
 }
 
-void smartiod_ring_tell_sender(struct smartiod *d, struct smartiod_ring *ring)
+void smartiod_ring_notify_sender(struct smartiod *d, struct smartiod_ring *ring)
 {
 	struct sio_peer_dint_event msg = {.h.type = sio_to_le32(SIO_PEER_DINT_EVENT),
 					  .link = sio_to_le64(ring->link)};
@@ -109,7 +111,7 @@ void smartiod_ring_tell_sender(struct smartiod *d, struct smartiod_ring *ring)
 	if (!ring->link) /* of before, and its sender is not back */
 		smartiod_ring_end(d, ring);
 	else
-		smartiod_tell(d, ring->node, &msg, sizeof(msg));
+		smartiod_notify(d, ring->node, &msg, sizeof(msg));
 }
 
 void smartiod_dint_publish(struct smartiod *d, struct smartiod_dint *dint)
@@ -154,7 +156,7 @@ void smartiod_dint_end(struct smartiod *d, struct smartiod_dint *dint, bool owne
 		next = ring->next;
 		if (ring->state == SMARTIOD_RING_PLAIN || ring->state == SMARTIOD_RING_USED ||
 		    ring->state == SMARTIOD_RING_FREED)
-			smartiod_ring_tell_sender(d, ring);
+			smartiod_ring_notify_sender(d, ring);
 		if (smartiod_tree_find(&d->rings, uid)) /* a sender of this host is gone already */
 			smartiod_ring_free(d, ring);
 	}
@@ -243,8 +245,8 @@ int smartiod_dint_check_adapter(const struct smartiod *d, bool plain, uint32_t a
 			adapter, d->host->n_adapters);
 }
 
-static int check_create(struct smartiod *d, const struct sio_msg_dint_create *m,
-			struct sio_err *reterr)
+static int check_create(struct smartiod *d, const struct smartiod_session *s,
+			const struct sio_msg_dint_create *m, struct sio_err *reterr)
 {
 	uint32_t flags = sio_from_le32(m->flags);
 	bool plain = flags & SIO_DINT_PLAIN;
@@ -254,16 +256,41 @@ static int check_create(struct smartiod *d, const struct sio_msg_dint_create *m,
 	if (plain && flags & SCI_FLAG_BROADCAST)
 		return sio_fail(reterr, -EOPNOTSUPP, "SCI_FLAG_BROADCAST is not supported for %ss",
 				smartiod_dint_word(plain));
+	if (!(flags & SIO_DINT_EVENTFD) != (s->request_fd < 0) ||
+	    (flags & SIO_DINT_EVENTFD && flags & SCI_FLAG_SHARED_INT))
+		return sio_fail(reterr, -EINVAL,
+				"an eventfd belongs to interrupts that are made with one, and are "
+				"not shared");
 	if (flags & ~(CREATE_FLAGS | (plain ? PLAIN_FLAGS : 0)))
 		return sio_fail(reterr, -EINVAL, "flags %#x do not belong to the creation of %ss",
 				flags, smartiod_dint_word(plain));
 	return 0;
 }
 
-/* The number wanted, or the first free one from 1 on. *ret_hub: set if owners share it already. */
-static int choose_number(struct smartiod *d, const struct sio_msg_dint_create *m,
-			 uint32_t *ret_number, struct smartiod_dint **ret_hub,
-			 struct sio_err *reterr)
+/* The first free one from 1 on that this program may have; if it may have none, a free one. */
+static uint32_t any_number(struct smartiod *d, const struct smartiod_session *s, bool plain,
+			   uint32_t adapter)
+{
+	uint32_t number = free_number(d, plain, adapter, 1);
+	struct sio_policy_thing thing = smartiod_thing(d, SIO_POLICY_INTERRUPTS, d->node, number);
+	const struct sio_policy_rule *rule;
+
+	/* Each rule refuses once at most: none is about what is behind its last number. */
+	for (unsigned i = 0; i < d->policy->n_rules; i++) {
+		if (sio_policy_program(d->policy, &thing, &s->who, NULL) == 0)
+			break;
+		rule = sio_policy_rule_of(d->policy, &thing);
+		if (rule->last == UINT32_MAX)
+			break;
+		thing.number = free_number(d, plain, adapter, rule->last + 1);
+	}
+	return thing.number;
+}
+
+/* The number wanted, or one that nobody has. *ret_hub: set if owners share it already. */
+static int choose_number(struct smartiod *d, const struct smartiod_session *s,
+			 const struct sio_msg_dint_create *m, uint32_t *ret_number,
+			 struct smartiod_dint **ret_hub, struct sio_err *reterr)
 {
 	uint32_t adapter = sio_from_le32(m->adapter), number = sio_from_le32(m->number);
 	uint32_t flags = sio_from_le32(m->flags);
@@ -281,7 +308,7 @@ static int choose_number(struct smartiod *d, const struct sio_msg_dint_create *m
 					there->is_hub ? " by those who share it" : "");
 		*ret_hub = there;
 	} else {
-		number = free_number(d, plain, adapter);
+		number = any_number(d, s, plain, adapter);
 	}
 	*ret_number = number;
 	return 0;
@@ -333,12 +360,17 @@ int smartiod_dint_create(struct smartiod *d, struct smartiod_session *s, const v
 	struct sio_req_irq_new req = {.h = {.op = SIO_OP_IRQ_NEW, .owner = s->owner}};
 	bool shared = sio_from_le32(m->flags) & SCI_FLAG_SHARED_INT;
 	struct smartiod_dint *hub = NULL;
+	struct sio_policy_thing thing;
 	struct create_op *c;
 	uint32_t number = 0;
-	int rc = check_create(d, m, reterr);
+	int rc = check_create(d, s, m, reterr);
 
 	if (rc == 0)
-		rc = choose_number(d, m, &number, &hub, reterr);
+		rc = choose_number(d, s, m, &number, &hub, reterr);
+	if (rc == 0) {
+		thing = smartiod_thing(d, SIO_POLICY_INTERRUPTS, d->node, number);
+		rc = smartiod_allow_program(d, s, &thing, reterr);
+	}
 	if (rc < 0)
 		return rc;
 	c = smartiod_op_new(d, s, msg, sizeof(*c), create_step, reterr);
@@ -362,11 +394,16 @@ int smartiod_dint_create(struct smartiod *d, struct smartiod_session *s, const v
 	else
 		smartiod_dint_publish(d, c->dint);
 	c->dint->pins++;
-	smartiod_port_ask(d, &c->op, &req, sizeof(req));
+	if (s->request_fd < 0) {
+		smartiod_port_ask(d, &c->op, &req, sizeof(req));
+		return 0;
+	}
+	req.h.flags = SIO_IRQ_EVENTFD;
+	smartiod_port_ask_fd(d, &c->op, &req, sizeof(req), s->request_fd);
 	return 0;
 }
 
-/* Connections hold who is alone at his number. */
+/* Connections hold interrupts whose number no other has. */
 static unsigned holding(const struct smartiod_dint *dint)
 {
 	if (!dint->hub)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Interrupts with several owners (SCI_FLAG_SHARED_INT): senders connect to the hub, and what its
- * interrupt counts is written on to the interrupt of each member. This is the one trigger that goes
- * through a daemon: a descriptor that one program has read says nothing to the others.
+ * Interrupts with several owners (SCI_FLAG_SHARED_INT). Senders connect to a hub; the daemon reads
+ * the hub's count and adds it to the interrupt of each member. This is the only trigger that passes
+ * through a daemon: a count that one program has read from a descriptor is not seen by the others.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ struct hub_op {
 	struct smartiod_dint *hub; /* pinned */
 };
 
-/* Its creation goes on, or fails: then it leaves, so begin anew after each. */
+/* Its creation goes on, or fails: then it leaves, so begin again after each. */
 static void resume_members(struct smartiod *d, struct smartiod_dint *hub)
 {
 	struct smartiod_dint *m;

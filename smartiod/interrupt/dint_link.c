@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Interrupts with data and without, the sender's side. */
+/* Interrupts with and without data, the sender's side. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
+#include "core/probe.h"
+#include "smartiod/base/allow.h"
 #include "smartiod/base/room.h"
 #include "smartiod/interrupt/dint.h"
 #include "wire/ring.h"
 
 struct link_op {
 	struct smartiod_op op;		 /* fd[0]: the ring, fd[1]: the trigger */
-	struct smartiod_dint_link *link; /* pinned */
+	struct smartiod_dint_link *link; /* it is connecting */
 	enum { LOOKUP, MAP_RING, MAP_TRIGGER } state;
 	struct sio_prep_dint_lookup found;
 	uint64_t fd_offset;
@@ -21,6 +24,31 @@ struct leave_op {
 };
 
 /* ---- life ---- */
+
+/* An event that cannot come is an error of ours: it ends the daemon. */
+void smartiod_dint_link_enter(struct smartiod *d, struct smartiod_dint_link *l,
+			      enum smartiod_sender_event event)
+{
+	enum smartiod_sender_state before = l->state;
+
+	if (!smartiod_sender_next(before, event, &l->state))
+		smartiod_fatal(d, "connection %" PRIu64 " to an interrupt: event %u in state %u",
+			       l->id, event, before);
+	SIO_PROBE(smartiod, sender_state, l->id, before, l->state, event);
+}
+
+static bool is_connecting(const struct smartiod_dint_link *l)
+{
+	return l->state == SMARTIOD_SENDER_CONNECTING ||
+	       l->state == SMARTIOD_SENDER_CONNECTING_LOST ||
+	       l->state == SMARTIOD_SENDER_CONNECTING_CLOSED;
+}
+
+static bool is_unmapping(const struct smartiod_dint_link *l)
+{
+	return l->state == SMARTIOD_SENDER_LOST_UNMAPPING ||
+	       l->state == SMARTIOD_SENDER_CLOSED_UNMAPPING;
+}
 
 struct smartiod_dint_link *smartiod_dint_link_new(struct smartiod *d, struct smartiod_session *s,
 						  uint32_t node, bool plain, struct sio_err *reterr)
@@ -38,7 +66,6 @@ struct smartiod_dint_link *smartiod_dint_link_new(struct smartiod *d, struct sma
 	l->node = node;
 	l->plain = plain;
 	l->pid = s->pid;
-	l->connecting = true;
 	l->id = smartiod_uid(d);
 	smartiod_tree_add(&d->dint_links, &l->by_id, l->id);
 	return l;
@@ -50,10 +77,10 @@ static void link_free(struct smartiod *d, struct smartiod_dint_link *l)
 	free(l);
 }
 
-/* Its last user may have gone: then it ends, if it is closed. */
+/* It ends when it is closed and all is given back. */
 static void link_check(struct smartiod *d, struct smartiod_dint_link *l)
 {
-	if (l->closed && l->pins == 0 && !l->unmapping)
+	if (l->state == SMARTIOD_SENDER_CLOSED)
 		link_free(d, l);
 }
 
@@ -62,13 +89,13 @@ void smartiod_dint_release(struct smartiod *d, uint32_t node, uint64_t ring)
 	struct sio_peer_dint_release msg = {.h.type = sio_to_le32(SIO_PEER_DINT_RELEASE),
 					    .ring = sio_to_le64(ring)};
 
-	smartiod_tell(d, node, &msg, sizeof(msg));
+	smartiod_notify(d, node, &msg, sizeof(msg));
 }
 
 /*
  * Nothing of ours reaches the ring any more. A receiver that was lost meanwhile, whether this link
- * was told of it or had been closed before, knows it no more, but perhaps the grant of its memory,
- * which it has ended with the ring if not; one that has started anew knows neither.
+ * was notified of it or had been closed before, knows it no more, but perhaps the grant of its
+ * memory, which it has ended with the ring if not; one that has started again knows neither.
  */
 static void ring_release(struct smartiod *d, struct smartiod_dint_link *l)
 {
@@ -83,7 +110,7 @@ static void ring_release(struct smartiod *d, struct smartiod_dint_link *l)
 		smartiod_grant_release(d, l->node, grant);
 }
 
-/* The program is told that it left, or has gone itself. */
+/* The program gets the answer that it left, or has gone itself. */
 static void left(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct leave_op *o = (struct leave_op *)op;
@@ -100,7 +127,7 @@ static void unmapped(struct smartiod *d, struct smartiod_op *op, const struct sm
 	struct smartiod_dint_link *l = SMARTIOD_OF((void *)op, struct smartiod_dint_link, unmap);
 
 	(void)a;
-	l->unmapping = false;
+	smartiod_dint_link_enter(d, l, SMARTIOD_SENDER_UNMAPPED);
 	ring_release(d, l);
 	if (l->leaving)
 		smartiod_op_resume(d, l->leaving);
@@ -108,24 +135,26 @@ static void unmapped(struct smartiod *d, struct smartiod_op *op, const struct sm
 }
 
 /*
- * Give back what the link has, in this order: as long as the port has the window, stores may be on
- * their way to the ring. While it is being made, the port may have mapped what we do not know yet:
- * then its operation does this.
+ * Give back what the link has, in this order: as long as the port has the windows, stores may be on
+ * their way to the ring, and triggers to the interrupt. While it is being made, the port may have
+ * mapped what we do not know yet: then its operation does this.
  */
 static void link_release(struct smartiod *d, struct smartiod_dint_link *l)
 {
-	struct sio_req_unmap req = {.h.op = SIO_OP_UNMAP, .id = l->ring_map};
+	struct sio_req_unmap req = {.h.op = SIO_OP_UNMAP};
 
-	if (l->pins > 0 || l->unmapping)
+	if (is_connecting(l) || is_unmapping(l))
 		return;
-	smartiod_port_unmap(d, l->irq_map);
+	if (l->ring_map && l->irq_map)
+		smartiod_port_unmap(d, l->irq_map); /* the port does it before what follows */
+	req.id = l->ring_map ? l->ring_map : l->irq_map;
 	l->irq_map = 0;
-	if (!l->ring_map) {
+	l->ring_map = 0;
+	if (!req.id) {
 		ring_release(d, l);
 		return;
 	}
-	l->ring_map = 0;
-	l->unmapping = true;
+	smartiod_dint_link_enter(d, l, SMARTIOD_SENDER_UNMAP);
 	l->unmap.step = unmapped;
 	smartiod_port_ask(d, &l->unmap, &req, sizeof(req));
 }
@@ -149,8 +178,18 @@ bool smartiod_dint_link_has(struct smartiod *d, uint32_t node, uint64_t grant)
 static void link_close(struct smartiod *d, struct smartiod_dint_link *l)
 {
 	smartiod_object_remove(&l->o);
+	smartiod_dint_link_enter(d, l, SMARTIOD_SENDER_CLOSE);
 	link_release(d, l);
-	l->closed = true;
+}
+
+/* It will not be made. */
+static void link_fail(struct smartiod *d, struct smartiod_dint_link *l)
+{
+	if (l->state != SMARTIOD_SENDER_CONNECTING_CLOSED)
+		smartiod_object_remove(&l->o);
+	smartiod_dint_link_enter(d, l, SMARTIOD_SENDER_FAIL);
+	link_release(d, l);
+	link_check(d, l);
 }
 
 void smartiod_dint_link_close(struct smartiod *d, struct smartiod_dint_link *l)
@@ -163,15 +202,16 @@ static void link_lost(struct smartiod *d, struct smartiod_dint_link *l)
 {
 	struct sio_evm_dint_ring evm = {.handle = sio_to_le32(smartiod_handle(&l->o)),
 					.node = sio_to_le32(l->node)};
+	bool connected = l->state == SMARTIOD_SENDER_CONNECTED;
 
-	if (l->lost || l->closed)
+	if (!connected && l->state != SMARTIOD_SENDER_CONNECTING)
 		return;
-	l->lost = true;
+	smartiod_dint_link_enter(d, l, SMARTIOD_SENDER_LOSE);
 	if (l->of_device) {
 		l->of_device(d, l);
 		return;
 	}
-	if (!l->connecting)
+	if (connected)
 		smartiod_event(d, l->o.session, SIO_EVM_DINT_LOST, &evm, sizeof(evm), NULL, 0);
 	link_release(d, l);
 }
@@ -235,8 +275,7 @@ static void connect_reply(struct smartiod *d, struct smartiod_op *op, struct sma
 			smartiod_dint_seal_number(l->plain, l->adapter, l->number), 0)),
 	};
 
-	l->connecting = false;
-	l->pins--;
+	smartiod_dint_link_enter(d, l, SMARTIOD_SENDER_MADE);
 	smartiod_op_reply(d, op, &rep, sizeof(rep), l->plain ? &fds[1] : fds, l->plain ? 1 : 2);
 }
 
@@ -245,13 +284,7 @@ static void connect_failed(struct smartiod *d, struct smartiod_op *op, struct sm
 {
 	smartiod_op_error(d, op, error, "%s %u of node %u: %s", smartiod_dint_word(l->plain),
 			  l->number, l->node, text);
-	l->pins--;
-	if (l->closed) {
-		link_release(d, l);
-		link_check(d, l);
-	} else {
-		smartiod_dint_link_close(d, l);
-	}
+	link_fail(d, l);
 	smartiod_op_free(d, op);
 }
 
@@ -298,7 +331,7 @@ static void link_step(struct smartiod *d, struct smartiod_op *op, const struct s
 
 	if (!a->error)
 		take_answer(d, o, a);
-	if (a->error || l->lost || l->closed || !op->session) {
+	if (a->error || l->state != SMARTIOD_SENDER_CONNECTING || !op->session) {
 		connect_failed(d, op, l, a->error ? a->error : -ECONNRESET,
 			       a->error ? a->text : "the connection is lost");
 		return;
@@ -336,7 +369,7 @@ void smartiod_dint_link_local(struct smartiod *d, struct smartiod_ring_op *r, in
 {
 	struct smartiod_dint_link *l = r->link;
 
-	if (error || l->lost || l->closed || !r->op.session) {
+	if (error || l->state != SMARTIOD_SENDER_CONNECTING || !r->op.session) {
 		if (!error)
 			l->ring_uid = r->ring->uid; /* given back */
 		connect_failed(d, &r->op, l, error ? error : -ECONNRESET,
@@ -369,11 +402,9 @@ static int connect_local(struct smartiod *d, struct smartiod_session *s, const v
 	}
 	r->link->number = number;
 	r->link->adapter = adapter;
-	r->link->pins++; /* a plain interrupt is connected at once */
 	rc = smartiod_ring_start(d, r, dint, d->node, r->link->id, reterr);
 	if (rc < 0) {
-		r->link->pins--;
-		smartiod_dint_link_close(d, r->link);
+		link_fail(d, r->link);
 		smartiod_op_free(d, &r->op);
 	}
 	return rc;
@@ -408,12 +439,11 @@ static int connect_remote(struct smartiod *d, struct smartiod_session *s, const 
 	ask.link = sio_to_le64(l->id);
 	rc = smartiod_peer_ask(d, &o->op, node, &ask, sizeof(ask));
 	if (rc < 0) {
-		smartiod_dint_link_close(d, l);
+		link_fail(d, l);
 		smartiod_op_free(d, &o->op);
 		return sio_fail(reterr, rc, "node %u cannot be reached", node);
 	}
 	o->link = l;
-	l->pins++;
 	return 0;
 }
 
@@ -423,6 +453,8 @@ int smartiod_dint_connect(struct smartiod *d, struct smartiod_session *s, const 
 	const struct sio_msg_dint_connect *m = msg;
 	uint32_t node = sio_from_le32(m->node), adapter = sio_from_le32(m->adapter);
 	uint32_t number = sio_from_le32(m->number), flags = sio_from_le32(m->flags);
+	const struct sio_policy_thing thing =
+		smartiod_thing(d, SIO_POLICY_INTERRUPTS, node, number);
 	bool plain = flags & SIO_DINT_PLAIN;
 	struct sio_path path;
 	int rc;
@@ -436,6 +468,8 @@ int smartiod_dint_connect(struct smartiod *d, struct smartiod_session *s, const 
 	if (adapter >= d->host->n_adapters)
 		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
 				d->host->name, adapter, d->host->n_adapters);
+	if (smartiod_allow_program(d, s, &thing, reterr) < 0)
+		return reterr->code;
 	if (node == d->node)
 		return connect_local(d, s, msg, flags, adapter, number, reterr);
 	rc = smartiod_path(d, node, adapter, &path, reterr);
@@ -445,7 +479,7 @@ int smartiod_dint_connect(struct smartiod *d, struct smartiod_session *s, const 
 }
 
 /*
- * The answer comes when the receiver has been told, so that what the program sends by a connection
+ * The answer comes when the receiver was notified, so that what the program sends by a connection
  * that it makes then is younger there, too. Short of memory it comes at once.
  */
 int smartiod_dint_disconnect(struct smartiod *d, struct smartiod_session *s, const void *msg,
@@ -459,12 +493,12 @@ int smartiod_dint_disconnect(struct smartiod *d, struct smartiod_session *s, con
 	l = smartiod_object_get(s, sio_from_le32(m->handle), SMARTIOD_DINT_LINK, reterr);
 	if (!l)
 		return reterr->code;
-	if (l->connecting)
+	if (is_connecting(l))
 		return sio_fail(reterr, -EBADF, "this connection is not made yet");
 	if (m->flags)
 		return sio_fail(reterr, -EINVAL, "the end of a connection takes no flags");
 	link_close(d, l);
-	if (l->unmapping)
+	if (is_unmapping(l))
 		o = smartiod_op_new(d, s, msg, sizeof(*o), left, &unheard);
 	if (o) {
 		o->link = l;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a library had before smartiod was started again: interrupts, rings, connections to them. */
+/*
+ * Restart: interrupts, rings and connections to them, as a library restores them after smartiod was
+ * started again.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "smartiod/base/leftover.h"
+#include "smartiod/base/unclaimed.h"
 #include "smartiod/interrupt/dint.h"
 #include "wire/ring.h"
 
@@ -13,24 +16,24 @@ static struct smartiod_dint *find_hub(struct smartiod *d, uint32_t adapter, uint
 				      uint64_t irq, struct sio_err *reterr)
 {
 	struct smartiod_dint *there = smartiod_dint_at(d, true, adapter, number);
-	struct smartiod_leftover *l;
+	struct smartiod_unclaimed *l;
 
 	if (there && there->is_hub && there->irq == irq)
 		return there;
 	if (there) {
-		sio_fail(reterr, -EEXIST, "interrupt %u is another's", number);
+		sio_fail(reterr, -EEXIST, "interrupt %u belongs to another program", number);
 		return NULL;
 	}
-	l = smartiod_leftover_get(d, SIO_KIND_IRQ, 0, irq, reterr);
+	l = smartiod_unclaimed_get(d, SIO_KIND_IRQ, 0, irq, reterr);
 	if (!l)
 		return NULL;
 	if (l->fd[0] < 0 || l->fd[1] < 0) {
-		sio_fail(reterr, -EMFILE, "its descriptors could not be had again");
+		sio_fail(reterr, -EMFILE, "its descriptors could not be opened again");
 		return NULL;
 	}
-	there = smartiod_hub_again(d, adapter, number, irq, smartiod_leftover_take_fd(l, 0),
-				   smartiod_leftover_take_fd(l, 1), reterr);
-	smartiod_leftover_done(d, l);
+	there = smartiod_hub_again(d, adapter, number, irq, smartiod_unclaimed_take_fd(l, 0),
+				   smartiod_unclaimed_take_fd(l, 1), reterr);
+	smartiod_unclaimed_done(d, l);
 	return there;
 }
 
@@ -55,7 +58,7 @@ int smartiod_restore_dint(struct smartiod *d, struct smartiod_session *s,
 	uint32_t adapter = sio_from_le32(r->adapter);
 	bool shared = flags & SCI_FLAG_SHARED_INT && flags & SIO_DINT_PLAIN;
 	struct smartiod_dint *dint, *hub = NULL;
-	struct smartiod_leftover *l;
+	struct smartiod_unclaimed *l;
 	int rc = smartiod_seal_check(
 		s, m, SIO_MSG_DINT_CREATE,
 		smartiod_dint_seal_number(flags & SIO_DINT_PLAIN, adapter, number),
@@ -67,11 +70,11 @@ int smartiod_restore_dint(struct smartiod *d, struct smartiod_session *s,
 		return rc;
 	if (shared != (sio_from_le64(m->extra) != 0))
 		return sio_fail(reterr, -EINVAL, "interrupt %u was not shared like that", number);
-	l = smartiod_leftover_get(d, SIO_KIND_IRQ, s->owner, sio_from_le64(m->key), reterr);
+	l = smartiod_unclaimed_get(d, SIO_KIND_IRQ, s->owner, sio_from_le64(m->key), reterr);
 	if (!l)
 		return reterr->code;
 	if (l->fd[1] < 0)
-		return sio_fail(reterr, -EMFILE, "its descriptor could not be had again");
+		return sio_fail(reterr, -EMFILE, "its descriptor could not be opened again");
 	if (shared) {
 		hub = find_hub(d, adapter, number, sio_from_le64(m->extra), reterr);
 		if (!hub)
@@ -84,9 +87,9 @@ int smartiod_restore_dint(struct smartiod *d, struct smartiod_session *s,
 		return reterr->code;
 	}
 	dint->irq = l->by_id.key;
-	dint->trigger_fd = smartiod_leftover_take_fd(l, 1);
+	dint->trigger_fd = smartiod_unclaimed_take_fd(l, 1);
 	dint->ready = true;
-	smartiod_leftover_done(d, l);
+	smartiod_unclaimed_done(d, l);
 	if (shared)
 		smartiod_hub_join(hub, dint);
 	else
@@ -99,25 +102,25 @@ int smartiod_restore_ring(struct smartiod *d, struct smartiod_session *s,
 {
 	struct smartiod_dint *dint =
 		smartiod_object_get(s, sio_from_le32(m->handle), SMARTIOD_DINT, reterr);
-	struct smartiod_leftover *l;
+	struct smartiod_unclaimed *l;
 	struct smartiod_ring *ring;
 
 	if (!dint)
 		return reterr->code;
-	l = smartiod_leftover_get(d, SIO_KIND_MEM, s->owner, sio_from_le64(m->key), reterr);
+	l = smartiod_unclaimed_get(d, SIO_KIND_MEM, s->owner, sio_from_le64(m->key), reterr);
 	if (!l)
 		return reterr->code;
 	if (dint->plain || l->length < SIO_RING_TOTAL)
-		return sio_fail(reterr, -EINVAL, "that is no ring");
+		return sio_fail(reterr, -EINVAL, "this memory is not a ring");
 	ring = smartiod_ring_again(d, dint, l->by_id.key, sio_from_le32(m->number),
 				   sio_from_le32(m->flags) & SIO_RESTORE_ENDED, reterr);
 	if (!ring)
 		return reterr->code;
-	smartiod_leftover_done(d, l);
+	smartiod_unclaimed_done(d, l);
 	return 0;
 }
 
-/* Nobody's yet: with this memory, of this interrupt. */
+/* Unclaimed yet: with this memory, of this interrupt. */
 static struct smartiod_ring *find_ring(struct smartiod_dint *dint, uint64_t mem)
 {
 	struct smartiod_ring *ring = dint->rings;
@@ -157,7 +160,7 @@ int smartiod_restore_dint_link(struct smartiod *d, struct smartiod_session *s,
 		return reterr->code;
 	link->number = number;
 	link->adapter = sio_from_le32(r->adapter);
-	link->connecting = false;
+	smartiod_dint_link_enter(d, link, SMARTIOD_SENDER_MADE);
 	if (plain)
 		ring = smartiod_ring_plain(d, dint, link->id, reterr);
 	if (!ring) {
@@ -169,7 +172,7 @@ int smartiod_restore_dint_link(struct smartiod *d, struct smartiod_session *s,
 	return 0;
 }
 
-/* All is said of @o, an interrupt: rings whose senders nobody told of end. */
+/* The session has restored all of interrupt @o: rings end whose senders nobody has reported. */
 void smartiod_dint_restored(struct smartiod *d, struct smartiod_object *o)
 {
 	struct smartiod_dint *dint = (struct smartiod_dint *)o;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rings of data interrupts, at the receiver: one for each sender. */
+/* Rings of data interrupts, at the receiver: one ring for each sender. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "core/probe.h"
+#include "smartiod/base/allow.h"
+#include "smartiod/base/room.h"
 #include "smartiod/interrupt/dint.h"
 #include "wire/ring.h"
 
@@ -33,7 +35,7 @@ static void ring_check(struct smartiod *d, struct smartiod_ring *ring)
 
 	if (ring->state != SMARTIOD_RING_GONE)
 		return;
-	if (!smartiod_grant_take(d, ring->adrift, ring->mem) && !dint->owner_gone)
+	if (!smartiod_grant_take(d, ring->orphaned, ring->mem) && !dint->owner_gone)
 		smartiod_port_free(d, ring->mem);
 	while (*link != ring)
 		link = &(*link)->next;
@@ -46,8 +48,8 @@ static void ring_check(struct smartiod *d, struct smartiod_ring *ring)
 	smartiod_dint_unpin(d, dint);
 }
 
-static void tell_library(struct smartiod *d, const struct smartiod_ring *ring, uint32_t type,
-			 const int *fd)
+static void notify_library(struct smartiod *d, const struct smartiod_ring *ring, uint32_t type,
+			   const int *fd)
 {
 	struct sio_evm_dint_ring evm = {
 		.handle = sio_to_le32(smartiod_handle(&ring->dint->o)),
@@ -68,15 +70,15 @@ void smartiod_ring_end(struct smartiod *d, struct smartiod_ring *ring)
 	smartiod_grant_end(d, ring->memory_grant);
 	smartiod_grant_end(d, ring->irq_grant);
 	if (ring->state == SMARTIOD_RING_DRAINED)
-		tell_library(d, ring, SIO_EVM_DINT_RING_END, NULL);
+		notify_library(d, ring, SIO_EVM_DINT_RING_END, NULL);
 	ring_check(d, ring);
 }
 
-static bool ring_adrift(struct smartiod *d, struct smartiod_ring *ring, uint64_t grant)
+static bool ring_orphaned(struct smartiod *d, struct smartiod_ring *ring, uint64_t grant)
 {
 	if (ring->memory_grant != grant)
 		return false;
-	ring->adrift = grant;
+	ring->orphaned = grant;
 	ring->memory_grant = 0;
 	smartiod_ring_end(d, ring);
 	return true;
@@ -94,12 +96,12 @@ static void grant_gone(struct smartiod *d, struct smartiod_ring *ring, uint64_t 
 		ring->memory_grant = 0;
 	if (ring->irq_grant == grant)
 		ring->irq_grant = 0;
-	if (ring->adrift == grant)
-		ring->adrift = 0;
+	if (ring->orphaned == grant)
+		ring->orphaned = 0;
 	smartiod_ring_end(d, ring);
 }
 
-static const struct smartiod_grant_ops grant_ops = {.gone = grant_gone, .adrift = ring_adrift};
+static const struct smartiod_grant_ops grant_ops = {.gone = grant_gone, .orphaned = ring_orphaned};
 
 uint64_t smartiod_ring_key(struct smartiod *d, uint64_t uid)
 {
@@ -273,7 +275,7 @@ static void build_done(struct smartiod *d, struct smartiod_ring_op *r)
 
 	enter(d, ring, ring->dint->plain ? SMARTIOD_RING_BUILT_PLAIN : SMARTIOD_RING_BUILT);
 	if (ring->state == SMARTIOD_RING_USED)
-		tell_library(d, ring, SIO_EVM_DINT_RING, &r->op.fd[0]);
+		notify_library(d, ring, SIO_EVM_DINT_RING, &r->op.fd[0]);
 	if (r->link) {
 		smartiod_dint_link_local(d, r, 0, "");
 		return;
@@ -295,9 +297,9 @@ static const char *unwanted(struct smartiod *d, const struct smartiod_ring_op *r
 }
 
 /*
- * A host that does not let go, of rings whose receivers are gone or when it is lost itself, could
- * have any number: those are no receiver's any more. Asked when the memory's grant is there, for
- * many may be asked for at once.
+ * A host that does not release rings whose receivers are gone or when it is lost itself, could have
+ * any number: those are no receiver's any more. Asked when the memory's grant is there, for many
+ * may be asked for at once.
  */
 static int check_host(struct smartiod *d, uint32_t node, struct sio_err *reterr)
 {
@@ -306,13 +308,13 @@ static int check_host(struct smartiod *d, uint32_t node, struct sio_err *reterr)
 	if (p && (uint64_t)(p->n_rings + 1) * SIO_RING_TOTAL > d->host->ram_size / RAM_PART)
 		return sio_fail_exhausted(
 			reterr, -ENOSPC, SIO_OUT_OF_RINGS,
-			"node %u can write to %u rings of %s and has not let go of them: "
+			"node %u can write to %u rings of %s and has not released them: "
 			"1/%u of the host's memory",
 			node, p->n_rings, d->host->name, RAM_PART);
 	return 0;
 }
 
-/* Book the grant that came; -errno: it is ungranted. */
+/* Record the grant that came; -errno: it is ungranted. */
 static int take_grant(struct smartiod *d, struct smartiod_ring_op *r,
 		      const struct sio_evt_grant *evt, uint64_t *ret_id, struct sio_err *reterr)
 {
@@ -322,7 +324,8 @@ static int take_grant(struct smartiod *d, struct smartiod_ring_op *r,
 					    .purpose = SIO_GRANT_CPU,
 					    .ring = r->ring,
 					    .ops = &grant_ops,
-					    .ring_memory = r->state == RING_GRANT_MEMORY};
+					    .ring_memory = r->state == RING_GRANT_MEMORY,
+					    .bus_addr = evt->bus_addr};
 	int rc = what.ring_memory ? check_host(d, what.node, reterr) : 0;
 
 	if (rc == 0)
@@ -382,6 +385,41 @@ void smartiod_ring_step(struct smartiod *d, struct smartiod_op *op, const struct
 
 /* ---- requests ---- */
 
+/*
+ * May @node send @dint? A device of it that a program of this host borrows sends plain ones that
+ * this program has chosen, which its lender connects to.
+ */
+static int may_send(struct smartiod *d, uint32_t node, const struct smartiod_dint *dint,
+		    struct sio_err *reterr)
+{
+	const struct sio_policy_thing thing =
+		smartiod_thing(d, SIO_POLICY_INTERRUPTS, d->node, dint->number);
+
+	if (dint->plain && smartiod_dint_lets_devices(dint, node) && smartiod_borrows(d, node))
+		return 0;
+	return smartiod_allow_node(d, &thing, node, reterr);
+}
+
+void smartiod_rings_forbidden(struct smartiod *d, const struct smartiod_forbid *f)
+{
+	struct smartiod_tree_node *n;
+	struct sio_err why;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->dints, key))) {
+		const struct smartiod_dint *dint = SMARTIOD_OF(n, struct smartiod_dint, by_uid);
+		const struct sio_policy_thing thing =
+			smartiod_thing(d, SIO_POLICY_INTERRUPTS, d->node, dint->number);
+
+		key = n->key;
+		for (const struct smartiod_ring *r = dint->rings; r; r = r->next)
+			if (!smartiod_ring_ended(r) &&
+			    !(dint->plain && smartiod_dint_lets_devices(dint, r->node)) &&
+			    smartiod_forbids_node(d, f->policy, &thing, r->node, &why))
+				smartiod_report(d, SIO_RELOAD_STAYS, "connection: %s", why.text);
+	}
+}
+
 int smartiod_peer_dint_lookup(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			      struct sio_err *reterr)
 {
@@ -400,6 +438,9 @@ int smartiod_peer_dint_lookup(struct smartiod *d, const struct smartiod_from *fr
 	if (!dint)
 		return sio_fail(reterr, -ENOENT, "%s has no %s %u on adapter %u", d->host->name,
 				smartiod_dint_word(plain), sio_from_le32(m->number), adapter);
+	rc = may_send(d, from->node, dint, reterr);
+	if (rc < 0)
+		return rc;
 	r = smartiod_op_new_peer(d, from->node, msg, sizeof(*r), smartiod_ring_step, reterr);
 	if (!r)
 		return reterr->code;
@@ -441,9 +482,11 @@ int smartiod_dint_ring_free(struct smartiod *d, struct smartiod_session *s, cons
 	if (ring->state == SMARTIOD_RING_DRAINED) {
 		smartiod_ring_free(d, ring);
 	} else {
-		/* The receiver cuts a sender off; the memory goes when that has let go. */
+		/*
+		 * The receiver cuts a sender off; the memory goes when the sender has released it.
+		 */
 		enter(d, ring, SMARTIOD_RING_FREE);
-		smartiod_ring_tell_sender(d, ring);
+		smartiod_ring_notify_sender(d, ring);
 	}
 	smartiod_reply_ok(d, s, msg);
 	return 0;

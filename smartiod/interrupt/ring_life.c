@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of a ring, as a table. */
+/* The states of a ring, as a table of transitions. */
 #include "smartiod/interrupt/ring_life.h"
 
 /* No transition: the event cannot come in this state. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The life of a sender's ring at the receiver: it is freed when the sender and the receiver's
- * library have both released it, and no operation builds it.
+ * The states of a sender's ring at the receiver. It is freed when both the sender and the
+ * receiver's library have released it, and no operation is creating it.
  */
 #ifndef SMARTIOD_RING_LIFE_H
 #define SMARTIOD_RING_LIFE_H

@@ -1,24 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The interrupt room: interrupts with data and without, and their senders. */
+/* The table of the interrupt room: interrupts with and without data, and their senders. */
 #include <stdio.h>
 
 #include "smartiod/base/room.h"
 #include "smartiod/interrupt/dint.h"
 
 static const struct smartiod_request requests[] = {
-	{SIO_MSG_DINT_CREATE, true, smartiod_dint_create},
-	{SIO_MSG_DINT_REMOVE, true, smartiod_dint_remove},
-	{SIO_MSG_DINT_CONNECT, true, smartiod_dint_connect},
-	{SIO_MSG_DINT_DISCONNECT, true, smartiod_dint_disconnect},
-	{SIO_MSG_DINT_RING_FREE, true, smartiod_dint_ring_free},
-	{0, false, NULL},
+	SIO_CLIENT_INTERRUPT(SMARTIOD_OWNERS){0, false, NULL},
 };
 
 static const struct smartiod_message messages[] = {
-	{SIO_PEER_DINT_LOOKUP, smartiod_peer_dint_lookup},
-	{SIO_PEER_DINT_RELEASE, smartiod_peer_dint_release},
-	{SIO_PEER_DINT_EVENT, smartiod_peer_dint_event},
-	{0, NULL},
+	SIO_PEER_INTERRUPT(SMARTIOD_PEERS){0, NULL},
 };
 
 static void lookup_late(struct smartiod *d, uint32_t node, const void *reply)
@@ -50,8 +42,8 @@ static const struct smartiod_kind_ops kinds[] = {
 
 /* ---- a client comes back ---- */
 
-static void tell_lost(struct smartiod *d, struct smartiod_session *s, uint32_t type,
-		      const struct sio_msg_restore *m)
+static void notify_lost(struct smartiod *d, struct smartiod_session *s, uint32_t type,
+			const struct sio_msg_restore *m)
 {
 	struct sio_evm_dint_ring evm = {
 		.handle = m->handle, .ring = m->number, .node = sio_to_le32(d->node)};
@@ -62,13 +54,13 @@ static void tell_lost(struct smartiod *d, struct smartiod_session *s, uint32_t t
 static void dint_lost(struct smartiod *d, struct smartiod_session *s,
 		      const struct sio_msg_restore *m)
 {
-	tell_lost(d, s, SIO_EVM_DINT_LOST, m);
+	notify_lost(d, s, SIO_EVM_DINT_LOST, m);
 }
 
 static void ring_lost(struct smartiod *d, struct smartiod_session *s,
 		      const struct sio_msg_restore *m)
 {
-	tell_lost(d, s, SIO_EVM_DINT_RING_END, m);
+	notify_lost(d, s, SIO_EVM_DINT_RING_END, m);
 }
 
 static const struct smartiod_restorable restores[] = {
@@ -111,8 +103,16 @@ static void imports_lost(struct smartiod *d, uint32_t node, enum smartiod_loss w
 		smartiod_dint_link_node_down(d, node);
 }
 
+/* A ring is two windows and what its two ends have read: it is connected again. */
+static void away(struct smartiod *d, uint32_t node)
+{
+	smartiod_dint_link_node_down(d, node);
+	smartiod_grant_rings_lost(d, node);
+}
+
 const struct smartiod_room smartiod_room_interrupt = {
 	.name = "interrupt",
+	.forbidden = smartiod_rings_forbidden,
 	.requests = requests,
 	.messages = messages,
 	.late = late,
@@ -120,6 +120,7 @@ const struct smartiod_room smartiod_room_interrupt = {
 	.restores = restores,
 	.rows = rows,
 	.free_all = smartiod_dint_free_all,
+	.away = away,
 	.imports_lost = imports_lost,
 	.has_grant = smartiod_dint_link_has,
 };

@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The lender's side of BAR maps: each run of pages that the asker gets, by the class table, is a
- * view at the port (barview.c), and for another host a grant of that view.
+ * BAR mappings, the lender's side. Each run of pages that the borrower may have, by the table of
+ * the device's class, is a view at the port (barview.c) and, for another host, a grant of that
+ * view. Pages are also granted for a device that the same program has borrowed from another lender.
+ * Then that lender asks; it shows the ticket of the borrow, and gets exactly the range that it asks
+ * for.
  *
- * Pages are also granted for a device that the same program has borrowed elsewhere: then to that
- * device's lender, who shows the ticket of the borrow, and just the range that is asked for.
- *
- * While a reset takes the doorbells of the device away nothing of them is opened, and what has just
- * been opened is given back: a request waits until the asker has been told of the reset.
+ * While a reset takes the doorbells of the device away none of them is opened, and any that has
+ * just been opened is closed again. A request waits until the borrower has been notified of the
+ * reset.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "smartiod/base/allow.h"
 #include "smartiod/lender/barview.h"
 #include "smartiod/lender/requests.h"
 
 #define BOTH (SIO_ACCESS_READ | SIO_ACCESS_WRITE)
+#define TABLE SIO_PEER_BAR_TABLE
 
 struct part {
 	struct smartiod_bar_run run;
 	uint64_t offset,
 		length; /* what is granted; all of the run, but of memory, which may be large */
-	uint32_t access, given; /* of the view, and what is told of it */
+	uint32_t access, given; /* of the view, and what is reported of it */
 	struct smartiod_view *view;
 	uint64_t grant;
 };
@@ -35,7 +38,7 @@ struct bar_op {
 	bool whole; /* for a kernel's driver */
 	bool granting;
 	bool waiting; /* for the end of a reset */
-	bool fresh;   /* the registers are newly held: tell of who waits */
+	bool fresh;   /* the registers are newly owned: report the quarantines */
 	struct part part[SMARTIOD_BAR_RUNS];
 	struct sio_prep_bar_grant rep;
 };
@@ -109,7 +112,7 @@ static void part_done(struct smartiod *d, struct bar_op *b, const struct sio_wir
 	bar_go(d, b);
 }
 
-static int keep_books(const struct bar_op *b, uint64_t grant)
+static int record_view(const struct bar_op *b, uint64_t grant)
 {
 	const struct smartiod_view_grant what = {
 		.view = b->part[b->at].view->id,
@@ -130,7 +133,7 @@ static void part_view(struct smartiod *d, struct bar_op *b)
 	struct part *p = &b->part[b->at];
 	struct sio_req_grant req = {
 		.h = {.op = SIO_OP_GRANT, .owner = l->owner},
-		.source_kind = SIO_KIND_BAR,
+		.source_kind = b->bar == TABLE ? SIO_KIND_MEM : SIO_KIND_BAR,
 		.access = p->given,
 		.source = p->view->id,
 		.offset = p->offset - p->run.offset,
@@ -146,7 +149,7 @@ static void part_view(struct smartiod *d, struct bar_op *b)
 		smartiod_port_ask(d, &b->lend.op, &req, sizeof(req));
 		return;
 	}
-	if (keep_books(b, 0) < 0) {
+	if (record_view(b, 0) < 0) {
 		smartiod_view_put(d, l, p->view);
 		bar_fail(d, b, -ENOMEM, "the lender's daemon is out of memory");
 		return;
@@ -187,6 +190,12 @@ static void bar_go(struct smartiod *d, struct bar_op *b)
 		.device = l->device->port.id,
 		.bar = b->bar,
 	};
+	struct sio_req_alloc page = {
+		.h = {.op = SIO_OP_ALLOC, .owner = l->owner},
+		.size = SIO_PAGE_SIZE,
+		.highest = SIO_PORT_ANY,
+		.access = BOTH,
+	};
 	struct part *p;
 
 	forget_closed(d, b);
@@ -200,6 +209,10 @@ static void bar_go(struct smartiod *d, struct bar_op *b)
 	p->view = find_view(b, p);
 	if (p->view) {
 		part_view(d, b);
+		return;
+	}
+	if (b->bar == TABLE) {
+		smartiod_port_ask(d, &b->lend.op, &page, sizeof(page));
 		return;
 	}
 	req.access = p->access;
@@ -216,8 +229,8 @@ static void granted(struct smartiod *d, struct bar_op *b, const struct smartiod_
 	const struct smartiod_grant what = {.node = b->node,
 					    .adapter = b->adapter,
 					    .peer_adapter = b->peer_adapter,
-					    .purpose =
-						    b->device ? SIO_GRANT_DEVICE : SIO_GRANT_CPU};
+					    .purpose = b->device ? SIO_GRANT_DEVICE : SIO_GRANT_CPU,
+					    .bus_addr = evt->bus_addr};
 	struct sio_wire_grant g;
 	struct sio_err err;
 	int rc;
@@ -226,7 +239,7 @@ static void granted(struct smartiod *d, struct bar_op *b, const struct smartiod_
 	    !smartiod_path_up(d, b->node, b->adapter, b->peer_adapter)) {
 		smartiod_port_ungrant(d, evt->id);
 		smartiod_view_put(d, l, p->view);
-		bar_fail(d, b, -ENETDOWN, "the link to who asked went down");
+		bar_fail(d, b, -ENETDOWN, "the link to the borrower's host went down");
 		return;
 	}
 	if (l->device->lent->clearing && p->run.use == SMARTIOD_BAR_DOORBELLS) {
@@ -243,7 +256,7 @@ static void granted(struct smartiod *d, struct bar_op *b, const struct smartiod_
 		bar_fail(d, b, rc, err.text);
 		return;
 	}
-	if (keep_books(b, evt->id) < 0) {
+	if (record_view(b, evt->id) < 0) {
 		smartiod_grant_end(d, evt->id);
 		smartiod_view_put(d, l, p->view);
 		bar_fail(d, b, -ENOMEM, "the lender's daemon is out of memory");
@@ -252,6 +265,49 @@ static void granted(struct smartiod *d, struct bar_op *b, const struct smartiod_
 	p->grant = evt->id;
 	smartiod_wire_grant(evt, &g);
 	part_done(d, b, &g);
+}
+
+/* What stands for the interrupt table stays until the borrow ends; its memory is the owner's. */
+static void have_table(struct smartiod *d, struct bar_op *b, const struct smartiod_answer *a)
+{
+	const struct sio_evt_alloc *evt = a->msg;
+	struct sio_req_free req = {.h.op = SIO_OP_FREE, .id = evt->id};
+	struct sio_evt_bar memory = {.id = evt->id, .length = evt->size};
+	const struct smartiod_answer as_bar = {.msg = &memory};
+	struct part *p = &b->part[b->at];
+
+	p->view = smartiod_view_new(b->lend.loan, TABLE, p->access, &p->run, &as_bar);
+	if (!p->view) {
+		smartiod_port_send(d, &req, sizeof(req));
+		bar_fail(d, b, -ENOMEM, "the lender's daemon is out of memory");
+		return;
+	}
+	p->view->users++;
+	part_view(d, b);
+}
+
+/* While the port was asked it may have become another's, of whom we saw no view. */
+static bool is_still_assigned(const struct bar_op *b, const struct part *p)
+{
+	struct smartiod_bar_run run;
+
+	return p->run.use != SMARTIOD_BAR_ASSIGNED ||
+	       smartiod_assigned_find(b->lend.loan, b->bar, p->run.offset,
+				      p->run.offset + p->run.length, &run);
+}
+
+/* While the port was asked the borrow may have released the registers, which go with this view. */
+static bool still_holds(struct bar_op *b, const struct smartiod_view *v)
+{
+	struct smartiod_loan *l = b->lend.loan;
+	bool fresh;
+
+	if (!v->holds || !(v->access & SIO_ACCESS_WRITE))
+		return true;
+	if (sio_ledger_take_registers(&l->device->ledger, l->id, &fresh, NULL) < 0)
+		return false;
+	b->fresh |= fresh;
+	return true;
 }
 
 /* The port has a view for us. */
@@ -263,22 +319,29 @@ static void opened(struct smartiod *d, struct bar_op *b, const struct smartiod_a
 	struct part *p = &b->part[b->at];
 
 	if (wait_for_reset(b)) {
-		smartiod_port_tell(d, &req, sizeof(req));
+		smartiod_port_send(d, &req, sizeof(req));
+		return;
+	}
+	if (!is_still_assigned(b, p)) {
+		smartiod_port_send(d, &req, sizeof(req));
+		bar_fail(d, b, -EACCES, "these pages are another borrower's by now");
 		return;
 	}
 	p->view = smartiod_view_new(l, b->bar, p->access, &p->run, a);
-	if (p->view && (b->node != d->node || b->device || p->view->fd >= 0)) {
-		part_view(d, b);
-		return;
-	}
-	if (p->view) {
+	if (!p->view) {
+		smartiod_port_send(d, &req, sizeof(req));
+		bar_fail(d, b, -ENOMEM, "the lender's daemon is out of memory");
+	} else if (!still_holds(b, p->view)) {
+		p->view->users = 1;
+		smartiod_view_put(d, l, p->view);
+		bar_fail(d, b, -EACCES, "the registers are another borrower's by now");
+	} else if (b->node == d->node && !b->device && p->view->fd < 0) {
 		p->view->users = 1;
 		smartiod_view_put(d, l, p->view);
 		bar_fail(d, b, -EMFILE, smartiod_no_descriptor(d));
-		return;
+	} else {
+		part_view(d, b);
 	}
-	smartiod_port_tell(d, &req, sizeof(req));
-	bar_fail(d, b, -ENOMEM, "the lender's daemon is out of memory");
 }
 
 static void refused(struct smartiod *d, struct bar_op *b, const struct smartiod_answer *a)
@@ -316,6 +379,8 @@ static void bar_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 		refused(d, b, a);
 	} else if (b->granting) {
 		granted(d, b, a);
+	} else if (b->bar == TABLE) {
+		have_table(d, b, a);
 	} else {
 		opened(d, b, a);
 	}
@@ -345,7 +410,7 @@ static uint32_t run_access(struct bar_op *b, const struct smartiod_bar_run *run,
 	struct smartiod_loan *l = b->lend.loan;
 	bool fresh;
 
-	if (run->use == SMARTIOD_BAR_MEMORY)
+	if (run->use == SMARTIOD_BAR_MEMORY || run->use == SMARTIOD_BAR_ASSIGNED)
 		return BOTH; /* one view for all */
 	if (run->use == SMARTIOD_BAR_DOORBELLS)
 		return access & SIO_ACCESS_WRITE ? BOTH : 0; /* nothing can be read there */
@@ -371,14 +436,22 @@ static void choose_parts(struct bar_op *b, uint64_t offset, uint64_t end, uint32
 {
 	struct smartiod_bar_run run[SMARTIOD_BAR_RUNS];
 	const struct sio_evt_device *port = &b->lend.loan->device->port;
-	unsigned n = b->whole ? smartiod_devclass_whole(port, b->bar, run)
-			      : smartiod_devclass_runs(port, b->bar, run);
+	unsigned n = 1;
 
+	if (b->bar == TABLE)
+		run[0] = (struct smartiod_bar_run){.length = SIO_PAGE_SIZE,
+						   .use = SMARTIOD_BAR_MEMORY};
+	else if (b->whole)
+		n = smartiod_devclass_whole(port, b->bar, run);
+	else
+		n = smartiod_devclass_runs(port, b->bar, run);
 	for (unsigned i = 0; i < n; i++) {
 		struct part *p = &b->part[b->n_parts];
 
 		if (run[i].offset >= end || run[i].offset + run[i].length <= offset)
 			continue;
+		if (run[i].use == SMARTIOD_BAR_HOLDER)
+			smartiod_assigned_find(b->lend.loan, b->bar, offset, end, &run[i]);
 		p->run = run[i];
 		p->access = run_access(b, &run[i], access);
 		p->given = p->access & access;
@@ -390,7 +463,7 @@ static void choose_parts(struct bar_op *b, uint64_t offset, uint64_t end, uint32
 	}
 }
 
-/* All that a device is to reach lies in one run, and its borrower may write there himself. */
+/* All that a device is to reach lies in one run, and its borrower may write there itself. */
 static int check_device(const struct bar_op *b, uint64_t offset, uint64_t end,
 			struct sio_err *reterr)
 {
@@ -409,8 +482,8 @@ static int check_device(const struct bar_op *b, uint64_t offset, uint64_t end,
 
 /*
  * Registers that another borrow holds are given as a mirror, to be read. Where nothing else is
- * asked for, a program that means to write would be killed by its first store: it is told who holds
- * them.
+ * asked for, a program that means to write would be killed by its first store: it gets an error
+ * that says who holds them.
  */
 static int check_writable(struct smartiod *d, const struct bar_op *b, uint32_t access,
 			  struct sio_err *reterr)
@@ -437,6 +510,7 @@ static struct smartiod_loan *asker_loan(struct smartiod *d, const struct smartio
 {
 	struct smartiod_from of = *from;
 	uint64_t ticket = sio_from_le64(m->ticket), mask = SIO_PAGE_SIZE - 1;
+	struct sio_policy_thing thing;
 	struct smartiod_loan *l;
 
 	if (m->borrower_node)
@@ -450,12 +524,25 @@ static struct smartiod_loan *asker_loan(struct smartiod *d, const struct smartio
 			 l->device->topo->name, from->node, l->id);
 		return NULL;
 	}
+	thing = smartiod_thing_device(d, d->node, l->device->topo->name);
+	if (smartiod_allow_node(d, &thing, from->node, reterr) < 0)
+		return NULL;
 	if ((sio_from_le64(m->offset) | sio_from_le64(m->bytes)) & mask) {
-		sio_fail(reterr, -EINVAL, "%s: what a device reaches is whole pages",
+		sio_fail(reterr, -EINVAL, "%s: a device reaches whole pages only",
 			 l->device->topo->name);
 		return NULL;
 	}
 	return l;
+}
+
+/* Bytes; 0: there is no such BAR. */
+static uint64_t bar_bytes(const struct smartiod_loan *l, uint32_t bar, bool whole)
+{
+	const struct sio_evt_device *port = &l->device->port;
+
+	if (bar == TABLE)
+		return whole && port->msix_count ? SIO_PAGE_SIZE : 0;
+	return bar < SIO_DEVICE_BARS ? port->bar_size[bar] : 0;
 }
 
 static bool is_alone(const struct smartiod_loan *l)
@@ -469,7 +556,7 @@ int smartiod_lend_bar_grant(struct smartiod *d, const struct smartiod_from *from
 			    struct sio_err *reterr)
 {
 	const struct sio_peer_bar_grant *m = msg;
-	uint64_t offset = sio_from_le64(m->offset), end;
+	uint64_t offset = sio_from_le64(m->offset), end, size;
 	uint32_t bar = sio_from_le32(m->bar), access = sio_from_le32(m->access);
 	bool whole = access & SIO_PEER_BAR_WHOLE;
 	struct smartiod_loan *l;
@@ -479,20 +566,23 @@ int smartiod_lend_bar_grant(struct smartiod *d, const struct smartiod_from *from
 	l = asker_loan(d, from, m, reterr);
 	if (!l)
 		return reterr->code;
-	if (bar >= SIO_DEVICE_BARS || !l->device->port.bar_size[bar])
+	size = bar_bytes(l, bar, whole);
+	if (!size)
 		return sio_fail(reterr, -EINVAL, "%s has no BAR %" PRIu32, l->device->topo->name,
 				bar);
 	if (__builtin_add_overflow(offset, sio_from_le64(m->bytes), &end) || end == offset ||
-	    end > l->device->port.bar_size[bar])
-		return sio_fail(
-			reterr, -ERANGE, "%" PRIu64 " bytes at %#" PRIx64 " of a BAR of %#" PRIx64,
-			sio_from_le64(m->bytes), offset, (uint64_t)l->device->port.bar_size[bar]);
+	    end > size)
+		return sio_fail(reterr, -ERANGE,
+				"%" PRIu64 " bytes at %#" PRIx64 " of a BAR of %#" PRIx64,
+				sio_from_le64(m->bytes), offset, size);
 	if (whole && !is_alone(l))
 		return sio_fail(reterr, -EACCES,
-				"%s: BARs are granted as a whole to who borrowed it exclusively",
+				"%s: BARs are granted as a whole only to an exclusive borrower",
 				l->device->topo->name);
 	if (!(access & SIO_ACCESS_READ) || access & ~BOTH)
-		return sio_fail(reterr, -EINVAL, "access %#" PRIx32, access);
+		return sio_fail(reterr, -EINVAL,
+				"access %#" PRIx32 "; 1 (read) or 3 (read and write) is right",
+				access);
 	if (from->node != d->node && !smartiod_path_up(d, from->node, sio_from_le32(m->adapter),
 						       sio_from_le32(m->peer_adapter)))
 		return sio_fail(reterr, -ENETDOWN, "the link of adapter %" PRIu32 " is down",

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The lender's views of BAR pages: one per borrow, run of pages and access, shared by all maps of
- * that borrow; and for another host a grant of the view per map.
+ * Views of BAR pages. There is one for each borrow, run of pages and kind of access, shared by all
+ * mappings of that borrow; for another host there is also a grant of the view for each mapping.
  *
- * A reset takes views of doorbells away, from whoever has them: behind a doorbell is another
- * borrower's queue next, and who was stopped before it learnt of the reset would ring that. Such a
- * view is closed at the port. It stays in the books, as do its grants, until its borrower lets go
- * of it.
+ * A reset closes the views of doorbells, whoever has them: after it a doorbell belongs to another
+ * borrower's queue, and a program that was stopped before it learnt of the reset would ring that
+ * one. Such a view is closed at the port. It stays in the tables, as do its grants, until its
+ * borrower releases it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -65,7 +65,7 @@ void smartiod_view_put(struct smartiod *d, struct smartiod_loan *l, struct smart
 		at = &(*at)->next;
 	*at = v->next;
 	if (!smartiod_loan_ended(l) && !v->closed)
-		smartiod_port_tell(d, &req, sizeof(req));
+		smartiod_port_send(d, &req, sizeof(req));
 	smartiod_close_fd(d, &v->fd);
 	free(v);
 	if (registers)
@@ -86,6 +86,7 @@ struct smartiod_view *smartiod_view_new(struct smartiod_loan *l, uint32_t bar, u
 				    .access = access,
 				    .flags = evt->bar_flags,
 				    .doorbells = run->use == SMARTIOD_BAR_DOORBELLS,
+				    .open = run->use == SMARTIOD_BAR_MEMORY,
 				    .offset = run->offset,
 				    .length = run->length,
 				    .fd_offset = evt->offset,
@@ -103,8 +104,8 @@ struct smartiod_view *smartiod_view_new(struct smartiod_loan *l, uint32_t bar, u
 
 /* ---- grants of views ---- */
 
-void smartiod_view_grant_put(struct smartiod *d, struct smartiod_loan *l, uint32_t node,
-			     uint64_t view, uint64_t grant)
+bool smartiod_view_grant_take(struct smartiod_loan *l, uint32_t node, uint64_t view, uint64_t grant,
+			      struct smartiod_view_grant *ret_grant, struct smartiod_view **ret)
 {
 	struct smartiod_view_grant **at = &l->grants, *g;
 	struct smartiod_view *v = l->views;
@@ -113,12 +114,28 @@ void smartiod_view_grant_put(struct smartiod *d, struct smartiod_loan *l, uint32
 		at = &(*at)->next;
 	g = *at;
 	if (!g)
-		return;
+		return false;
 	*at = g->next;
-	smartiod_grant_cut(d, grant); /* its importer may be unmapping it still */
+	*ret_grant = *g;
 	free(g);
 	while (v && v->id != view)
 		v = v->next;
+	*ret = v;
+	return true;
+}
+
+void smartiod_view_grant_put(struct smartiod *d, struct smartiod_loan *l, uint32_t node,
+			     uint64_t view, uint64_t grant)
+{
+	struct smartiod_view_grant g;
+	struct smartiod_view *v;
+
+	if (!smartiod_view_grant_take(l, node, view, grant, &g, &v))
+		return;
+	if (g.member)
+		smartiod_port_free(d, grant);
+	else
+		smartiod_grant_cut(d, grant); /* its importer may be unmapping it still */
 	if (v)
 		smartiod_view_put(d, l, v);
 }
@@ -135,7 +152,10 @@ int smartiod_view_grant_add(struct smartiod_loan *l, const struct smartiod_view_
 	return 0;
 }
 
-/* Its importer may be unmapping it still. One that has it for a device is told to. */
+/*
+ * Its importer may be unmapping it still. One that has it for a device is told to. A member goes
+ * with its borrow's owner: memory is not taken away while that lives.
+ */
 static void cut_grant(struct smartiod *d, const struct smartiod_view_grant *g)
 {
 	struct sio_peer_bar_cut msg = {
@@ -144,13 +164,16 @@ static void cut_grant(struct smartiod *d, const struct smartiod_view_grant *g)
 		.held = sio_to_le32(d->adapter[g->adapter].iommu != 0),
 	};
 
+	if (g->member)
+		return;
 	smartiod_grant_cut(d, g->grant);
 	if (g->device && g->node != d->node)
-		smartiod_tell(d, g->node, &msg, sizeof(msg));
+		smartiod_notify(d, g->node, &msg, sizeof(msg));
 }
 
 void smartiod_views_end(struct smartiod *d, struct smartiod_loan *l)
 {
+	smartiod_views_keep(d, l);
 	smartiod_dma_bars_cut(d, l->id, 0);
 	while (l->grants) {
 		struct smartiod_view_grant *g = l->grants;
@@ -195,7 +218,7 @@ void smartiod_view_grants_lost(struct smartiod *d, uint32_t node,
 
 /* What the port has there, by the class of the device; NULL: nothing that is known. */
 static const struct smartiod_bar_run *find_run(const struct smartiod_device *dev, uint32_t bar,
-					       const struct smartiod_leftover *left,
+					       const struct smartiod_unclaimed *left,
 					       struct smartiod_bar_run run[SMARTIOD_BAR_RUNS])
 {
 	unsigned n = smartiod_devclass_runs(&dev->port, bar, run);
@@ -226,16 +249,16 @@ static uint64_t close_view(struct smartiod *d, struct smartiod_loan *l, struct s
 	return id;
 }
 
-/* Of before we were started, of whom has not said yet that they are his, and perhaps never does. */
-static struct smartiod_leftover *doorbells_left(struct smartiod *d,
-						const struct smartiod_device *dev)
+/* Of before we were started, whose program has not claimed them yet, and perhaps never does. */
+static struct smartiod_unclaimed *doorbells_left(struct smartiod *d,
+						 const struct smartiod_device *dev)
 {
 	struct smartiod_bar_run runs[SMARTIOD_BAR_RUNS];
 	const struct smartiod_bar_run *run;
-	struct smartiod_leftover *left;
+	struct smartiod_unclaimed *left;
 
-	for (left = smartiod_leftover_after(d, 0); left;
-	     left = smartiod_leftover_after(d, left->by_id.key))
+	for (left = smartiod_unclaimed_after(d, 0); left;
+	     left = smartiod_unclaimed_after(d, left->by_id.key))
 		for (uint32_t bar = 0; bar < SIO_DEVICE_BARS; bar++) {
 			if (left->kind != SIO_KIND_BAR || left->device != dev->port.id ||
 			    !dev->port.bar_size[bar])
@@ -249,7 +272,7 @@ static struct smartiod_leftover *doorbells_left(struct smartiod *d,
 
 uint64_t smartiod_doorbells_take(struct smartiod *d, struct smartiod_device *dev)
 {
-	struct smartiod_leftover *left;
+	struct smartiod_unclaimed *left;
 	uint64_t id = 0;
 
 	for (struct smartiod_loan *l = smartiod_loan_after(d, 0); l;
@@ -260,7 +283,7 @@ uint64_t smartiod_doorbells_take(struct smartiod *d, struct smartiod_device *dev
 	left = doorbells_left(d, dev);
 	if (left) {
 		id = left->by_id.key;
-		smartiod_leftover_done(d, left);
+		smartiod_unclaimed_done(d, left);
 	}
 	return id;
 }
@@ -272,7 +295,7 @@ uint64_t smartiod_doorbells_take(struct smartiod *d, struct smartiod_device *dev
  * a reset that the program has not heard of (@reset).
  */
 static int view_again(struct smartiod *d, struct smartiod_loan *l, uint32_t bar, bool reset,
-		      struct smartiod_leftover *left, struct smartiod_view **ret,
+		      struct smartiod_unclaimed *left, struct smartiod_view **ret,
 		      struct sio_err *reterr)
 {
 	struct smartiod_bar_run runs[SMARTIOD_BAR_RUNS];
@@ -285,7 +308,7 @@ static int view_again(struct smartiod *d, struct smartiod_loan *l, uint32_t bar,
 	if (reset && run->use == SMARTIOD_BAR_DOORBELLS)
 		return 0;
 	if (left->fd[0] < 0)
-		return sio_fail(reterr, -EMFILE, "its descriptor could not be had again");
+		return sio_fail(reterr, -EMFILE, "its descriptor could not be opened again");
 	v = calloc(1, sizeof(*v));
 	if (!v)
 		return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
@@ -295,31 +318,34 @@ static int view_again(struct smartiod *d, struct smartiod_loan *l, uint32_t bar,
 				    .doorbells = run->use == SMARTIOD_BAR_DOORBELLS,
 				    .offset = run->offset,
 				    .length = run->length,
-				    .fd = smartiod_leftover_take_fd(left, 0)};
+				    .fd_offset = left->fd_offset,
+				    .fd = smartiod_unclaimed_take_fd(left, 0)};
 	if (run->use == SMARTIOD_BAR_REGISTERS && v->access & SIO_ACCESS_WRITE)
 		v->flags = SIO_BAR_REGISTERS;
 	v->holds = v->flags || run->use == SMARTIOD_BAR_HOLDER;
 	if (v->holds)
 		sio_ledger_hold_again(&l->device->ledger, l->id);
-	smartiod_leftover_done(d, left);
+	smartiod_unclaimed_done(d, left);
 	v->next = l->views;
 	l->views = v;
 	*ret = v;
 	return 0;
 }
 
-int smartiod_view_again(struct smartiod *d, struct smartiod_loan *l, uint32_t bar, uint64_t id,
-			bool reset, struct smartiod_view **ret, struct sio_err *reterr)
+int smartiod_view_again(struct smartiod *d, struct smartiod_loan *l, uint32_t bar,
+			const struct smartiod_view_grant *what, bool reset,
+			struct smartiod_view **ret, struct sio_err *reterr)
 {
+	uint64_t id = what->view;
 	struct smartiod_view *v = l->views;
-	struct smartiod_leftover *left;
+	struct smartiod_unclaimed *left;
 	struct sio_err err;
 	int rc = 0;
 
 	while (v && (v->id != id || v->bar != bar))
 		v = v->next;
 	/* What the port does not have any more gives nobody anything: it need not be true. */
-	left = v ? NULL : smartiod_leftover_get(d, SIO_KIND_BAR, l->owner, id, &err);
+	left = v ? NULL : smartiod_unclaimed_get(d, SIO_KIND_BAR, l->owner, id, &err);
 	if (left)
 		rc = view_again(d, l, bar, reset, left, &v, reterr);
 	if (rc < 0)
@@ -328,8 +354,7 @@ int smartiod_view_again(struct smartiod *d, struct smartiod_loan *l, uint32_t ba
 	if (!v)
 		return 0;
 	v->users++;
-	if (smartiod_view_grant_add(l, &(struct smartiod_view_grant){.view = id, .node = d->node}) <
-	    0) {
+	if (smartiod_view_grant_add(l, what) < 0) {
 		smartiod_view_put(d, l, v);
 		return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
 	}

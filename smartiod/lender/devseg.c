@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The lender's directory of device segments: memory that belongs to a device, in the lender's own
+ * The lender's directory of device segments: memory that belongs to a device, in the lender's
  * memory or in a borrower's. An entry ends with its last connection, or with the borrow that made
  * it.
  */
@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "smartiod/base/allow.h"
 #include "smartiod/lender/lend.h"
 #include "smartiod/lender/requests.h"
 
@@ -73,7 +74,7 @@ static void end_inherited(struct smartiod *d, struct smartiod_device *dev)
 
 void smartiod_dev_segs_end(struct smartiod *d, struct smartiod_loan *l, bool held)
 {
-	const bool may_live = l->adrift || l->lost;
+	const bool may_live = l->cut_off || l->lost;
 
 	end_all(d, l, may_live);
 	if (may_live && held)
@@ -162,13 +163,13 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 	struct sio_prep_dev_seg rep;
 
 	if (!a->error)
-		smartiod_segment_ready(seg, a);
+		smartiod_segment_ready(d, seg, a);
 	if (!s) { /* the borrow ended meanwhile, and the port has the memory back */
 		smartiod_segment_unpin(d, seg);
 		smartiod_lend_fail(d, &c->lend, -ECONNRESET, "the borrow ended");
 		return;
 	}
-	if (a->error || seg->fd < 0) {
+	if (a->error || seg->fd < 0 || smartiod_lend_orphan(&c->lend)) {
 		drop(d, l->device, s, false);
 		smartiod_segment_unpin(d, seg);
 		smartiod_lend_fail(d, &c->lend, a->error ? a->error : -EMFILE,
@@ -178,9 +179,36 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 	}
 	seg->device = l->device->fdid;
 	s->bytes = seg->bytes;
+	s->uid = seg->uid;
 	fill_reply(l, s, &rep);
 	smartiod_segment_unpin(d, seg);
 	smartiod_lend_done(d, &c->lend, &rep, sizeof(rep), NULL, 0);
+}
+
+/* The program of this host that has borrowed; NULL: it is another host's. */
+static struct smartiod_session *program_of(struct smartiod *d, const struct smartiod_loan *l)
+{
+	return l->node == d->node ? smartiod_session_find(d, l->session) : NULL;
+}
+
+static int check_quota(struct smartiod *d, const struct smartiod_loan *l, uint64_t bytes,
+		       struct sio_err *reterr)
+{
+	const struct smartiod_session *s = program_of(d, l);
+
+	return s ? smartiod_quota_program(d, s, SIO_QUOTA_EXPORTED, bytes, reterr)
+		 : smartiod_quota_node(d, l->node, SIO_QUOTA_EXPORTED, bytes, reterr);
+}
+
+/* Memory of ours is whose borrow made it. */
+static void charge(struct smartiod *d, const struct smartiod_loan *l, struct smartiod_segment *seg)
+{
+	struct smartiod_session *s = program_of(d, l);
+
+	if (s)
+		smartiod_account_add(&s->account, &seg->charge, SIO_QUOTA_EXPORTED, seg->bytes);
+	else
+		smartiod_charge_node(d, l->node, &seg->charge, SIO_QUOTA_EXPORTED, seg->bytes);
 }
 
 /* Memory of this host for @s; the answer follows. */
@@ -202,6 +230,9 @@ static int place_here(struct smartiod *d, const struct smartiod_from *from, cons
 			reterr, -ENOSPC, SIO_OUT_OF_RAM,
 			"%" PRIu64 " bytes beside %s; %s has %" PRIu64 " bytes of memory", s->bytes,
 			l->device->topo->name, d->host->name, d->host->ram_size);
+	rc = check_quota(d, l, s->bytes, reterr);
+	if (rc < 0)
+		return rc;
 	c = smartiod_lend_new(d, from, msg, sizeof(*c), l, create_step, reterr);
 	if (!c)
 		return reterr->code;
@@ -212,6 +243,7 @@ static int place_here(struct smartiod *d, const struct smartiod_from *from, cons
 		smartiod_op_free(d, &c->lend.op);
 		return rc;
 	}
+	charge(d, l, c->segment);
 	smartiod_segment_pin(c->segment);
 	s->node = d->node;
 	s->uid = c->segment->uid;
@@ -263,8 +295,7 @@ int smartiod_lend_dev_seg_create(struct smartiod *d, const struct smartiod_from 
 	s->bytes = sio_from_le64(m->bytes);
 	s->uid = sio_from_le64(m->uid);
 	/* A smartiod that is started again knows nobody to ask for memory that is its own. */
-	s->lasting =
-		sio_from_le32(m->flags) & SIO_PEER_LASTING && !s->uid && d->world != SIO_WORLD_SHIM;
+	s->lasting = sio_from_le32(m->flags) & SIO_PEER_LASTING && !s->uid && !smartiod_is_real(d);
 	s->next = l->device->lent->segs;
 	l->device->lent->segs = s;
 	if (s->uid) {
@@ -281,7 +312,8 @@ int smartiod_lend_dev_seg_create(struct smartiod *d, const struct smartiod_from 
 }
 
 int smartiod_dev_seg_again(struct smartiod *d, struct smartiod_loan *l, uint32_t id,
-			   uint32_t memtype, struct smartiod_leftover *left, struct sio_err *reterr)
+			   uint32_t memtype, struct smartiod_unclaimed *left,
+			   struct sio_err *reterr)
 {
 	uint64_t private_to = memtype == SCI_MEMTYPE_PRIVATE ? l->id : 0;
 	struct smartiod_dev_seg *s;
@@ -299,7 +331,8 @@ int smartiod_dev_seg_again(struct smartiod *d, struct smartiod_loan *l, uint32_t
 		free(s);
 		return rc;
 	}
-	smartiod_segment_take_leftover(d, s->segment, left);
+	smartiod_segment_take_unclaimed(d, s->segment, left);
+	charge(d, l, s->segment);
 	s->segment->device = l->device->fdid;
 	s->private_to = private_to;
 	s->creator = l->id;
@@ -311,6 +344,71 @@ int smartiod_dev_seg_again(struct smartiod *d, struct smartiod_loan *l, uint32_t
 	l->device->lent->segs = s;
 	smartiod_dma_claim(d, s->segment); /* for those, too, who are dead and in quarantine */
 	return 0;
+}
+
+/* ---- where two daemons meet again ---- */
+
+static bool may_have(const struct smartiod_loan *l, const struct smartiod_dev_seg *s)
+{
+	return (!s->private_to || s->private_to == l->id) &&
+	       (!s->lasting || s->creator == l->id || l->device->ledger.holder == l->id);
+}
+
+struct smartiod_segment *smartiod_dev_seg_of(const struct smartiod_loan *l, uint64_t uid)
+{
+	struct smartiod_dev_seg *s = l->device->lent->segs;
+
+	while (s && (!s->segment || s->uid != uid || !may_have(l, s)))
+		s = s->next;
+	return s ? s->segment : NULL;
+}
+
+int smartiod_dev_seg_placed(struct smartiod *d, struct smartiod_loan *l,
+			    const struct sio_peer_resume_placed *m, struct sio_err *reterr)
+{
+	uint32_t id = sio_from_le32(m->segment_id), memtype = sio_from_le32(m->memtype);
+	uint64_t private_to = memtype == SCI_MEMTYPE_PRIVATE ? l->id : 0;
+	struct smartiod_dev_seg *s = find(l->device, private_to, id);
+
+	(void)d;
+	if (check_type(memtype, reterr) < 0)
+		return reterr->code;
+	if (!s && count_of(l) < SMARTIOD_MAX_OBJECTS) {
+		s = calloc(1, sizeof(*s));
+		if (!s)
+			return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
+		*s = (struct smartiod_dev_seg){.next = l->device->lent->segs,
+					       .private_to = private_to,
+					       .creator = l->id,
+					       .id = id,
+					       .node = l->node,
+					       .uid = sio_from_le64(m->uid),
+					       .bytes = sio_from_le64(m->bytes)};
+		l->device->lent->segs = s;
+	}
+	if (!s || s->node != l->node || s->creator != l->id || s->uid != sio_from_le64(m->uid))
+		return sio_fail(reterr, -EEXIST, "device segment id %#" PRIx32 " of %s is taken",
+				id, l->device->topo->name);
+	s->meeting = l->meeting;
+	return 0;
+}
+
+void smartiod_dev_segs_resumed(struct smartiod *d, uint32_t node, uint32_t but)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->devices, key))) {
+		struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
+		struct smartiod_dev_seg *s, *next;
+
+		key = n->key;
+		for (s = dev->lent->segs; s; s = next) {
+			next = s->next;
+			if (s->node == node && !s->segment && s->meeting != but)
+				drop(d, dev, s, false);
+		}
+	}
 }
 
 /* ---- LOOKUP, END ---- */
@@ -334,11 +432,12 @@ int smartiod_lend_dev_seg_lookup(struct smartiod *d, const struct smartiod_from 
 				memtype == SCI_MEMTYPE_PRIVATE ? "private" : "shared", id);
 	/* What its maker wrote down its successor believes: nobody else writes there, or reads. */
 	if (s->lasting && s->creator != l->id && l->device->ledger.holder != l->id)
-		return sio_fail(reterr, -EACCES,
-				"device segment %#" PRIx32
-				" of %s lasts for whoever has the device's "
-				"registers; nobody else may have it",
-				id, l->device->topo->name);
+		return sio_fail(
+			reterr, -EACCES,
+			"device segment %#" PRIx32
+			" of %s lasts for the owner of the device's registers; nobody else may "
+			"connect to it",
+			id, l->device->topo->name);
 	fill_reply(l, s, &rep);
 	smartiod_from_reply(d, from, msg, &rep, sizeof(rep));
 	return 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * BAR pages of one device, mapped for another that the same program has borrowed. The lender of the
- * one that is to reach them asks the lender of the other, with the ticket that came with that
- * borrow, for a view of the pages (bargrant.c), or of another host a grant of it: he, and nobody
- * else, knows which pages this borrower may write.
+ * BAR pages of one device that are mapped for another device which the same program has borrowed.
+ * The lender of the second device asks the lender of the first for a view of the pages (bargrant.c)
+ * or, from another host, for a grant of a view. It shows the ticket that came with the borrow,
+ * because only the first device's lender knows which pages this borrower may write.
  *
- * Pages are taken away when they are somebody else's next: with a reset, the end of their borrow,
- * their device, or a path. The mapping is cut then: its address leads nowhere, and stays taken,
- * because the device that has it knows nothing of all this and may still send there.
+ * The pages are taken away when they may belong to another borrower: with a reset, and with the end
+ * of their borrow, their device or a path. The mapping is cut then: its address leads nowhere and
+ * stays reserved, because the device that uses it is not notified and may still access it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -28,8 +28,15 @@ void smartiod_dma_bar_release(struct smartiod *d, struct smartiod_dma *dma)
 
 	if (!dma->view)
 		return;
+	if (dma->kept) {
+		struct smartiod_device *dev = smartiod_kept_release(d, dma);
+
+		if (dev)
+			smartiod_reset_borrow_over(d, dev);
+		return;
+	}
 	dma->view = 0;
-	smartiod_tell(d, dma->exporter, &msg, sizeof(msg));
+	smartiod_notify(d, dma->exporter, &msg, sizeof(msg));
 }
 
 /* The first that is to be cut, of those made and of those that an operation makes; NULL. */
@@ -61,7 +68,7 @@ static bool is_view(const struct smartiod *d, const struct smartiod_dma *dma, co
 {
 	const struct pages *p = arg;
 
-	return dma->exporter == d->node && dma->bar_borrow == p->borrow &&
+	return dma->exporter == d->node && dma->bar_borrow == p->borrow && !dma->kept &&
 	       (!p->view || dma->view == p->view);
 }
 
@@ -72,6 +79,18 @@ void smartiod_dma_bars_cut(struct smartiod *d, uint64_t bar_borrow, uint64_t vie
 
 	while ((dma = find(d, &p, is_view)))
 		smartiod_dma_cut(d, dma);
+}
+
+void smartiod_dma_bars_gone(struct smartiod *d, struct smartiod_device *dev)
+{
+	struct sio_req_bar_close req = {.h.op = SIO_OP_BAR_CLOSE};
+	uint64_t borrow, view;
+
+	while (smartiod_kept_take(d, dev, &borrow, &view)) {
+		smartiod_dma_bars_cut(d, borrow, view);
+		req.id = view;
+		smartiod_port_send(d, &req, sizeof(req));
+	}
 }
 
 struct way {

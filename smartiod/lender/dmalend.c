@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The lender's side of DMA maps: from a segment anywhere to an address that the device can use.
- * Memory of this host is mapped as it is. That of another host is granted by its exporter, then
- * mapped through a window, which the device may pass by an entry in the adapter's requester table.
- * BAR pages of another device: dmabar.c.
+ * Requests for DMA mappings, at the lender: from a segment on any host to an address that the
+ * device can use. Memory of this host is mapped directly. Memory of another host is granted by its
+ * exporter and mapped through a window, which the device may use by an entry in the adapter's
+ * requester table. BAR pages of another device are in dmabar.c; mappings that exist are in dma.c.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
-#include <stdlib.h>
 
-#include "core/probe.h"
+#include "smartiod/base/allow.h"
 #include "smartiod/base/room.h"
 #include "smartiod/lender/barview.h"
 #include "smartiod/lender/requests.h"
@@ -27,149 +26,10 @@ struct smartiod_dma_lend {
 	struct sio_wire_grant grant;
 	uint64_t connection, offset;
 	uint64_t view_offset; /* of what is mapped, in a view of BAR pages */
-	bool write_only;      /* to an exact multicast group */
+	uint64_t ioaddr;      /* the device is to have it there, if @at */
+	bool at;
+	bool write_only; /* to an exact multicast group */
 };
-
-/*
- * Objects that only an operation knows, before they are in the loan's list or after: kept here so
- * that the daemon's end finds them.
- */
-static void keep_loose(struct smartiod *d, struct smartiod_dma *dma)
-{
-	dma->next = d->loose;
-	d->loose = dma;
-}
-
-static void take_loose(struct smartiod *d, struct smartiod_dma *dma)
-{
-	struct smartiod_dma **at = &d->loose;
-
-	while (*at != dma)
-		at = &(*at)->next;
-	*at = dma->next;
-}
-
-static void forget(struct smartiod *d, struct smartiod_dma *dma)
-{
-	take_loose(d, dma);
-	smartiod_holds_drop(dma);
-	free(dma);
-}
-
-/* What the exporter and the port gave for @dma, in reverse order; not the DMA map itself. */
-static void give_back(struct smartiod *d, struct smartiod_dma *dma)
-{
-	/* The port frees an ended owner's windows by itself. */
-	if (dma->map && !smartiod_loan_ended(dma->loan))
-		smartiod_port_unmap(d, dma->map);
-	if (dma->group && !smartiod_loan_ended(dma->loan))
-		smartiod_port_free(d, dma->group);
-	if (dma->window)
-		smartiod_requester_put(d, &dma->loan->device->lent->requester[dma->adapter]);
-	smartiod_dma_bar_release(d, dma);
-	smartiod_grant_release(d, dma->exporter, dma->grant);
-	if (dma->segment)
-		smartiod_segment_dma_put(d, dma->segment);
-	dma->map = 0;
-	dma->group = 0;
-	dma->window = false;
-	dma->grant = 0;
-	dma->segment = NULL;
-}
-
-static void unlink_dma(struct smartiod *d, struct smartiod_dma *dma)
-{
-	struct smartiod_dma **at = &dma->loan->dmas;
-
-	while (*at != dma)
-		at = &(*at)->next;
-	*at = dma->next;
-	smartiod_tree_remove(&d->dmas, &dma->by_id);
-}
-
-void smartiod_dma_release(struct smartiod *d, struct smartiod_dma *dma)
-{
-	SIO_PROBE(smartiod, dma_unmap, dma->loan->device->fdid, dma->loan->id, dma->iova,
-		  dma->bytes);
-	unlink_dma(d, dma);
-	give_back(d, dma);
-	if (!dma->unmapping) {
-		smartiod_holds_drop(dma);
-		free(dma);
-		return;
-	}
-	dma->loan = NULL; /* the operation that waits for DMAUNMAP frees it */
-	keep_loose(d, dma);
-}
-
-void smartiod_dma_cut(struct smartiod *d, struct smartiod_dma *dma)
-{
-	struct sio_req_dmaunmap req = {
-		.h = {.op = SIO_OP_DMAUNMAP, .flags = SIO_DMAUNMAP_KEEP_ADDRESS},
-		.id = dma->by_id.key,
-	};
-
-	dma->cut = dma->lost = true;
-	if (!req.id) /* its operation sees to the rest */
-		return;
-	smartiod_port_tell(d, &req, sizeof(req));
-	if (dma->loan)
-		give_back(d, dma);
-}
-
-int smartiod_dma_adopt(struct smartiod *d, struct smartiod_loan *l, const struct sio_list_entry *e)
-{
-	struct smartiod_dma *dma = calloc(1, sizeof(*dma));
-
-	if (!dma)
-		return -ENOMEM;
-	dma->loan = l;
-	dma->exporter = d->node; /* nothing is left to give back anywhere */
-	dma->iova = e->address;
-	dma->bytes = e->length;
-	dma->target = e->cookie;
-	dma->adopted = true;
-	dma->next = l->dmas;
-	l->dmas = dma;
-	smartiod_tree_add(&d->dmas, &dma->by_id, e->id);
-	return 0;
-}
-
-/* DMAUNMAP was answered. */
-static void unmapped(struct smartiod *d, struct smartiod_dma *dma, int error)
-{
-	dma->unmapping = false;
-	if (!dma->loan) /* settled meanwhile: all but the object itself went */
-		forget(d, dma);
-	else if (!error)
-		smartiod_dma_release(d, dma);
-	/* Else it stays: SETTLE ends what is in quarantine. */
-}
-
-struct drop_op {
-	struct smartiod_op op;
-	struct smartiod_dma *dma;
-};
-
-static void drop_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
-{
-	unmapped(d, ((struct drop_op *)op)->dma, a->error);
-	smartiod_op_free(d, op);
-}
-
-void smartiod_dma_drop(struct smartiod *d, struct smartiod_dma *dma)
-{
-	struct sio_req_dmaunmap req = {.h = {.op = SIO_OP_DMAUNMAP, .owner = dma->loan->owner},
-				       .id = dma->by_id.key};
-	struct sio_err err;
-	struct drop_op *o = smartiod_op_new(d, NULL, NULL, sizeof(*o), drop_step, &err);
-
-	if (!o) /* no memory: it stays as long as its loan */
-		return;
-	o->dma = dma;
-	dma->unmapping = true;
-	smartiod_port_ask(d, &o->op, &req, sizeof(req));
-}
 
 /* ---- DMA_MAP ---- */
 
@@ -177,8 +37,7 @@ static void dma_fail(struct smartiod *d, struct smartiod_dma_lend *m, int error,
 {
 	const char *name = m->lend.loan->device->topo->name;
 
-	give_back(d, m->dma);
-	forget(d, m->dma);
+	smartiod_dma_abandon(d, m->dma);
 	smartiod_lend_fail(d, &m->lend, error, "%s: %s", name, text);
 }
 
@@ -202,7 +61,7 @@ static void ask_dmamap(struct smartiod *d, struct smartiod_dma_lend *m)
 			  : dma->view ? m->view_offset
 				      : m->offset,
 		.length = dma->bytes,
-		.iova = SIO_PORT_ANY,
+		.iova = m->at ? m->ioaddr : SIO_PORT_ANY,
 		.highest = bits && bits < 64 ? (1ULL << bits) - 1 : SIO_PORT_ANY,
 	};
 
@@ -278,12 +137,8 @@ static void dma_done(struct smartiod *d, struct smartiod_dma_lend *m,
 	};
 
 	dma->iova = evt->iova;
-	take_loose(d, dma);
-	dma->next = l->dmas;
-	l->dmas = dma;
-	smartiod_tree_add(&d->dmas, &dma->by_id, evt->id);
-	SIO_PROBE(smartiod, dma_map, l->device->fdid, l->id, dma->iova, dma->bytes);
-	if (!smartiod_loan_ended(l) && dma->cut) {
+	smartiod_dma_made(d, dma, evt->id);
+	if (!smartiod_loan_ended(l) && (dma->cut || smartiod_lend_orphan(&m->lend))) {
 		smartiod_dma_drop(d, dma);
 		smartiod_lend_fail(d, &m->lend, -ECONNRESET, "%s: " CUT_MEANWHILE,
 				   l->device->topo->name);
@@ -386,25 +241,23 @@ static void dma_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 	}
 }
 
-int smartiod_lend_path(struct smartiod *d, uint32_t exporter, uint32_t adapter,
-		       struct sio_path *ret, struct sio_err *reterr)
+int smartiod_lend_path(struct smartiod *d, const struct smartiod_device *dev, uint32_t node,
+		       const struct smartiod_device *target, uint32_t adapter, struct sio_path *ret,
+		       struct sio_err *reterr)
 {
-	struct sio_path path;
-	int rc = smartiod_path(d, exporter, SIO_ADAPTER_ANY, ret, reterr);
+	static const struct smartiod_hops none;
+	const struct smartiod_peer *p = smartiod_peer_find(d, node);
+	int rc = smartiod_path_between(d, node, SIO_ADAPTER_ANY, adapter, &dev->hops,
+				       target ? &target->hops
+				       : p    ? &p->hops
+					      : &none,
+				       ret, reterr);
 
-	if (rc < 0 || adapter == SIO_PEER_ANY_ADAPTER || ret->peer_adapter == adapter)
-		return rc;
-	for (unsigned own = 0; own < d->host->n_adapters; own++)
-		if (smartiod_path_up(d, exporter, own, adapter) &&
-		    smartiod_path(d, exporter, own, &path, reterr) == 0) {
-			*ret = path;
-			ret->adapter = own;
-			ret->peer_adapter = adapter;
-			return 0;
-		}
-	return sio_fail(reterr, -ENETDOWN,
-			"no link that is up leads to adapter %" PRIu32 " of node %" PRIu32, adapter,
-			exporter);
+	if (rc < 0 && adapter != SIO_PEER_ANY_ADAPTER)
+		return sio_fail(reterr, -ENETDOWN,
+				"no link that is up leads to adapter %" PRIu32 " of node %" PRIu32,
+				adapter, node);
+	return rc;
 }
 
 static int map_here(struct smartiod *d, struct smartiod_dma_lend *m,
@@ -444,7 +297,8 @@ static int map_there(struct smartiod *d, struct smartiod_dma_lend *m,
 		.access = sio_to_le32(SIO_ACCESS_READ | SIO_ACCESS_WRITE),
 	};
 	struct sio_path path;
-	int rc = smartiod_lend_path(d, m->dma->exporter, adapter, &path, reterr);
+	int rc = smartiod_lend_path(d, m->lend.loan->device, m->dma->exporter, NULL, adapter, &path,
+				    reterr);
 
 	if (rc < 0)
 		return rc;
@@ -464,14 +318,15 @@ static int map_bar(struct smartiod *d, struct smartiod_dma_lend *m,
 		   const struct smartiod_from *from, const struct sio_peer_dma_map *r,
 		   struct sio_err *reterr)
 {
+	uint32_t whole = sio_from_le32(r->bar) & SIO_PEER_BAR_WHOLE;
 	struct sio_peer_bar_grant msg = {
 		.h.type = sio_to_le32(SIO_PEER_BAR_GRANT),
 		.borrower = r->uid,
 		.offset = r->offset,
 		.bytes = r->bytes,
 		.fdid = r->target,
-		.bar = r->bar,
-		.access = sio_to_le32(SIO_ACCESS_READ | SIO_ACCESS_WRITE),
+		.bar = sio_to_le32(sio_from_le32(r->bar) & ~SIO_PEER_BAR_WHOLE),
+		.access = sio_to_le32(SIO_ACCESS_READ | SIO_ACCESS_WRITE | whole),
 		.borrower_node = sio_to_le32(from->node),
 		.ticket = r->connection,
 	};
@@ -479,17 +334,20 @@ static int map_bar(struct smartiod *d, struct smartiod_dma_lend *m,
 	struct sio_path path = {.adapter = 0};
 	int rc = 0;
 
-	/* What it cannot take away again it is not asked for. */
-	if (d->world == SIO_WORLD_SHIM)
+	/* A daemon that is started again would not know whose they are; shadows end with it. */
+	if (smartiod_is_real(d) && !whole)
 		return sio_fail(reterr, -EOPNOTSUPP,
-				"smartio.ko takes no pages away from a device while it is mapped: "
-				"BARs are no targets of devices on real hosts");
+				"mappings outlive the daemon of a real host, which would not know "
+				"when to take these pages away: there BARs are targets of devices "
+				"for shadows alone (smartio borrow --peers)");
 	if (sio_from_le32(r->target) == m->lend.loan->device->fdid)
 		return sio_fail(reterr, -EOPNOTSUPP,
 				"%s does not reach its own BARs: another device's can be mapped",
 				m->lend.loan->device->topo->name);
 	if (dma->exporter != d->node)
-		rc = smartiod_lend_path(d, dma->exporter, SIO_PEER_ANY_ADAPTER, &path, reterr);
+		rc = smartiod_lend_path(d, m->lend.loan->device, dma->exporter,
+					smartiod_device_known(d, sio_from_le32(r->target)),
+					SIO_PEER_ANY_ADAPTER, &path, reterr);
 	if (rc < 0)
 		return rc;
 	dma->adapter = path.adapter;
@@ -516,12 +374,40 @@ static int map_group(struct smartiod *d, struct smartiod_dma_lend *m,
 	int rc = 0;
 
 	if (from->node != d->node)
-		rc = smartiod_lend_path(d, from->node, adapter, &path, reterr);
+		rc = smartiod_lend_path(d, m->lend.loan->device, from->node, NULL, adapter, &path,
+					reterr);
 	if (rc < 0)
 		return rc;
 	req.adapter = m->dma->adapter = path.adapter;
 	m->state = DMA_GROUP;
 	smartiod_port_ask(d, &m->lend.op, &req, sizeof(req));
+	return 0;
+}
+
+/*
+ * An address of the borrower's choice: for nobody else's mapping can be in its way, then, nor be
+ * found out by the refusal.
+ */
+static int check_address(const struct smartiod_loan *l, const struct sio_peer_dma_map *r,
+			 struct sio_err *reterr)
+{
+	const struct sio_borrow *b = sio_ledger_find(&l->device->ledger, l->id);
+
+	if (sio_from_le32(r->at) > 1)
+		return sio_fail(reterr, -EINVAL, "at is %" PRIu32 "; 0 or 1 is right",
+				sio_from_le32(r->at));
+	if (!sio_from_le32(r->at))
+		return 0;
+	if (l->device->port.iommu_mode == SIO_IOMMU_OFF)
+		return sio_fail(reterr, -EOPNOTSUPP,
+				"%s: its host has no IOMMU that translates: a device sends the "
+				"addresses of its host's memory, and no others can be chosen",
+				l->device->topo->name);
+	if (!b || !b->exclusive)
+		return sio_fail(reterr, -EACCES,
+				"%s is not borrowed exclusively: only an exclusive borrower can "
+				"choose addresses",
+				l->device->topo->name);
 	return 0;
 }
 
@@ -534,24 +420,26 @@ int smartiod_lend_dma_map(struct smartiod *d, const struct smartiod_from *from, 
 	int rc;
 
 	l = smartiod_loan_get(d, from, sio_from_le32(r->fdid), sio_from_le64(r->borrower), reterr);
-	if (!l)
+	if (!l || check_address(l, r, reterr) < 0 ||
+	    smartiod_quota_node(d, from->node, SIO_QUOTA_DMA, sio_from_le64(r->bytes), reterr) < 0)
 		return reterr->code;
 	m = smartiod_lend_new(d, from, msg, sizeof(*m), l, dma_step, reterr);
 	if (!m)
 		return reterr->code;
-	m->dma = calloc(1, sizeof(*m->dma));
+	m->dma = smartiod_dma_new(d, l);
 	if (!m->dma) {
 		l->pins--;
 		smartiod_op_free(d, &m->lend.op);
 		return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
 	}
-	keep_loose(d, m->dma);
-	m->dma->loan = l;
 	m->dma->exporter = sio_from_le32(r->exporter);
 	m->dma->uid = sio_from_le64(r->uid);
 	m->dma->bytes = sio_from_le64(r->bytes);
+	smartiod_charge_node(d, from->node, &m->dma->charge, SIO_QUOTA_DMA, m->dma->bytes);
 	m->connection = sio_from_le64(r->connection);
 	m->offset = sio_from_le64(r->offset);
+	m->ioaddr = sio_from_le64(r->ioaddr);
+	m->at = sio_from_le32(r->at);
 	if (r->target)
 		rc = map_bar(d, m, from, r, reterr);
 	else if (m->dma->exporter == SIO_PEER_GROUP)
@@ -561,7 +449,7 @@ int smartiod_lend_dma_map(struct smartiod *d, const struct smartiod_from *from, 
 	else
 		rc = map_there(d, m, from, sio_from_le32(r->adapter), reterr);
 	if (rc < 0) {
-		forget(d, m->dma);
+		smartiod_dma_abandon(d, m->dma);
 		l->pins--;
 		smartiod_op_free(d, &m->lend.op);
 	}
@@ -579,7 +467,7 @@ static void unmap_step(struct smartiod *d, struct smartiod_op *op, const struct 
 {
 	struct unmap_op *u = (struct unmap_op *)op;
 
-	unmapped(d, u->dma, a->error);
+	smartiod_dma_unmapped(d, u->dma, a->error);
 	if (a->error)
 		smartiod_lend_fail(d, &u->lend, a->error, "%s", a->text);
 	else
@@ -618,105 +506,4 @@ int smartiod_lend_dma_unmap(struct smartiod *d, const struct smartiod_from *from
 	req.h.owner = l->owner;
 	smartiod_port_ask(d, &u->lend.op, &req, sizeof(req));
 	return 0;
-}
-
-void smartiod_dma_free_all(struct smartiod *d)
-{
-	while (d->loose)
-		forget(d, d->loose);
-}
-
-/* ---- who else has what is mapped ---- */
-
-/* Calls @fn for all that maps memory of @node, what an operation is still making included. */
-static void each_dma(struct smartiod *d, uint32_t node, void (*fn)(struct smartiod_dma *dma))
-{
-	struct smartiod_tree_node *n;
-	uint64_t key = 0;
-
-	while ((n = smartiod_tree_after(&d->dmas, key))) {
-		struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
-
-		key = n->key;
-		if (dma->exporter == node)
-			fn(dma);
-	}
-	for (struct smartiod_dma *dma = d->loose; dma; dma = dma->next)
-		if (dma->exporter == node)
-			fn(dma);
-}
-
-static void set_lost(struct smartiod_dma *dma)
-{
-	dma->lost = true;
-}
-
-/* The grant is still ours to give back, as soon as its exporter can be talked to. */
-void smartiod_dma_node_down(struct smartiod *d, uint32_t node)
-{
-	each_dma(d, node, set_lost);
-}
-
-static void forget_grant(struct smartiod_dma *dma)
-{
-	dma->grant = 0;
-}
-
-bool smartiod_dma_has_grant(struct smartiod *d, uint32_t node, uint64_t grant)
-{
-	for (struct smartiod_tree_node *n = smartiod_tree_after(&d->dmas, 0); n;
-	     n = smartiod_tree_after(&d->dmas, n->key)) {
-		const struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
-
-		if (dma->exporter == node && dma->grant == grant)
-			return true;
-	}
-	for (const struct smartiod_dma *dma = d->loose; dma; dma = dma->next)
-		if (dma->exporter == node && dma->grant == grant)
-			return true;
-	return false;
-}
-
-void smartiod_dma_new_start(struct smartiod *d, uint32_t node)
-{
-	each_dma(d, node, forget_grant);
-}
-
-static unsigned count_own(const struct smartiod_dma *dma, const struct smartiod *d,
-			  const struct smartiod_segment *seg)
-{
-	return dma->segment == seg && dma->loan->node == d->node && !smartiod_loan_ended(dma->loan);
-}
-
-unsigned smartiod_dma_own_mappings(struct smartiod *d, const struct smartiod_segment *seg)
-{
-	struct smartiod_tree_node *n;
-	unsigned found = 0;
-	uint64_t key = 0;
-
-	while ((n = smartiod_tree_after(&d->dmas, key))) {
-		key = n->key;
-		found += count_own(SMARTIOD_OF(n, struct smartiod_dma, by_id), d, seg);
-	}
-	for (const struct smartiod_dma *dma = d->loose; dma; dma = dma->next)
-		found += count_own(dma, d, seg);
-	return found;
-}
-
-void smartiod_dma_claim(struct smartiod *d, struct smartiod_segment *seg)
-{
-	struct smartiod_tree_node *n;
-	uint64_t key = 0;
-
-	if (d->world != SIO_WORLD_SHIM || !seg->mem)
-		return;
-	while ((n = smartiod_tree_after(&d->dmas, key))) {
-		struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
-
-		key = n->key;
-		if (dma->target == seg->mem && !dma->segment) {
-			dma->segment = seg;
-			smartiod_segment_dma_get(seg);
-		}
-	}
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Holds: memory that queues of a device lie in. The lender knows who mapped what, and no queue; the
- * holder of the registers makes the queues, and only hears from others whose memory they are to lie
+ * owner of the registers makes the queues, and only hears from others whose memory they are to lie
  * in. So it asks: a hold is the lender's word that the range is mapped by that borrower, and that
- * it stays so until the holder of the registers lets go of it, or the device has no queue any more
- * (SETTLED, RESET). It outlives who took it, as the queues do. Pages of another device's BAR cannot
- * be promised: they are cut as soon as their borrow ends (dmabar.c), and a drive that finds no
- * command where its queue was stops for everybody. So they are refused.
+ * it stays so until the owner of the registers releases it, or the device has no queue any more
+ * (SETTLED, RESET). It outlives who took it, as the queues do. Pages of another device's BAR are
+ * cut as soon as their borrow ends (dmabar.c), and a drive that finds no command where its queue
+ * was stops for everybody. So they are refused, but for memory of a device of this host, which can
+ * be kept (kept.c).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,16 +16,23 @@
 #include "smartiod/lender/lend.h"
 #include "smartiod/lender/requests.h"
 
-int smartiod_hold_add(struct smartiod_dma *dma, uint32_t node, struct sio_err *reterr)
+static struct smartiod_hold *hold_of(const struct smartiod_dma *dma, uint32_t node)
 {
 	struct smartiod_hold *h = dma->holds;
+
+	while (h && h->node != node)
+		h = h->next;
+	return h;
+}
+
+int smartiod_hold_add(struct smartiod_dma *dma, uint32_t node, struct sio_err *reterr)
+{
+	struct smartiod_hold *h = hold_of(dma, node);
 
 	if (smartiod_hold_count(dma) == UINT32_MAX)
 		return sio_fail_exhausted(reterr, -ENOSPC, SIO_OUT_OF_HOLDS,
 					  "%s: %" PRIu32 " queues lie in one mapping",
 					  dma->loan->device->topo->name, UINT32_MAX);
-	while (h && h->node != node)
-		h = h->next;
 	if (!h) {
 		h = calloc(1, sizeof(*h));
 		if (!h)
@@ -35,6 +43,17 @@ int smartiod_hold_add(struct smartiod_dma *dma, uint32_t node, struct sio_err *r
 	}
 	h->count++;
 	return 0;
+}
+
+int smartiod_hold_at_least(struct smartiod_dma *dma, uint32_t node, uint32_t count,
+			   struct sio_err *reterr)
+{
+	int rc = hold_of(dma, node) ? 0 : smartiod_hold_add(dma, node, reterr);
+	struct smartiod_hold *h = hold_of(dma, node);
+
+	if (rc == 0 && h->count < count)
+		h->count = count;
+	return rc;
 }
 
 uint32_t smartiod_hold_count(const struct smartiod_dma *dma)
@@ -56,8 +75,15 @@ void smartiod_holds_drop(struct smartiod_dma *dma)
 	}
 }
 
+/* Of a borrow that has ended: nothing else keeps its pages. */
+static void cut_kept(struct smartiod *d, struct smartiod_dma *dma)
+{
+	if (dma->kept && !dma->holds && !dma->cut)
+		smartiod_dma_cut(d, dma);
+}
+
 /* One of @node's; @any: else of another's. False: there is none. */
-static bool let_go(struct smartiod_dma *dma, uint32_t node, bool any)
+static bool release_hold(struct smartiod_dma *dma, uint32_t node, bool any)
 {
 	struct smartiod_hold **at = &dma->holds, *h;
 
@@ -97,13 +123,7 @@ static struct smartiod_dma *find(struct smartiod *d, struct smartiod_device *dev
 	for (struct smartiod_dma *dma = l->dmas; dma; dma = dma->next) {
 		if (!covers(dma, ioaddr, bytes))
 			continue;
-		if (!dma->bar_borrow)
-			return dma;
-		sio_fail(reterr, -EOPNOTSUPP,
-			 "%s: its queues cannot lie in a BAR of another device (%#" PRIx64
-			 "), only in memory of hosts",
-			 dev->topo->name, ioaddr);
-		return NULL;
+		return !dma->bar_borrow || smartiod_kept_can(d, dma, reterr) == 0 ? dma : NULL;
 	}
 	sio_fail(reterr, -ERANGE,
 		 "%s: borrow %" PRIu64 " has no mapping that covers %" PRIu64 " bytes at %#" PRIx64,
@@ -167,15 +187,16 @@ int smartiod_lend_unhold(struct smartiod *d, const struct smartiod_from *from, c
 	if (!l)
 		return reterr->code;
 	dma = held(d, l->device, hold);
-	if (!dma || !let_go(dma, from->node, true))
+	if (!dma || !release_hold(dma, from->node, true))
 		return sio_fail(reterr, -EINVAL, "%s: no memory is held by number %" PRIu64,
 				l->device->topo->name, hold);
+	cut_kept(d, dma);
 	smartiod_from_reply(d, from, msg, &ok, sizeof(ok));
 	return 0;
 }
 
 /*
- * A hold that no program heard of. Who asked for it may have ended, or let go of the registers;
+ * A hold that no program heard of. Whoever asked for it may have ended, or released the registers;
  * what counts is that its node has one, and that the device's queues have not been ended since.
  */
 int smartiod_peer_hold_release(struct smartiod *d, const struct smartiod_from *from,
@@ -186,8 +207,10 @@ int smartiod_peer_hold_release(struct smartiod *d, const struct smartiod_from *f
 	struct smartiod_dma *dma = dev ? held(d, dev, sio_from_le64(m->hold)) : NULL;
 
 	(void)reterr;
-	if (dma && dev->generation == sio_from_le32(m->generation))
-		let_go(dma, from->node, false);
+	if (!dma || dev->generation != sio_from_le32(m->generation))
+		return 0;
+	release_hold(dma, from->node, false);
+	cut_kept(d, dma);
 	return 0;
 }
 
@@ -200,7 +223,9 @@ void smartiod_holds_end(struct smartiod *d, struct smartiod_device *dev)
 		struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
 
 		key = n->key;
-		if (dma->loan->device == dev)
-			smartiod_holds_drop(dma);
+		if (dma->loan->device != dev)
+			continue;
+		smartiod_holds_drop(dma);
+		cut_kept(d, dma);
 	}
 }

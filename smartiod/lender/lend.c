@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A lender's operations: who asked, and how they are answered, in this daemon or in another. */
+/*
+ * Operations of the lender: which borrower sent the request, and how it is answered, in this daemon
+ * or in another.
+ */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

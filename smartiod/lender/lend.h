@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The lender's side of a borrow. Each request about a device goes to its lender's daemon as a
- * message of wire/peer.h, whether that is another host's or this one (room.h: smartiod_ask()). A
- * file for each thing that a borrow has: loan.c, bargrant.c, barview.c, dmalend.c, devseg.c,
- * vector.c, hold.c, quarantine.c, reset.c.
+ * message of wire/peer.h, whether the lender is another host or this one (room.h: smartiod_ask()).
+ * Each kind of object that a borrow has is in a file of its own: loan.c, bargrant.c, barview.c,
+ * dma.c, devseg.c, vector.c, hold.c, quarantine.c, reset.c.
  */
 #ifndef SMARTIOD_LEND_H
 #define SMARTIOD_LEND_H
 
-#include "smartiod/base/leftover.h"
+#include "smartiod/base/unclaimed.h"
 #include "smartiod/base/peer.h"
+#include "smartiod/device/devclass.h"
 #include "smartiod/device/device.h"
 #include "smartiod/interrupt/dint.h"
 #include "smartiod/lender/loan_life.h"
+#include "smartiod/lender/vector_life.h"
 #include "smartiod/segment/segment.h"
 
 struct smartiod_lend;
@@ -26,18 +28,18 @@ struct smartiod_requester {
 	struct smartiod_requester_user *waiting; /* for the port's answer */
 };
 
-/* Who wants an entry: part of an operation. */
+/* Whoever wants an entry: part of an operation. */
 struct smartiod_requester_user {
 	struct smartiod_requester_user *next;
 	/*
-	 * It is there, or will not be (@a->error). It counts until smartiod_requester_put(), either
-	 * way.
+	 * Called when the entry is there, or cannot be had (@a->error). Either way the user counts
+	 * until smartiod_requester_put().
 	 */
 	void (*have)(struct smartiod *d, struct smartiod_requester_user *user,
 		     const struct smartiod_answer *a);
 };
 
-/* Memory that belongs to a device, at the lender: where it is. */
+/* The lender's entry for a device segment: where the memory lies. */
 struct smartiod_dev_seg {
 	struct smartiod_dev_seg *next; /* of the device */
 	uint64_t private_to;	       /* the borrow; 0: shared by all */
@@ -46,9 +48,10 @@ struct smartiod_dev_seg {
 	uint64_t uid, bytes;
 	bool lasting; /* our own memory: it stays as long as anything of its creator does */
 	struct smartiod_segment *segment; /* on this host; else NULL */
+	uint32_t meeting; /* of the daemons, at which the borrower's reported it last */
 };
 
-/* A lender's operation: flows embed it as their first member. */
+/* An operation of the lender: each flow embeds it as its first member. */
 struct smartiod_lend {
 	struct smartiod_op op;
 	struct smartiod_from from;
@@ -56,15 +59,16 @@ struct smartiod_lend {
 };
 
 /*
- * Under way: the word that a device no longer uses what a borrower, or all that have ended, had
- * mapped for it. quarantine.c.
+ * A settlement under way: the statement that a device no longer uses what one borrower, or all that
+ * have ended, had mapped for it. quarantine.c.
  */
 struct smartiod_word {
-	struct smartiod_lend lend; /* who said it */
+	struct smartiod_lend lend; /* the request */
 	struct smartiod_device *device;
 	uint64_t settled;    /* a borrow, or SIO_LEDGER_ALL */
-	bool own;	     /* nobody but the lender: reset.c */
+	bool own;	     /* the lender's own decision: reset.c */
 	bool reset;	     /* queues of all are gone: the generation goes up */
+	bool keep;	     /* its borrower, which is alone, keeps its doorbells */
 	bool closing;	     /* it has, and the doorbells are taken away */
 	bool dozing;	     /* and the port has no memory to do that now */
 	uint64_t view;	     /* that is being closed */
@@ -84,7 +88,7 @@ struct smartiod_reset {
 	struct smartiod_word word; /* embedded, so that a reset needs no memory */
 	bool waits;		   /* for the time to try again */
 	bool forced;		   /* although somebody uses it */
-	bool said;		   /* that it has none */
+	bool said;		   /* a log line has said that the device cannot be reset */
 	unsigned failed;	   /* tries in a row */
 	uint64_t since;		   /* when the last one began; it took @took */
 	uint64_t took;
@@ -96,13 +100,17 @@ struct smartiod_reset {
 struct smartiod_lent {
 	struct smartiod_requester requester[SIO_MAX_ADAPTERS];
 	struct smartiod_dev_seg *segs;
+	struct smartiod_assigned *assigned;
+	struct smartiod_view *kept; /* of borrows that have ended: kept.c */
 	struct smartiod_vector *vectors;
 	struct smartiod_old_vector *old_vectors;
-	unsigned clearing; /* words under way that end all its queues: SETTLED for all, RESET */
+	bool stopped; /* a borrower cleared its bus master bit */
+	/* settlements under way that end all its queues: SETTLED for all, RESET */
+	unsigned clearing;
 	struct smartiod_reset reset;
 };
 
-/* Lender: a part of a BAR that is handed out, and the grants of it. */
+/* Lender: a view of a part of a BAR, and the grants of it. */
 struct smartiod_view {
 	struct smartiod_view *next; /* of the loan */
 	uint64_t id;		    /* the port's BAR */
@@ -111,17 +119,32 @@ struct smartiod_view {
 	int fd;
 	unsigned users;
 	bool doorbells;
-	bool holds;  /* who has it has the registers */
-	bool closed; /* by a reset, which took the doorbells away: in these books alone */
+	bool open;	  /* memory that every borrower has, as long as it has the device */
+	bool holds;	  /* its borrower owns the registers */
+	bool closed;	  /* by a reset, which took the doorbells away: in these tables alone */
+	uint64_t kept_of; /* kept.c: the borrow that has ended; not in its list any more */
 };
 struct smartiod_view_grant {
 	struct smartiod_view_grant *next;     /* of the loan */
 	uint64_t view, grant;		      /* grant: the port's */
 	uint32_t node, adapter, peer_adapter; /* who asked, and the way there */
 	bool device;			      /* for a device of that node's: dmabar.c */
+	bool member;			      /* @grant is the port's member of @group: overlay.c */
+	uint32_t group;
+	uint32_t meeting; /* at which that node reported it last */
 };
 
-/* Lender: queues of the device lie in a DMA map; those that a node's daemon asked for. */
+/* Lender: pages of the device's own memory that the owner of its registers lets a borrow use. */
+struct smartiod_assigned {
+	struct smartiod_assigned *next; /* of the device */
+	uint64_t borrow, offset, length;
+	uint32_t bar;
+};
+
+/*
+ * Lender: holds on a DMA mapping that a node's daemon requested, because queues of the device lie
+ * in it.
+ */
 struct smartiod_hold {
 	struct smartiod_hold *next;
 	uint32_t node, count; /* count: at least 1 */
@@ -138,16 +161,21 @@ struct smartiod_dma {
 	uint64_t group;	     /* the port's way to a multicast group; 0: it is none */
 	struct smartiod_segment *segment; /* on this host */
 	bool window;			  /* it uses the requester entry of adapter */
-	bool lost;			  /* its exporter was, since it was granted */
+	bool lost;			  /* its exporter was lost since it was granted */
 	bool unmapping;
 	/* Of BAR pages of a device: dmabar.c. */
 	uint64_t bar_borrow;  /* the borrow of that device; 0: it is of memory */
 	uint64_t view;	      /* its lender's; 0: none any more */
 	uint32_t target_fdid; /* that device */
 	bool cut;	      /* it leads nowhere any more; or (held) the other end sees to that */
-	bool adopted;	      /* of before we were started, and nobody has said that it is his */
-	uint64_t target;      /* adopted: the port's memory */
+	bool kept;	      /* that borrow has ended, but its pages stay: kept.c */
+	bool adopted;	      /* of before we were started, and no program has claimed it */
+	uint64_t target;      /* adopted: the port's memory, or map */
+	uint64_t bus_addr;    /* the same, of a map: what it leads to at its exporter */
+	bool disowned;	      /* the same: its exporter has reported all grants, and none for it */
+	uint32_t meeting;     /* at which the borrower's daemon reported it last */
 	struct smartiod_hold *holds; /* not to be unmapped */
+	struct smartiod_charge charge;
 };
 
 /* Lender: an interrupt vector of the device, the sender to a plain interrupt of any host. */
@@ -157,9 +185,7 @@ struct smartiod_vector {
 	struct smartiod_device *device;
 	struct smartiod_loan *loan;
 	uint32_t number;
-	bool set;	/* the port has it, or was asked for it */
-	bool window;	/* it uses the requester entry of link.adapter */
-	bool operation; /* one is about and frees it */
+	enum smartiod_vector_state state;
 };
 
 /* Lender: a vector that a borrow has since before we were started. */
@@ -180,21 +206,28 @@ struct smartiod_loan {
 	uint32_t node, pid;
 	int owner_fd;
 	enum smartiod_loan_state state;
-	bool settling; /* the port was asked to settle it */
-	bool lost;     /* the device is gone: nothing of it stays in quarantine */
-	bool adrift;   /* it ended for us alone: its program may live, and store through its maps */
+	bool settling;	  /* the port was asked to settle it */
+	bool lost;	  /* the device is gone: nothing of it stays in quarantine */
+	bool cut_off;	  /* it ended for us alone: its program may live, and store by its maps */
+	uint32_t meeting; /* at which the borrower's daemon reported it last, */
+	uint32_t heard;	  /* with this generation of the device */
 	struct smartiod_view *views;
 	struct smartiod_view_grant *grants;
 	struct smartiod_dma *dmas;
-	unsigned pins; /* operations in progress */
+	unsigned pins;	 /* operations in progress */
+	unsigned giving; /* views that the port is giving to the daemon: kept.c */
+	struct smartiod_charge charge;
 };
 
-/* Its borrower is gone. */
+/* Has its borrower ended? */
 static inline bool smartiod_loan_ended(const struct smartiod_loan *loan)
 {
 	return loan->state >= SMARTIOD_LOAN_WAITING_ENDED;
 }
-/* Something happens to it. An event that cannot come is an error of ours: it ends the daemon. */
+/*
+ * Applies an event to the loan's state. An event that is not allowed in that state is a bug of the
+ * daemon, and ends it.
+ */
 void smartiod_loan_enter(struct smartiod *d, struct smartiod_loan *loan,
 			 enum smartiod_loan_event event);
 
@@ -203,141 +236,215 @@ void smartiod_loan_enter(struct smartiod *d, struct smartiod_loan *loan,
 void *smartiod_lend_new(struct smartiod *d, const struct smartiod_from *from, const void *request,
 			size_t size, struct smartiod_loan *loan, smartiod_step *step,
 			struct sio_err *reterr);
-/* End the operation, then answer: @msg must not lie in it. @fds stay the caller's; nobody but an
- * asker here sees them. */
+/*
+ * Ends the operation, then answers: @msg must not be part of it. @fds stay the caller's; only a
+ * requester on this host sees them.
+ */
 void smartiod_lend_done(struct smartiod *d, struct smartiod_lend *lend, void *msg, size_t len,
 			const int *fds, unsigned n_fds);
+/*
+ * Has the daemon of another host that sent the request ended since? Then what was made must be
+ * undone.
+ */
+static inline bool smartiod_lend_orphan(const struct smartiod_lend *lend)
+{
+	return !lend->from.back && smartiod_op_orphan(&lend->op);
+}
 void smartiod_lend_ok(struct smartiod *d, struct smartiod_lend *lend);
 void smartiod_lend_fail(struct smartiod *d, struct smartiod_lend *lend, int error, const char *fmt,
 			...) __attribute__((format(printf, 4, 5)));
 
 /* ---- loan.c ---- */
 
-/* The live borrow @id of @node; NULL with a text. */
+/* The live borrow @id of the requester's node; NULL with a text. */
 struct smartiod_loan *smartiod_loan_get(struct smartiod *d, const struct smartiod_from *from,
 					uint32_t fdid, uint64_t id, struct sio_err *reterr);
-/* The same, if it holds the registers of its device. */
+/* The same, if it owns the registers of its device. */
 struct smartiod_loan *smartiod_loan_get_holder(struct smartiod *d, const struct smartiod_from *from,
 					       uint32_t fdid, uint64_t id, struct sio_err *reterr);
 struct smartiod_loan *smartiod_loan_find(struct smartiod *d, uint64_t id);
-/* The one whose port owner is @owner. */
+/* The loan whose owner at the port is @owner. */
 struct smartiod_loan *smartiod_loan_by_owner(struct smartiod *d, uint64_t owner);
 /* ---- loan_end.c ---- */
 
 void smartiod_loan_end(struct smartiod *d, struct smartiod_loan *loan);
-/* The port ended the owner: what the device can still reach is known. The caller has it pinned. */
+/*
+ * The port has ended the owner, and has reported what the device can still reach. The caller has
+ * the loan pinned.
+ */
 void smartiod_loan_closed(struct smartiod *d, struct smartiod_loan *loan);
-/* Those of a device that is gone end, and so do their quarantines; the borrowers are told. */
+/* Ends the loans of a device that is gone, and their quarantines; the borrowers are notified. */
 void smartiod_loans_device_gone(struct smartiod *d, struct smartiod_device *dev);
-/* Its owner has ended, and not by our word. */
+/* The loan's owner at the port has ended, and not by a request of this daemon. */
 void smartiod_loan_owner_gone(struct smartiod *d, struct smartiod_loan *loan);
 /* The first loan with an id greater than @after; of all devices. */
 struct smartiod_loan *smartiod_loan_after(struct smartiod *d, uint64_t after);
 void smartiod_loan_unpin(struct smartiod *d, struct smartiod_loan *loan);
 void smartiod_loan_free(struct smartiod *d, struct smartiod_loan *loan);
-/* Frees it when nothing is left of it. */
+/* The port is to end its owner, if there is one yet. */
+void smartiod_loan_close_owner(struct smartiod *d, struct smartiod_loan *loan);
+/* Frees the loan when nothing is left of it. */
 void smartiod_loan_check(struct smartiod *d, struct smartiod_loan *loan);
 void smartiod_loan_node_down(struct smartiod *d, uint32_t node);
-/* The last path to it is: the same, and it is told. */
+/*
+ * The daemon of @node is expected to connect again: its loans that have vectors of the device end,
+ * and those that are still being made.
+ */
+void smartiod_loan_away(struct smartiod *d, uint32_t node);
+/* The last path to @node is down: its loans end, and its daemon is notified. */
 void smartiod_loan_link_lost(struct smartiod *d, uint32_t node);
-/* A path to it is, and others are up: the same for those that use it. */
+/* Part of the room's table (base/room.h). */
+struct smartiod_forbid;
+void smartiod_loans_forbidden(struct smartiod *d, const struct smartiod_forbid *f);
+/* One path to @node is down, and others are up: loans that use that path end. */
 void smartiod_loan_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			     uint32_t peer_adapter);
 void smartiod_loan_free_all(struct smartiod *d);
-/* OWNER_GONE of @owner, which may be a loan's. */
+/* The event OWNER_GONE of @owner, which may be a loan's owner. */
 void smartiod_lender_owner_gone(struct smartiod *d, uint64_t owner);
 /*
  * The cookie of a borrow's owner at the port: the number that is the borrow's within this boot, the
- * port's id of the device, and how it was asked for. That of a session's owner is
- * SMARTIOD_COOKIE_SESSION and its secret, or nothing above bit 31.
+ * low bits of the port's id of the device, the borrower's host, how it was asked for. That of a
+ * session's owner is SMARTIOD_COOKIE_SESSION and its secret, or nothing above bit 31.
  */
 #define SMARTIOD_COOKIE_EXCLUSIVE (1ULL << 63)
+#define SMARTIOD_COOKIE_NODE_SHIFT 53 /* the borrower's host, below SMARTIOD_COOKIE_SESSION */
+#define SMARTIOD_COOKIE_DEVICES 0x1fffffu
+_Static_assert(SIO_MAX_NODE < 1 << (62 - SMARTIOD_COOKIE_NODE_SHIFT), "a node's id fits");
 uint64_t smartiod_loan_cookie(const struct smartiod_loan *loan, bool exclusive);
 
 /* ---- old_vector.c: vectors of before we were started ---- */
 
 bool smartiod_old_vector_has(const struct smartiod_device *dev, uint32_t number);
-/* The port silenced the loan's vectors. */
+/* The port has silenced the loan's vectors. */
 void smartiod_old_vectors_end(struct smartiod_loan *loan);
 
-/* An interrupt of ours is about to go: none of them may keep it. */
+/* An interrupt of this host is about to end: none of these vectors may refer to it any more. */
 void smartiod_old_vectors_irq_ends(struct smartiod *d, uint64_t irq);
 
 /* ---- barview.c ---- */
 
-/* The borrow ends: its grants of BAR pages go, its views are the port's to close. */
+/* The borrow ends: its grants of BAR pages end; the port closes its views. */
 void smartiod_views_end(struct smartiod *d, struct smartiod_loan *loan);
 /*
- * One more map uses view @id of BAR @bar, which the port has since before we were started. *ret:
- * the view; NULL: it leads nowhere, which is what a reset makes of doorbells (@reset: there was one
- * that the program has not heard of).
+ * One more mapping, @what, uses the loan's view of BAR @bar, which the port has since before this
+ * daemon was started. *ret: the view; NULL: it leads nowhere, which is what a reset makes of
+ * doorbells (@reset: there was a reset of which the program has not been notified).
  */
-int smartiod_view_again(struct smartiod *d, struct smartiod_loan *loan, uint32_t bar, uint64_t id,
-			bool reset, struct smartiod_view **ret, struct sio_err *reterr);
+int smartiod_view_again(struct smartiod *d, struct smartiod_loan *loan, uint32_t bar,
+			const struct smartiod_view_grant *what, bool reset,
+			struct smartiod_view **ret, struct sio_err *reterr);
 /*
- * @dev was reset: the next view of its doorbells that is to be closed at the port; its borrower has
- * it no more. 0: none is left.
+ * @dev was reset: takes the next view of its doorbells from its borrower, and returns its id, for
+ * the caller to close at the port. 0: none is left.
  */
 uint64_t smartiod_doorbells_take(struct smartiod *d, struct smartiod_device *dev);
 
-/* A path to @node, or all of them, are down: devices there reach no pages of BARs any more. */
+/* A path to @node, or every one, is down: devices there reach no pages of BARs any more. */
 void smartiod_view_grants_lost(struct smartiod *d, uint32_t node,
 			       const struct smartiod_path_change *path);
 
 /* ---- bargrant.c ---- */
 
-/* A reset of @dev is over: those who ask for its doorbells have waited for that. */
+/* A reset of @dev is over: requests for its doorbells that waited for that continue. */
 void smartiod_bars_go_on(struct smartiod *d, const struct smartiod_device *dev);
+
+/* ---- assign.c ---- */
+
+/*
+ * The assigned pages of @loan in BAR @bar that contain [offset, end). Return: there are such pages.
+ */
+bool smartiod_assigned_find(const struct smartiod_loan *loan, uint32_t bar, uint64_t offset,
+			    uint64_t end, struct smartiod_bar_run *ret);
+/* Ends the assignments of @dev to borrow @of (0: any), which cannot reach the pages any more. */
+void smartiod_assigned_end(struct smartiod_device *dev, uint64_t of);
 
 /* ---- dmabar.c ---- */
 
-/* What @dma has of the lender of its target goes back. */
+/* Releases what @dma has of the lender of its target. */
 void smartiod_dma_bar_release(struct smartiod *d, struct smartiod_dma *dma);
-/* Mappings, for devices of this host, of @view (0: of all) that borrow @bar_borrow has here. */
+/*
+ * Cuts the mappings, for devices of this host, of @view (0: of all) that borrow @bar_borrow has
+ * here.
+ */
 void smartiod_dma_bars_cut(struct smartiod *d, uint64_t bar_borrow, uint64_t view);
-/* The same of all that lies with @node; @path: not NULL: of what goes over it. */
+/* @dev is gone, and with it the memory of it that was kept. */
+void smartiod_dma_bars_gone(struct smartiod *d, struct smartiod_device *dev);
+/* Cuts all mappings of BAR pages of devices of @node; @path not NULL: only those over that path. */
 void smartiod_dma_bars_lost(struct smartiod *d, uint32_t node,
 			    const struct smartiod_path_change *path);
 
-/* ---- dmalend.c ---- */
+/* ---- kept.c ---- */
 
+/* Whether queues of its device may lie in @dma, which is of a BAR: -EOPNOTSUPP. */
+int smartiod_kept_can(struct smartiod *d, const struct smartiod_dma *dma, struct sio_err *reterr);
+/* The borrow ends: its views that queues of other devices lie in are the daemon's from now on. */
+void smartiod_views_keep(struct smartiod *d, struct smartiod_loan *loan);
+/* @dma, which is kept, is no more. Return: the device whose memory is not kept any more; NULL. */
+struct smartiod_device *smartiod_kept_release(struct smartiod *d, struct smartiod_dma *dma);
+/* One of @dev is kept no more: @ret_view, which is to be closed. False: there is none. */
+bool smartiod_kept_take(struct smartiod *d, struct smartiod_device *dev, uint64_t *ret_borrow,
+			uint64_t *ret_view);
+/* -EBUSY: there is one of @dev. */
+int smartiod_kept_none(const struct smartiod_device *dev, struct sio_err *reterr);
+void smartiod_kept_free(struct smartiod_device *dev);
+
+/* ---- dma.c ---- */
+
+/* A new DMA mapping, which an operation makes for @loan. NULL: no memory. */
+struct smartiod_dma *smartiod_dma_new(struct smartiod *d, struct smartiod_loan *loan);
+/* The mapping could not be made: releases what it has, and frees it. */
+void smartiod_dma_abandon(struct smartiod *d, struct smartiod_dma *dma);
+/* The port has made the mapping, with id @id; dma->iova is set. */
+void smartiod_dma_made(struct smartiod *d, struct smartiod_dma *dma, uint64_t id);
+/* The port has answered DMAUNMAP, for which dma->unmapping was set. */
+void smartiod_dma_unmapped(struct smartiod *d, struct smartiod_dma *dma, int error);
 /*
- * The port takes @dma's pages from the device, which may still send to the address: nobody else
- * gets that before the mapping ends. What it had is given back.
+ * Cuts the mapping: the port takes its pages from the device. The device may still access the
+ * address, which is not given to anybody else before the mapping ends. What the mapping had is
+ * released.
  */
 void smartiod_dma_cut(struct smartiod *d, struct smartiod_dma *dma);
 
-/* A mapping that the port has since before we were started. -ENOMEM. */
+/* Adopts a mapping that the port has since before this daemon was started. -ENOMEM. */
 int smartiod_dma_adopt(struct smartiod *d, struct smartiod_loan *loan,
 		       const struct sio_list_entry *e);
-/* Nobody wants one of those: it ends. */
+/* Ends an adopted mapping that no program has claimed. */
 void smartiod_dma_drop(struct smartiod *d, struct smartiod_dma *dma);
-/* The device has let go of it (or never could reach it): give all back. */
+/* The device has released the mapping, or never could reach it: everything is released. */
 void smartiod_dma_release(struct smartiod *d, struct smartiod_dma *dma);
-/* What is mapped of @node that others may still ask for: the host is lost, or has started anew. */
+/*
+ * @node is lost, or has started again: marks mappings of its memory, which others may still ask
+ * for.
+ */
 void smartiod_dma_node_down(struct smartiod *d, uint32_t node);
 void smartiod_dma_new_start(struct smartiod *d, uint32_t node);
 bool smartiod_dma_has_grant(struct smartiod *d, uint32_t node, uint64_t grant);
 /* Mappings of @seg for devices of this host, by living programs of this host. */
 unsigned smartiod_dma_own_mappings(struct smartiod *d, const struct smartiod_segment *seg);
 /*
- * Mappings of before that no library has claimed: @seg, a segment again, or one that ends, is not
- * freed under them.
+ * @seg has its memory again, or ends: adopted mappings of that memory that no library has claimed
+ * keep it from being freed.
  */
 void smartiod_dma_claim(struct smartiod *d, struct smartiod_segment *seg);
 void smartiod_dma_free_all(struct smartiod *d);
 
+/* ---- dmalend.c ---- */
+
 /*
- * The way from here to @node; @adapter: the other's where it must arrive, or SIO_PEER_ANY_ADAPTER.
+ * The shortest path from @dev of this host to the memory of @node, or to @target, a device there.
+ * @adapter: the adapter of the other host where it must arrive, or SIO_PEER_ANY_ADAPTER.
  */
-int smartiod_lend_path(struct smartiod *d, uint32_t node, uint32_t adapter, struct sio_path *ret,
+int smartiod_lend_path(struct smartiod *d, const struct smartiod_device *dev, uint32_t node,
+		       const struct smartiod_device *target, uint32_t adapter, struct sio_path *ret,
 		       struct sio_err *reterr);
 
 /* ---- requester.c ---- */
 
 /*
- * Have the device's entry in the table of @adapter: user->have is called, perhaps before this
- * returns. If @op waits for the port, its step calls smartiod_requester_answer() with the answer.
+ * Gets a reference to the device's entry in the table of @adapter, which is made if need be:
+ * user->have is called, perhaps before this returns. If @op waits for the port, its step calls
+ * smartiod_requester_answer() with the answer.
  */
 void smartiod_requester_get(struct smartiod *d, struct smartiod_device *dev, unsigned adapter,
 			    struct smartiod_op *op, struct smartiod_requester_user *user);
@@ -348,86 +455,135 @@ void smartiod_requester_put(struct smartiod *d, struct smartiod_requester *r);
 
 /* ---- vector.c ---- */
 
-/* The borrow ended, and its owner was closed: its vectors send no more. */
+/* The borrow has ended, and its owner was closed: its vectors send no more. */
 void smartiod_vectors_end(struct smartiod *d, struct smartiod_loan *loan);
-/* Vector @number of before goes on to trigger what it does, by the port's word. */
+/*
+ * Restores vector @number of before the restart: it goes on to trigger the interrupt that the port
+ * says.
+ */
 int smartiod_vector_again(struct smartiod *d, struct smartiod_loan *loan, uint32_t number,
 			  struct sio_err *reterr);
-/* Vectors of before that nobody wants end. */
+/* Ends the vectors of before the restart that no program has claimed. */
 void smartiod_vectors_drop(struct smartiod *d, struct smartiod_loan *loan);
 
 /* ---- devseg.c ---- */
 
 /*
- * It has ended: what it made goes, but for what lasts. @held: it had the device's registers, and so
- * what others had left there.
+ * The borrow has ended: ends the device segments that it made, except lasting ones. @held: it owned
+ * the device's registers, and so what others had left there.
  */
 void smartiod_dev_segs_end(struct smartiod *d, struct smartiod_loan *loan, bool held);
-/* Nothing of it is left: what lasted goes. */
+/* Nothing of the borrow is left: ends its lasting device segments. */
 void smartiod_dev_segs_over(struct smartiod *d, struct smartiod_loan *loan);
 void smartiod_dev_segs_free(struct smartiod_device *dev);
-/* A device segment of before, which @loan made. */
+/* The device segment @uid of @loan's device, if @loan may connect to it; NULL. */
+struct smartiod_segment *smartiod_dev_seg_of(const struct smartiod_loan *loan, uint64_t uid);
+/*
+ * Resynchronisation: the borrower of @loan has a device segment in its own host's memory. -ENOMEM,
+ * -EEXIST.
+ */
+int smartiod_dev_seg_placed(struct smartiod *d, struct smartiod_loan *loan,
+			    const struct sio_peer_resume_placed *m, struct sio_err *reterr);
+/*
+ * Resynchronisation: ends the device segments in @node's memory that @node did not report at
+ * meeting @but.
+ */
+void smartiod_dev_segs_resumed(struct smartiod *d, uint32_t node, uint32_t but);
+/* Restart: a device segment of before, which @loan made. */
 int smartiod_dev_seg_again(struct smartiod *d, struct smartiod_loan *loan, uint32_t id,
-			   uint32_t memtype, struct smartiod_leftover *l, struct sio_err *reterr);
+			   uint32_t memtype, struct smartiod_unclaimed *l, struct sio_err *reterr);
 bool smartiod_dev_seg_idle(struct smartiod *d, struct smartiod_segment *seg);
 
 /* ---- quarantine.c ---- */
 
 void smartiod_loan_settled(struct smartiod *d, struct smartiod_loan *loan);
-/* Tell a borrower of @event; @gone: whose end it is. */
+/* Notifies a borrower of @event; @gone: the borrow that has ended. */
 void smartiod_loan_notify(struct smartiod *d, struct smartiod_loan *loan, uint32_t event,
 			  uint64_t gone);
-/* Tell whoever has the registers that @gone is in quarantine; nobody has them: nothing. */
+/*
+ * Notifies the owner of the registers that @gone is in quarantine; without an owner nothing
+ * happens.
+ */
 void smartiod_holder_notify(struct smartiod *d, struct smartiod_device *dev, uint64_t gone);
-/* Tell a new holder of all that wait. */
+/* Notifies a new owner of the registers of all borrows in quarantine. */
 void smartiod_holder_welcome(struct smartiod *d, struct smartiod_loan *holder);
 
 /*
- * The lender resets its device: the port is asked, and then follows what follows SETTLED for all.
- * smartiod_reset_over() is told how it went, behind the news to borrowers.
+ * Resets a device by the lender's decision: sends RESET to the port, and then acts as after SETTLED
+ * for all. smartiod_reset_over() is called with the result, after the notifications to borrowers.
  */
 void smartiod_word_reset(struct smartiod *d, struct smartiod_device *dev, uint32_t kind);
 
 /* ---- reset.c ---- */
 
-/* How the port can reset it: SIO_RESET_FUNCTION; _BUS, where it cannot; 0: not at all. */
+/*
+ * How the port can reset the device: SIO_RESET_FUNCTION; _BUS, where it cannot do that; 0: not at
+ * all.
+ */
 uint32_t smartiod_reset_kind(const struct smartiod_device *dev);
 /*
- * @l is a new borrow of its device. Return: true: that is to be reset first, and @op, which @w is
- * part of, is parked: its step is called with what became of it.
+ * @l is a new borrow of its device. Return: true: the device must be reset first. Then @op, which
+ * @w is part of, is parked; its step is called with the result.
  */
 bool smartiod_reset_first(struct smartiod *d, struct smartiod_loan *l, bool exclusive,
 			  struct smartiod_waiter *w, struct smartiod_op *op);
-/* Nothing is to be waited for, or any more: it uses the device from now on. */
+/* No reset is pending for @l, or it is over: the loan uses the device from now on. */
 void smartiod_reset_lend(struct smartiod *d, struct smartiod_loan *l);
-/* Its operation was woken, perhaps by another cause. */
+/* The waiter's operation was woken, perhaps for another reason. */
 void smartiod_reset_leave(struct smartiod_waiter *w);
-/* The port has told all that is left of a borrow that ended: was it the last? */
+/*
+ * The port has reported all that is left of a borrow that ended. If it was the last one, a reset
+ * may be due.
+ */
 void smartiod_reset_borrow_over(struct smartiod *d, struct smartiod_device *dev);
-/* A reset that is wanted begins, if it may. */
+/* Begins a reset that is due, if the device is not in use or the reset is forced. */
 void smartiod_reset_check(struct smartiod *d, struct smartiod_device *dev);
 void smartiod_reset_over(struct smartiod *d, struct smartiod_device *dev, int error,
 			 const char *text);
-/* The daemon's normal life begins: resets that waited for that. */
+/* The daemon begins to serve: begins resets that waited for that. */
 void smartiod_resets_ready(struct smartiod *d);
-/* It was opened at the port. @fresh: nobody had it since it came. */
+/* The device was opened at the port. @fresh: nobody has had it since it was added. */
 void smartiod_reset_opened(struct smartiod *d, struct smartiod_device *dev, bool fresh);
 void smartiod_reset_device_gone(struct smartiod *d, struct smartiod_device *dev);
 /*
- * Have it reset for somebody who has not borrowed it: @op is parked until that is over. @force:
- * although it is used.
+ * Resets the device for a client that has not borrowed it: @op is parked until that is over.
+ * @force: although the device is in use.
  */
 void smartiod_reset_now(struct smartiod *d, struct smartiod_device *dev, bool force,
 			struct smartiod_waiter *w, struct smartiod_op *op);
 
 /* ---- hold.c ---- */
 
-/* One more queue lies in @dma. -ENOMEM, -ENOSPC. */
+/* One more queue lies in @dma: adds a hold. -ENOMEM, -ENOSPC. */
 int smartiod_hold_add(struct smartiod_dma *dma, uint32_t node, struct sio_err *reterr);
+/*
+ * Resynchronisation: sets the holds of @node to @count at least, where a restart has lost the
+ * number. @node may have lost some as well; no queue loses its memory for that. -ENOMEM, -ENOSPC.
+ */
+int smartiod_hold_at_least(struct smartiod_dma *dma, uint32_t node, uint32_t count,
+			   struct sio_err *reterr);
 uint32_t smartiod_hold_count(const struct smartiod_dma *dma);
-/* None does any more. */
+/* Drops all holds of the mapping. */
 void smartiod_holds_drop(struct smartiod_dma *dma);
-/* The device has no queue any more. */
+/* The device has no queue any more: ends all holds. */
 void smartiod_holds_end(struct smartiod *d, struct smartiod_device *dev);
+
+/* ---- resume.c ---- */
+
+/* Map @e of a borrow's owner, of before we were started: mappings lead through it. False: none. */
+bool smartiod_dma_adopt_map(struct smartiod *d, const struct sio_list_entry *e);
+/* The entry of a requester table that they pass. False: none does. */
+bool smartiod_requester_adopt(struct smartiod *d, const struct sio_list_entry *e);
+/* One of them leads to what @node says that it has granted: struct smartiod_room. */
+bool smartiod_dma_grant_again(struct smartiod *d, uint32_t node,
+			      const struct sio_peer_resume_grant *q);
+void smartiod_dma_fill_held(struct smartiod *d, uint32_t node, struct sio_peer_resume_held *held);
+/* What the borrowers of @node did not report ends. */
+void smartiod_loans_resumed(struct smartiod *d, uint32_t node);
+
+/* ---- config.c ---- */
+
+/* Somebody else gets it: it may send again, if it was kept from that. */
+void smartiod_config_restart(struct smartiod *d, struct smartiod_device *dev);
 
 #endif

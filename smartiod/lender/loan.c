@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Borrows as the lender has them: found by number, pinned by operations, freed with the last thing
- * left.
+ * Loans, the lender's objects for borrows: found by number, pinned by operations, freed when
+ * nothing refers to them.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -66,8 +66,18 @@ struct smartiod_loan *smartiod_loan_get_holder(struct smartiod *d, const struct 
 	return l && sio_ledger_may_settle(&l->device->ledger, l->id, reterr) == 0 ? l : NULL;
 }
 
+void smartiod_loan_close_owner(struct smartiod *d, struct smartiod_loan *l)
+{
+	/* Without an owner yet, its OWNER_NEW is under way: that answer goes on. */
+	if (!l->owner)
+		return;
+	smartiod_port_owner_close(d, l->owner);
+	smartiod_close_fd(d, &l->owner_fd);
+}
+
 void smartiod_loan_free(struct smartiod *d, struct smartiod_loan *l)
 {
+	smartiod_charge_drop(&l->charge);
 	smartiod_close_fd(d, &l->owner_fd);
 	smartiod_old_vectors_end(l);
 	smartiod_tree_remove(&d->loans, &l->by_id);
@@ -99,5 +109,6 @@ struct smartiod_loan *smartiod_loan_by_owner(struct smartiod *d, uint64_t owner)
 uint64_t smartiod_loan_cookie(const struct smartiod_loan *l, bool exclusive)
 {
 	return (exclusive ? SMARTIOD_COOKIE_EXCLUSIVE : 0) |
-	       (l->device->port.id & 0x3fffffffu) << 32 | (l->id & 0xffffffffu);
+	       (uint64_t)l->node << SMARTIOD_COOKIE_NODE_SHIFT |
+	       (l->device->port.id & SMARTIOD_COOKIE_DEVICES) << 32 | (l->id & 0xffffffffu);
 }

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* BORROW, and what the borrower says of it: RETURN, RELEASE_EXCLUSIVE, BORROW_END. */
+/*
+ * BORROW, and the messages by which a borrower ends or changes its borrow: RETURN,
+ * RELEASE_EXCLUSIVE, BORROW_END.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "core/probe.h"
+#include "smartiod/base/allow.h"
 #include "smartiod/lender/lend.h"
 #include "smartiod/lender/requests.h"
 
@@ -32,17 +36,23 @@ struct borrow_op {
 };
 
 /*
- * A smartiod that starts again begins behind the port's ids (adopt.c): so no number is told that is
- * greater than the last of them. It would be if owners could not be made for others before it.
+ * A smartiod that starts again begins behind the port's ids (adopt.c): so no borrower is given a
+ * number that is greater than the last of them. It would be if owners could not be made for others
+ * before it.
  */
 static void pay_or_reply(struct smartiod *d, struct borrow_op *b, uint64_t id)
 {
 	struct sio_req_owner_new req = {.h.op = SIO_OP_OWNER_NEW};
 	struct smartiod_loan *l = b->lend.loan;
 
-	if (d->world == SIO_WORLD_SHIM && (uint32_t)id < (uint32_t)l->id) {
+	if (smartiod_is_real(d) && (uint32_t)id < (uint32_t)l->id) {
 		b->state = PAY;
 		smartiod_port_ask(d, &b->lend.op, &req, sizeof(req));
+		return;
+	}
+	if (smartiod_lend_orphan(&b->lend)) { /* its daemon may be back, and asks again */
+		smartiod_loan_end(d, l);
+		smartiod_lend_fail(d, &b->lend, -ECONNRESET, "nobody waits for it");
 		return;
 	}
 	smartiod_loan_enter(d, l, SMARTIOD_LOAN_LEND);
@@ -85,7 +95,7 @@ static void borrow_failed(struct smartiod *d, struct borrow_op *b, int error, co
 	smartiod_lend_fail(d, &b->lend, error, "%s: %s", l->device->topo->name, text);
 }
 
-/* Nobody is to find the registers of the borrower before him. */
+/* Nobody is to find the registers of the borrower before it. */
 static void not_reset(struct smartiod *d, struct borrow_op *b, const struct smartiod_answer *a)
 {
 	char text[SIO_WIRE_TEXT];
@@ -115,7 +125,7 @@ static void owner_made(struct smartiod *d, struct borrow_op *b, const struct sma
 				   why_ended(l));
 		return;
 	}
-	if (l->owner_fd < 0 && d->world != SIO_WORLD_SHIM) {
+	if (l->owner_fd < 0 && !smartiod_is_real(d)) {
 		smartiod_loan_end(d, l);
 		smartiod_lend_fail(d, lend, -EMFILE, "%s: %s", l->device->topo->name,
 				   smartiod_no_descriptor(d));
@@ -126,7 +136,7 @@ static void owner_made(struct smartiod *d, struct borrow_op *b, const struct sma
 
 /*
  * On a real host we may be killed and started again without any harm to the borrow, so it must not
- * hang on a descriptor of ours: it is a child of the borrower's session, or of nobody if that is
+ * depend on a descriptor of ours: it is a child of the borrower's session, or of nobody if that is
  * elsewhere. On the emulated cluster our death is the host's.
  */
 static void choose_owner(struct smartiod *d, const struct smartiod_loan *l, bool exclusive,
@@ -136,7 +146,7 @@ static void choose_owner(struct smartiod *d, const struct smartiod_loan *l, bool
 		l->node == d->node ? smartiod_session_find(d, l->session) : NULL;
 
 	ret->user_cookie = l->id;
-	if (d->world != SIO_WORLD_SHIM)
+	if (!smartiod_is_real(d))
 		return;
 	ret->user_cookie = smartiod_loan_cookie(l, exclusive);
 	ret->h.flags = SIO_OWNER_CHILD;
@@ -150,6 +160,7 @@ static void make_owner(struct smartiod *d, struct borrow_op *b)
 	struct smartiod_loan *l = b->lend.loan;
 
 	smartiod_reset_lend(d, l);
+	smartiod_config_restart(d, l->device);
 	b->state = OWNER;
 	choose_owner(d, l, b->exclusive, &req);
 	req.pid = l->node == d->node ? l->pid : 0;
@@ -193,11 +204,18 @@ int smartiod_lend_borrow(struct smartiod *d, const struct smartiod_from *from, c
 	bool exclusive = sio_from_le32(m->exclusive) != 0;
 	struct borrow_op *b;
 	struct smartiod_device *dev;
+	struct sio_policy_thing thing;
 	struct smartiod_loan *l;
 	int rc;
 
 	dev = smartiod_device_ours(d, sio_from_le32(m->fdid), reterr);
 	if (!dev)
+		return reterr->code;
+	thing = smartiod_thing_device(d, d->node, dev->topo->name);
+	if (smartiod_allow_node(d, &thing, from->node, reterr) < 0)
+		return reterr->code = -EPERM; /* not as one that somebody else has: it stays so */
+	if (smartiod_quota_node(d, from->node, SIO_QUOTA_BORROWS, 1, reterr) < 0 ||
+	    smartiod_kept_none(dev, reterr) < 0)
 		return reterr->code;
 	l = calloc(1, sizeof(*l));
 	if (!l)
@@ -209,8 +227,7 @@ int smartiod_lend_borrow(struct smartiod *d, const struct smartiod_from *from, c
 	}
 	l->device = dev;
 	l->id = next_id(d);
-	if (d->world != SIO_WORLD_SHIM) /* whose BARs are no targets: dmabar.c */
-		l->ticket = d->ops->random(d->ctx) | 1;
+	l->ticket = d->ops->random(d->ctx) | 1;
 	l->node = from->node;
 	l->session = sio_from_le64(m->session);
 	l->pid = sio_from_le32(m->pid);
@@ -223,6 +240,7 @@ int smartiod_lend_borrow(struct smartiod *d, const struct smartiod_from *from, c
 		return rc;
 	}
 	smartiod_tree_add(&d->loans, &l->by_id, l->id);
+	smartiod_charge_node(d, l->node, &l->charge, SIO_QUOTA_BORROWS, 1);
 	b->lend.loan = l;
 	b->exclusive = exclusive;
 	l->pins++;
@@ -256,7 +274,7 @@ int smartiod_lend_borrow_end(struct smartiod *d, const struct smartiod_from *fro
 	(void)reterr;
 	if (!l || l->node != from->node)
 		return 0;
-	l->adrift |= !smartiod_loan_ended(l) && !sio_from_le32(m->gone);
+	l->cut_off |= !smartiod_loan_ended(l) && !sio_from_le32(m->gone);
 	smartiod_loan_end(d, l);
 	return 0;
 }

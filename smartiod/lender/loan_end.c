@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The end of a borrow at the lender: by its borrower, by the loss of a host, a path or the device.
+ * The end of a borrow at the lender: by its borrower, or by the loss of a host, a path or the
+ * device.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "core/probe.h"
+#include "smartiod/base/allow.h"
 #include "smartiod/base/room.h"
 #include "smartiod/lender/lend.h"
 
@@ -21,6 +23,7 @@ void smartiod_loan_closed(struct smartiod *d, struct smartiod_loan *l)
 		smartiod_dma_release(d, l->dmas);
 	quarantined = l->dmas;
 	smartiod_loan_enter(d, l, SMARTIOD_LOAN_CLOSE);
+	smartiod_assigned_end(l->device, l->id);
 	if (!quarantined)
 		smartiod_dev_segs_over(d, l);
 	sio_ledger_closed(&l->device->ledger, l->id, quarantined);
@@ -30,7 +33,6 @@ void smartiod_loan_closed(struct smartiod *d, struct smartiod_loan *l)
 			     l->device->topo->name, l->id, l->node);
 		smartiod_holder_notify(d, l->device, l->id);
 	}
-	smartiod_device_announce(d, l->device);
 	smartiod_reset_borrow_over(d, l->device);
 }
 
@@ -41,16 +43,14 @@ void smartiod_loan_end(struct smartiod *d, struct smartiod_loan *l)
 	if (smartiod_loan_ended(l))
 		return;
 	smartiod_loan_enter(d, l, SMARTIOD_LOAN_END);
+	smartiod_charge_drop(&l->charge);
 	l->pins++;
 	SIO_PROBE(smartiod, lend_end, l->device->fdid, l->id);
 	sio_ledger_end(&l->device->ledger, l->id);
 	smartiod_views_end(d, l);
 	smartiod_dev_segs_end(d, l, held);
-	/* Without an owner yet, its OWNER_NEW is under way: that answer goes on. */
-	if (l->owner) {
-		smartiod_port_owner_close(d, l->owner);
-		smartiod_close_fd(d, &l->owner_fd);
-	}
+	if (!l->giving)
+		smartiod_loan_close_owner(d, l);
 	smartiod_vectors_end(d, l);
 	smartiod_old_vectors_end(l);
 	smartiod_device_announce(d, l->device);
@@ -79,9 +79,9 @@ void smartiod_lender_owner_gone(struct smartiod *d, uint64_t owner)
 }
 
 /* The way to its host is lost, or that host itself. */
-static void loan_adrift(struct smartiod *d, struct smartiod_loan *l)
+static void cut_off(struct smartiod *d, struct smartiod_loan *l)
 {
-	l->adrift |= !smartiod_loan_ended(l);
+	l->cut_off |= !smartiod_loan_ended(l);
 	smartiod_loan_end(d, l);
 }
 
@@ -93,12 +93,39 @@ void smartiod_loan_node_down(struct smartiod *d, uint32_t node)
 	while ((l = smartiod_loan_after(d, after))) {
 		after = l->id;
 		if (l->node == node)
-			loan_adrift(d, l);
+			cut_off(d, l);
 	}
 }
 
-/* Before what hangs on it is lost: the borrower's library is to know why. */
-static void tell_lost(struct smartiod *d, struct smartiod_loan *l)
+/* Its borrower asks again, and has not heard of this one. */
+static bool is_in_the_making(const struct smartiod_loan *l)
+{
+	return l->state == SMARTIOD_LOAN_ASKED || l->state == SMARTIOD_LOAN_WAITING;
+}
+
+static bool has_vectors(const struct smartiod_loan *l)
+{
+	const struct smartiod_vector *v = l->device->lent->vectors;
+
+	while (v && v->loan != l)
+		v = v->next;
+	return v;
+}
+
+void smartiod_loan_away(struct smartiod *d, uint32_t node)
+{
+	uint64_t after = 0;
+	struct smartiod_loan *l;
+
+	while ((l = smartiod_loan_after(d, after))) {
+		after = l->id;
+		if (l->node == node && (is_in_the_making(l) || has_vectors(l)))
+			cut_off(d, l);
+	}
+}
+
+/* Before what depends on it is lost: the borrower's library is to know why. */
+static void notify_lost(struct smartiod *d, struct smartiod_loan *l)
 {
 	struct sio_peer_borrower msg = {.h.type = sio_to_le32(SIO_PEER_BORROW_LOST),
 					.borrower = sio_to_le64(l->id),
@@ -106,7 +133,7 @@ static void tell_lost(struct smartiod *d, struct smartiod_loan *l)
 
 	if (smartiod_loan_ended(l))
 		return;
-	smartiod_tell(d, l->node, &msg, sizeof(msg));
+	smartiod_notify(d, l->node, &msg, sizeof(msg));
 }
 
 void smartiod_loans_device_gone(struct smartiod *d, struct smartiod_device *dev)
@@ -120,7 +147,7 @@ void smartiod_loans_device_gone(struct smartiod *d, struct smartiod_device *dev)
 		if (l->device != dev)
 			continue;
 		l->lost = true;
-		tell_lost(d, l);
+		notify_lost(d, l);
 	}
 	after = 0;
 	while ((l = smartiod_loan_after(d, after))) {
@@ -144,8 +171,8 @@ void smartiod_loan_link_lost(struct smartiod *d, uint32_t node)
 		after = l->id;
 		if (l->node != node)
 			continue;
-		tell_lost(d, l);
-		loan_adrift(d, l);
+		notify_lost(d, l);
+		cut_off(d, l);
 	}
 }
 
@@ -187,8 +214,31 @@ void smartiod_loan_path_down(struct smartiod *d, uint32_t node, uint32_t adapter
 		if (l->node != node || smartiod_loan_ended(l) ||
 		    !uses_path(d, l, adapter, peer_adapter))
 			continue;
-		tell_lost(d, l);
-		loan_adrift(d, l);
+		notify_lost(d, l);
+		cut_off(d, l);
+	}
+}
+
+void smartiod_loans_forbidden(struct smartiod *d, const struct smartiod_forbid *f)
+{
+	struct smartiod_loan *l;
+	uint64_t after = 0;
+	struct sio_err why;
+
+	while ((l = smartiod_loan_after(d, after))) {
+		const struct sio_policy_thing thing =
+			smartiod_thing_device(d, d->node, l->device->topo->name);
+
+		after = l->id;
+		if (smartiod_loan_ended(l) || l->state == SMARTIOD_LOAN_DISTANT ||
+		    !smartiod_forbids_node(d, f->policy, &thing, l->node, &why))
+			continue;
+		smartiod_report(d, f->enforce ? SIO_RELOAD_ENDS : SIO_RELOAD_STAYS,
+				"borrow of process %" PRIu32 ": %s", l->pid, why.text);
+		if (!f->act)
+			continue;
+		notify_lost(d, l);
+		cut_off(d, l); /* its program lives */
 	}
 }
 
@@ -216,6 +266,7 @@ void smartiod_loan_free_all(struct smartiod *d)
 			l->dmas = dma->next;
 			smartiod_tree_remove(&d->dmas, &dma->by_id);
 			smartiod_holds_drop(dma);
+			smartiod_charge_drop(&dma->charge);
 			free(dma);
 		}
 		smartiod_loan_free(d, l);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of a loan, as a table. */
+/* The states of a loan, as a table of transitions. */
 #include "smartiod/lender/loan_life.h"
 
 /* No transition: the event cannot come in this state. */
@@ -51,7 +51,7 @@ static const unsigned char table[SMARTIOD_LOAN_STATES][SMARTIOD_LOAN_EVENTS] = {
 			[SMARTIOD_LOAN_WAIT] = NONE,
 			[SMARTIOD_LOAN_GO] = NONE,
 			[SMARTIOD_LOAN_LEND] = NONE,
-			[SMARTIOD_LOAN_CLAIM] = NONE,
+			[SMARTIOD_LOAN_CLAIM] = SMARTIOD_LOAN_LIVE,
 			[SMARTIOD_LOAN_OWNER_GONE] = SMARTIOD_LOAN_ORPHANED,
 			[SMARTIOD_LOAN_END] = SMARTIOD_LOAN_ENDED,
 			[SMARTIOD_LOAN_CLOSE] = NONE,

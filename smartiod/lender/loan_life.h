@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The life of a borrow at the lender, from its request until the port has ended its owner. What the
- * device may still reach of it then is in quarantine; that it is lost with its device, or about to
- * be settled, concerns the quarantine and is no state of the loan.
+ * The states of a borrow at the lender, from its request until its owner at the port has ended.
+ * What the device may still reach of it after that is in quarantine. Whether the device was lost,
+ * or a settlement is under way, concerns the quarantine and is no state of the loan.
  */
 #ifndef SMARTIOD_LOAN_LIFE_H
 #define SMARTIOD_LOAN_LIFE_H
@@ -14,7 +14,7 @@ enum smartiod_loan_state {
 	SMARTIOD_LOAN_WAITING,	/* until the device is reset; the port has nothing of it */
 	SMARTIOD_LOAN_LIVE,	/* the borrower was sent its number */
 	SMARTIOD_LOAN_OLD,	/* of before we were started; its program has not claimed it */
-	SMARTIOD_LOAN_DISTANT,	/* the same, of another host's program, which has lost it */
+	SMARTIOD_LOAN_DISTANT,	/* the same, of another host's program: its daemon has not */
 	SMARTIOD_LOAN_ORPHANED, /* of before we were started; its owner has ended */
 	/* The borrower is gone: smartiod_loan_ended(). */
 	SMARTIOD_LOAN_WAITING_ENDED,  /* until the device is reset; nobody wants it any more */
@@ -28,7 +28,7 @@ enum smartiod_loan_event {
 	SMARTIOD_LOAN_WAIT,	  /* the device is to be reset first */
 	SMARTIOD_LOAN_GO,	  /* the device is as it is to be */
 	SMARTIOD_LOAN_LEND,	  /* the borrower is sent its number */
-	SMARTIOD_LOAN_CLAIM,	  /* its program came back and restored it */
+	SMARTIOD_LOAN_CLAIM,	  /* its program, or its host's daemon, came back with it */
 	SMARTIOD_LOAN_OWNER_GONE, /* its owner ended before we had read all that the port has */
 	SMARTIOD_LOAN_END,	  /* returned, refused, or the borrower or the device is gone */
 	SMARTIOD_LOAN_CLOSE,	  /* the port ended the owner, or has none */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Vectors that borrows have since before this daemon was started, until their programs claim them.
+ * Vectors that borrows have had since before this daemon was started, until their programs claim
+ * them.
  */
 #include <stdlib.h>
 
@@ -47,7 +48,7 @@ void smartiod_old_vectors_irq_ends(struct smartiod *d, uint64_t irq)
 				at = &v->next;
 				continue;
 			}
-			smartiod_port_tell(d, &off, sizeof(off));
+			smartiod_port_send(d, &off, sizeof(off));
 			*at = v->next;
 			free(v);
 		}

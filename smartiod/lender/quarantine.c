@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Quarantine and its end: who is told of a death, and the two words that end it, SETTLED of the
- * holder of the registers and RESET by the lender, for a borrower or of its own (reset.c). When the
- * device has no queue any more its doorbells are taken from all who have them: first the port is
- * told of the reset, which may fail, then that their views are closed; and only then do the
- * borrowers, and who asked, hear of it.
+ * The quarantine and its end: who is notified of a borrower's death, and the two messages that end
+ * a quarantine. These are SETTLED, of the owner of the registers, and RESET by the lender, for a
+ * borrower or by its own decision (reset.c). When the device has no queue any more its doorbells
+ * are taken from everyone who has them. First the port resets the device (RESET) or records that it
+ * was reset (SETTLED), which may fail, and then closes the views of doorbells. Only then are the
+ * borrowers notified, and whoever sent the message is answered.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -31,7 +32,7 @@ void smartiod_loan_notify(struct smartiod *d, struct smartiod_loan *l, uint32_t 
 
 	if (l->state != SMARTIOD_LOAN_LIVE)
 		return;
-	smartiod_tell(d, l->node, &msg, sizeof(msg));
+	smartiod_notify(d, l->node, &msg, sizeof(msg));
 }
 
 void smartiod_holder_notify(struct smartiod *d, struct smartiod_device *dev, uint64_t gone)
@@ -54,7 +55,7 @@ void smartiod_holder_welcome(struct smartiod *d, struct smartiod_loan *holder)
 	}
 }
 
-static void tell_reset(struct smartiod *d, struct smartiod_device *dev, uint64_t generation)
+static void notify_reset(struct smartiod *d, struct smartiod_device *dev, uint64_t generation)
 {
 	struct smartiod_loan *l;
 	uint64_t after = 0;
@@ -67,7 +68,6 @@ static void tell_reset(struct smartiod *d, struct smartiod_device *dev, uint64_t
 		if (l->device == dev)
 			smartiod_loan_notify(d, l, SIO_DEVICE_EV_RESET, 0);
 	}
-	smartiod_device_announce(d, dev);
 }
 
 /* ---- the end of a quarantine ---- */
@@ -127,13 +127,15 @@ static void take_doorbells(struct smartiod *d, struct smartiod_word *w)
 	struct smartiod_device *dev = w->device;
 
 	w->closing = true;
-	w->view = smartiod_doorbells_take(d, dev);
+	w->view = w->keep ? 0 : smartiod_doorbells_take(d, dev);
 	if (w->view) {
 		close_view(d, w);
 		return;
 	}
 	dev->lent->clearing--;
-	tell_reset(d, dev, w->generation);
+	notify_reset(d, dev, w->generation);
+	if (!w->own) /* reset.c announces the end of the lender's own */
+		smartiod_device_announce(d, dev);
 	word_ok(d, w);
 	smartiod_bars_go_on(d, dev);
 }
@@ -183,7 +185,7 @@ static void word_step(struct smartiod *d, struct smartiod_op *op, const struct s
 	if (w->reset) {
 		smartiod_holds_end(d, w->device);
 		w->generation = ((const struct sio_evt_reset *)a->msg)->generation;
-		/* The port may list it so before the news of the reset goes out. */
+		/* The port may list it so before the reset is reported. */
 		if (w->generation > w->device->port.generation)
 			w->device->port.generation = w->generation;
 		w->freed = ((const struct sio_evt_reset *)a->msg)->freed;
@@ -270,8 +272,10 @@ int smartiod_lend_reset(struct smartiod *d, const struct smartiod_from *from, co
 {
 	const struct sio_peer_borrower *m = msg;
 	struct sio_req_reset req = {.h.op = SIO_OP_RESET};
+	const struct sio_borrow *b;
 	struct smartiod_loan *l;
 	struct smartiod_word *w;
+	bool keep;
 	int rc;
 
 	l = smartiod_loan_get(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower), reterr);
@@ -280,6 +284,12 @@ int smartiod_lend_reset(struct smartiod *d, const struct smartiod_from *from, co
 	rc = sio_ledger_may_reset(&l->device->ledger, l->id, reterr);
 	if (rc < 0)
 		return rc;
+	keep = sio_from_le32(m->keep) == 1;
+	b = sio_ledger_find(&l->device->ledger, l->id);
+	if (sio_from_le32(m->keep) > 1 || (keep && (!b || !b->exclusive)))
+		return sio_fail(reterr, -EACCES,
+				"%s is not borrowed exclusively: a reset takes its doorbells away",
+				l->device->topo->name);
 	req.kind = smartiod_reset_kind(l->device);
 	if (!req.kind)
 		return sio_fail(reterr, -EOPNOTSUPP, "%s has no function reset",
@@ -287,6 +297,8 @@ int smartiod_lend_reset(struct smartiod *d, const struct smartiod_from *from, co
 	w = word_new(d, from, msg, l, SIO_LEDGER_ALL, true, reterr);
 	if (!w)
 		return reterr->code;
+	w->keep = keep;
+	req.h.flags = keep ? SIO_RESET_KEEP_DOORBELLS : 0;
 	req.device = l->device->port.id;
 	smartiod_port_ask(d, &w->lend.op, &req, sizeof(req));
 	return 0;

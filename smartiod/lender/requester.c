@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The lender's requester entries: one per device and adapter, counted by all that goes out that
- * way, DMA maps and interrupt vectors. One operation asks the port, the others wait for it.
+ * The lender's entries in requester tables: one for each device and adapter, with a reference count
+ * of all that leaves by that adapter, DMA mappings and interrupt vectors. One operation sends the
+ * request to the port; the others wait for it.
  */
 #include "smartiod/lender/lend.h"
 
@@ -51,6 +52,6 @@ void smartiod_requester_put(struct smartiod *d, struct smartiod_requester *r)
 
 	if (--r->users || !r->id)
 		return;
-	smartiod_port_tell(d, &req, sizeof(req));
+	smartiod_port_send(d, &req, sizeof(req));
 	r->id = 0;
 }

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Resets of a device by its lender, of his own: before a borrow that finds the device unused, and
- * after the last borrow. So nobody finds registers of the borrower before him, and no quarantine
- * lasts when nobody lives who could settle it. Never while somebody uses the device, but by force.
+ * Resets of a device that its lender decides on: before a borrow that finds the device unused, and
+ * after the last borrow. So no borrower finds the registers of the previous one, and no quarantine
+ * lasts when no program lives that could settle it. A device that is in use is reset only by force,
+ * and one that has virtual functions never.
  *
- * Who uses it: each borrow that lives, with or without the registers, and also while its program
- * has not come back to a smartiod that was started again. A manager may leave and come back under
- * the I/O of its clients: they have borrowed the device, too. Borrows that come while the device is
- * to be reset wait, and have nothing of it yet. A borrow that has ended is waited for until the
- * port has said what it left, so that the reset ends that quarantine with the others.
+ * A device is in use as long as a borrow of it lives, with or without the registers, and also while
+ * the borrow's program has not come back to a smartiod that was restarted. A manager may therefore
+ * leave and come back while its clients do I/O: they have borrowed the device, too.
+ *
+ * Borrows that arrive while the device is to be reset wait, and get nothing of it before. A borrow
+ * that has ended is waited for until the port has reported what it left, so that the reset ends
+ * that quarantine as well.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -25,6 +28,15 @@ uint32_t smartiod_reset_kind(const struct smartiod_device *dev)
 	return dev->port.resets & 1u << SIO_RESET_BUS ? SIO_RESET_BUS : 0;
 }
 
+/*
+ * How we reset it of our own accord. A reset of a physical function takes its virtual ones away,
+ * and somebody may be about to borrow one: that is done when it is asked for, and never else.
+ */
+static uint32_t own_kind(const struct smartiod_device *dev)
+{
+	return dev->topo->virtual_functions ? 0 : smartiod_reset_kind(dev);
+}
+
 static const char *kind_name(const struct smartiod_device *dev)
 {
 	return smartiod_reset_kind(dev) == SIO_RESET_BUS ? "bus reset" : "function reset";
@@ -33,7 +45,7 @@ static const char *kind_name(const struct smartiod_device *dev)
 static void step(struct smartiod *d, struct smartiod_device *dev, enum sio_dev_event event)
 {
 	if (!sio_dev_step(&dev->state, event))
-		smartiod_log(d, SMARTIOD_ERROR, "%s: event %d of its resets while it is %s",
+		smartiod_log(d, SMARTIOD_ERROR, "%s: unexpected event %d of a reset while it is %s",
 			     dev->topo->name, event, sio_dev_state_name(dev->state));
 }
 
@@ -115,7 +127,7 @@ void smartiod_reset_check(struct smartiod *d, struct smartiod_device *dev)
 	struct smartiod_reset *r = &dev->lent->reset;
 
 	if (dev->state != SIO_DEV_WANTED || !d->ready || smartiod_recovering(d) ||
-	    is_ending(d, dev) || (!r->forced && is_used(d, dev, NULL)))
+	    is_ending(d, dev) || (!r->forced && (is_used(d, dev, NULL) || dev->lent->kept)))
 		return;
 	if (r->waits) { /* its step comes back here */
 		smartiod_op_resume(d, &r->word.lend.op);
@@ -161,9 +173,11 @@ static void say_that_none(struct smartiod *d, struct smartiod_device *dev)
 		return;
 	dev->lent->reset.said = true;
 	smartiod_log(d, SMARTIOD_WARNING,
-		     "%s has no function reset, and is not alone on its bus: a borrower finds the "
-		     "registers that the one before him left",
-		     dev->topo->name);
+		     "%s %s: a borrower finds the registers that the one before him left",
+		     dev->topo->name,
+		     smartiod_reset_kind(dev)
+			     ? "is reset when that is asked for alone, for its virtual functions"
+			     : "has no function reset, and is not alone on its bus");
 }
 
 static void succeeded(struct smartiod *d, struct smartiod_device *dev)
@@ -178,7 +192,7 @@ static void succeeded(struct smartiod *d, struct smartiod_device *dev)
 		     dev->topo->name, kind_name(dev), r->took / 1000, r->settled);
 }
 
-/* @ret: what those who wait are told. */
+/* @ret: the result for those who wait. */
 static void failed(struct smartiod *d, struct smartiod_device *dev, struct smartiod_answer *ret)
 {
 	struct smartiod_reset *r = &dev->lent->reset;
@@ -216,6 +230,7 @@ void smartiod_reset_over(struct smartiod *d, struct smartiod_device *dev, int er
 	else
 		succeeded(d, dev);
 	if (is_wanted(dev)) { /* in the other way */
+		smartiod_device_announce(d, dev);
 		smartiod_reset_check(d, dev);
 		return;
 	}
@@ -242,7 +257,7 @@ bool smartiod_reset_first(struct smartiod *d, struct smartiod_loan *l, bool excl
 	struct smartiod_device *dev = l->device;
 	bool unused = !is_used(d, dev, l);
 
-	if (!smartiod_reset_kind(dev))
+	if (!own_kind(dev))
 		say_that_none(d, dev);
 	else if (unused && !is_wanted(dev) && (exclusive || dev->state != SIO_DEV_CLEAN))
 		want(d, dev);
@@ -262,17 +277,25 @@ void smartiod_reset_lend(struct smartiod *d, struct smartiod_loan *l)
 
 void smartiod_reset_borrow_over(struct smartiod *d, struct smartiod_device *dev)
 {
+	bool told = false;
+
 	if (dev->present && dev->state == SIO_DEV_USED && !is_used(d, dev, NULL) &&
-	    !is_ending(d, dev)) {
-		if (smartiod_reset_kind(dev))
+	    !dev->lent->kept && !is_ending(d, dev)) {
+		told = own_kind(dev);
+		if (told)
 			want(d, dev);
 		else if (quarantined(dev))
 			smartiod_log(
 				d, SMARTIOD_WARNING,
-				"%s has no function reset: what %u dead borrowers had mapped for "
-				"it stays until a program that has its registers settles them",
-				dev->topo->name, quarantined(dev));
+				"%s %s: what %u dead borrowers had mapped for it stays until a "
+				"program that has its registers settles them",
+				dev->topo->name,
+				smartiod_reset_kind(dev) ? "is reset when that is asked for alone"
+							 : "has no function reset",
+				quarantined(dev));
 	}
+	if (!told)
+		smartiod_device_announce(d, dev);
 	smartiod_reset_check(d, dev);
 }
 
@@ -295,7 +318,7 @@ void smartiod_reset_opened(struct smartiod *d, struct smartiod_device *dev, bool
 	step(d, dev, SIO_DEV_NEW);
 	dev->lent->reset.said = false;
 	dev->lent->reset.failed = 0;
-	if (!smartiod_reset_kind(dev))
+	if (!own_kind(dev))
 		say_that_none(d, dev);
 	/* A borrow of before, of which nothing is left, may have had it. */
 	if (!fresh && !is_wanted(dev))

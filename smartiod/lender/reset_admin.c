@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* smartio device reset: somebody who has not borrowed a device of ours wants it reset. */
+/* smartio device reset: a client that has not borrowed a device of this host asks for its reset. */
 #include <errno.h>
 #include <inttypes.h>
 
+#include "smartiod/base/allow.h"
 #include "smartiod/lender/lend.h"
 #include "smartiod/lender/requests.h"
 
@@ -37,7 +38,7 @@ static void admin_step(struct smartiod *d, struct smartiod_op *op, const struct 
 	smartiod_op_free(d, op);
 }
 
-/* Live borrows; *ret_first: one of them. */
+/* Live borrows of it and of its virtual functions, which it takes with it; *ret_first: one. */
 static unsigned count_live(struct smartiod *d, const struct smartiod_device *dev,
 			   const struct smartiod_loan **ret_first)
 {
@@ -45,7 +46,8 @@ static unsigned count_live(struct smartiod *d, const struct smartiod_device *dev
 
 	for (const struct smartiod_loan *l = smartiod_loan_after(d, 0); l;
 	     l = smartiod_loan_after(d, l->id))
-		if (l->device == dev && !smartiod_loan_ended(l) && n++ == 0)
+		if ((l->device == dev || smartiod_device_is_function(d, l->device, dev)) &&
+		    !smartiod_loan_ended(l) && n++ == 0)
 			*ret_first = l;
 	return n;
 }
@@ -57,10 +59,14 @@ int smartiod_dev_admin_reset(struct smartiod *d, struct smartiod_session *s, con
 	struct smartiod_device *dev = smartiod_device_ours(d, sio_from_le32(m->fdid), reterr);
 	bool force = sio_from_le32(m->force) == 1;
 	const struct smartiod_loan *first = NULL;
+	struct sio_policy_thing thing;
 	struct admin_op *o;
 	unsigned n;
 
 	if (!dev)
+		return reterr->code;
+	thing = smartiod_thing_device(d, d->node, dev->topo->name);
+	if (smartiod_allow_program(d, s, &thing, reterr) < 0)
 		return reterr->code;
 	if (sio_from_le32(m->force) > 1)
 		return sio_fail(reterr, -EINVAL, "force is %" PRIu32 "; 0 or 1 is right",
@@ -72,10 +78,10 @@ int smartiod_dev_admin_reset(struct smartiod *d, struct smartiod_session *s, con
 	n = count_live(d, dev, &first);
 	if (n && !force)
 		return sio_fail(reterr, -EBUSY,
-				"%s is in use: %u borrow%s, the first by process %" PRIu32
+				"%s is in use: %u borrow%s, the first of %s by process %" PRIu32
 				" of node %" PRIu32,
-				dev->topo->name, n, n == 1 ? " lives" : "s live", first->pid,
-				first->node);
+				dev->topo->name, n, n == 1 ? " lives" : "s live",
+				first->device->topo->name, first->pid, first->node);
 	o = smartiod_op_new(d, s, msg, sizeof(*o), admin_step, reterr);
 	if (!o)
 		return reterr->code;

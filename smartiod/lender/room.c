@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The lender's room: what others have of devices of this host. */
+/* The table of the lender's room: what programs and hosts have of devices of this host. */
 #include <stdio.h>
 
 #include "smartiod/base/room.h"
@@ -7,31 +7,11 @@
 #include "smartiod/lender/requests.h"
 
 static const struct smartiod_request requests[] = {
-	{SIO_MSG_DEV_ADMIN_RESET, false, smartiod_dev_admin_reset},
-	{0, false, NULL},
+	SIO_CLIENT_LENDER(SMARTIOD_ANYBODYS){0, false, NULL},
 };
 
 static const struct smartiod_message messages[] = {
-	{SIO_PEER_BORROW, smartiod_lend_borrow},
-	{SIO_PEER_RETURN, smartiod_lend_return},
-	{SIO_PEER_RELEASE_EXCLUSIVE, smartiod_lend_release_exclusive},
-	{SIO_PEER_BORROW_END, smartiod_lend_borrow_end},
-	{SIO_PEER_DEV_SEG_CREATE, smartiod_lend_dev_seg_create},
-	{SIO_PEER_DEV_SEG_LOOKUP, smartiod_lend_dev_seg_lookup},
-	{SIO_PEER_DEV_SEG_END, smartiod_lend_dev_seg_end},
-	{SIO_PEER_BAR_GRANT, smartiod_lend_bar_grant},
-	{SIO_PEER_BAR_RELEASE, smartiod_lend_bar_release},
-	{SIO_PEER_BAR_CUT, smartiod_peer_bar_cut},
-	{SIO_PEER_DMA_MAP, smartiod_lend_dma_map},
-	{SIO_PEER_DMA_UNMAP, smartiod_lend_dma_unmap},
-	{SIO_PEER_SETTLED, smartiod_lend_settled},
-	{SIO_PEER_RESET, smartiod_lend_reset},
-	{SIO_PEER_HOLD, smartiod_lend_hold},
-	{SIO_PEER_UNHOLD, smartiod_lend_unhold},
-	{SIO_PEER_HOLD_RELEASE, smartiod_peer_hold_release},
-	{SIO_PEER_VECTOR, smartiod_lend_vector},
-	{SIO_PEER_UNVECTOR, smartiod_lend_unvector},
-	{0, NULL},
+	SIO_PEER_LENDER(SMARTIOD_PEERS){0, NULL},
 };
 
 /* ---- listings ---- */
@@ -109,7 +89,7 @@ static const struct smartiod_rows rows[] = {
 /*
  * When the last path is down both daemons end what they lent each other when their port tells them,
  * one of them perhaps before a device was lent, or after the link was up again and it was lent
- * anew: so each also says what it has ended.
+ * again: so each also says what it has ended.
  */
 static void exports_end(struct smartiod *d, uint32_t node, enum smartiod_loss why)
 {
@@ -157,6 +137,7 @@ static void device_gone(struct smartiod *d, struct smartiod_device *dev)
 	if (dev->node != d->node)
 		return;
 	smartiod_loans_device_gone(d, dev);
+	smartiod_dma_bars_gone(d, dev);
 	smartiod_reset_device_gone(d, dev);
 }
 
@@ -169,6 +150,8 @@ static void free_all(struct smartiod *d)
 	while ((n = smartiod_tree_after(&d->devices, key))) {
 		key = n->key;
 		smartiod_dev_segs_free(SMARTIOD_OF(n, struct smartiod_device, by_fdid));
+		smartiod_assigned_end(SMARTIOD_OF(n, struct smartiod_device, by_fdid), 0);
+		smartiod_kept_free(SMARTIOD_OF(n, struct smartiod_device, by_fdid));
 	}
 }
 
@@ -179,10 +162,15 @@ const struct smartiod_room smartiod_room_lender = {
 	.rows = rows,
 	.ready = smartiod_resets_ready,
 	.free_all = free_all,
+	.away = smartiod_loan_away,
+	.resumed = smartiod_loans_resumed,
+	.grant_again = smartiod_dma_grant_again,
+	.fill_held = smartiod_dma_fill_held,
 	.new_start = smartiod_dma_new_start,
 	.exports_end = exports_end,
 	.path = path,
 	.lends = lends,
+	.forbidden = smartiod_loans_forbidden,
 	.owner_gone = smartiod_lender_owner_gone,
 	.next_owner = next_owner,
 	.device_opened = smartiod_reset_opened,

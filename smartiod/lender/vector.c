@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Interrupt vectors of devices, the lender's side (vector_ask.c: the borrower's). A borrower asks
- * that a vector triggers a plain interrupt that it is connected to, of any host. To that interrupt
- * the device is one more sender: the lender connects it, maps its trigger for the device, and sets
- * the vector. All that hangs on the borrow's owner: when the borrow ends the port silences the
- * vector at once, and there is nothing to wait for.
+ * Interrupt vectors of devices, the lender's side (borrower/vector_ask.c: the borrower's). A
+ * borrower asks that a vector triggers a plain interrupt that the borrower is connected to, of any
+ * host. The device then is one more sender of that interrupt: the lender connects it, maps its
+ * trigger for the device, and sets the vector. All of this is owned by the borrow's owner at the
+ * port. When the borrow ends the port silences the vector at once, so nothing has to be waited for.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "core/probe.h"
+#include "smartiod/base/allow.h"
 #include "smartiod/lender/lend.h"
 #include "smartiod/lender/requests.h"
 
@@ -19,8 +21,30 @@ struct vector_op {
 	struct smartiod_vector *v;
 	struct smartiod_requester_user user;
 	struct sio_wire_grant trigger;
-	enum { LOOKUP, MAP, REQUESTER, SET } state;
 };
+
+/* An event that cannot come is an error of ours: it ends the daemon. */
+static void enter(struct smartiod *d, struct smartiod_vector *v, enum smartiod_vector_event event)
+{
+	enum smartiod_vector_state before = v->state;
+
+	if (!smartiod_vector_next(before, event, &v->state))
+		smartiod_fatal(d, "%s, vector %" PRIu32 ": event %u in state %u",
+			       v->device->topo->name, v->number, event, before);
+	SIO_PROBE(smartiod, vector_state, v->link.id, before, v->state, event);
+}
+
+/* The port has it, or was asked for it. */
+static bool is_set(const struct smartiod_vector *v)
+{
+	return v->state == SMARTIOD_VECTOR_SETTING || v->state == SMARTIOD_VECTOR_LIVE;
+}
+
+/* It uses the requester entry of link.adapter, or was to. */
+static bool has_window(const struct smartiod *d, const struct smartiod_vector *v)
+{
+	return v->link.node != d->node && (v->state == SMARTIOD_VECTOR_ADMITTING || is_set(v));
+}
 
 static struct smartiod_vector *find(const struct smartiod_device *dev, uint32_t number)
 {
@@ -47,12 +71,13 @@ static void cut(struct smartiod *d, struct smartiod_vector *v)
 	struct sio_req_vector off;
 
 	fill_off(&off, v->device, v->number);
-	if (v->set && !smartiod_loan_ended(v->loan))
-		smartiod_port_tell(d, &off, sizeof(off));
+	if (is_set(v) && !smartiod_loan_ended(v->loan))
+		smartiod_port_send(d, &off, sizeof(off));
 	if (!smartiod_loan_ended(v->loan))
 		smartiod_port_unmap(d, v->link.irq_map);
-	if (v->window)
+	if (has_window(d, v))
 		smartiod_requester_put(d, &v->device->lent->requester[v->link.adapter]);
+	enter(d, v, SMARTIOD_VECTOR_CUT);
 	while (*at != v)
 		at = &(*at)->next;
 	*at = v->next;
@@ -68,7 +93,7 @@ static void vector_lost(struct smartiod *d, struct smartiod_dint_link *link)
 
 	_Static_assert(offsetof(struct smartiod_vector, link) == 0,
 		       "a link is freed as what it is");
-	if (!v->operation) /* else that sees that it is lost */
+	if (v->state == SMARTIOD_VECTOR_LIVE) /* else the operation sees that it is lost */
 		cut(d, v);
 }
 
@@ -100,7 +125,7 @@ void smartiod_vectors_end(struct smartiod *d, struct smartiod_loan *l)
 
 	for (v = l->device->lent->vectors; v; v = next) {
 		next = v->next;
-		if (v->loan == l && !v->operation)
+		if (v->loan == l && v->state == SMARTIOD_VECTOR_LIVE)
 			cut(d, v);
 	}
 }
@@ -124,8 +149,7 @@ static void ask_set(struct smartiod *d, struct vector_op *o, uint64_t irq)
 		.vector = o->v->number,
 	};
 
-	o->state = SET;
-	o->v->set = true;
+	enter(d, o->v, SMARTIOD_VECTOR_SET);
 	smartiod_port_ask(d, &o->lend.op, &req, sizeof(req));
 }
 
@@ -133,7 +157,9 @@ static const char *unwanted(const struct smartiod_vector *v)
 {
 	if (smartiod_loan_ended(v->loan))
 		return "the borrow ended";
-	return v->link.lost ? "the interrupt, or the way to it, is gone" : NULL;
+	return v->link.state == SMARTIOD_SENDER_CONNECTING_LOST
+		       ? "the interrupt, or the way to it, is gone"
+		       : NULL;
 }
 
 static void have_requester(struct smartiod *d, struct smartiod_requester_user *user,
@@ -158,7 +184,8 @@ static void vector_done(struct smartiod *d, struct vector_op *o)
 		.vector = sio_to_le32(v->number),
 	};
 
-	v->operation = false;
+	enter(d, v, SMARTIOD_VECTOR_MADE);
+	smartiod_dint_link_enter(d, &v->link, SMARTIOD_SENDER_MADE);
 	smartiod_lend_done(d, &o->lend, &rep, sizeof(rep), NULL, 0);
 }
 
@@ -167,10 +194,10 @@ static void take_answer(struct vector_op *o, const struct smartiod_answer *a)
 {
 	const struct sio_prep_dint_lookup *found = a->msg;
 
-	if (o->state == LOOKUP) {
+	if (o->v->state == SMARTIOD_VECTOR_LOOKUP) {
 		o->v->link.ring_uid = sio_from_le64(found->ring);
 		o->trigger = found->trigger;
-	} else if (o->state == MAP) {
+	} else if (o->v->state == SMARTIOD_VECTOR_MAPPING) {
 		o->v->link.irq_map = ((const struct sio_evt_map *)a->msg)->id;
 	}
 }
@@ -181,7 +208,7 @@ static void vector_step(struct smartiod *d, struct smartiod_op *op, const struct
 	struct smartiod_vector *v = o->v;
 	const char *why;
 
-	if (o->state == REQUESTER) {
+	if (v->state == SMARTIOD_VECTOR_ADMITTING) {
 		smartiod_requester_answer(d, &v->device->lent->requester[v->link.adapter], a,
 					  &o->user);
 		return;
@@ -194,26 +221,20 @@ static void vector_step(struct smartiod *d, struct smartiod_op *op, const struct
 			    a->error ? a->text : why);
 		return;
 	}
-	if (o->state == MAP && !smartiod_map_triggers(a)) {
+	if (v->state == SMARTIOD_VECTOR_MAPPING && !smartiod_map_triggers(a)) {
 		vector_fail(d, o, -EPROTO, "its host granted memory, not an interrupt");
 		return;
 	}
-	switch (o->state) {
-	case LOOKUP:
-		o->state = MAP;
+	if (v->state == SMARTIOD_VECTOR_LOOKUP) {
+		enter(d, v, SMARTIOD_VECTOR_FOUND);
 		smartiod_port_ask_map(d, op, v->loan->owner, v->link.node, v->link.adapter,
 				      v->link.peer_adapter, &o->trigger);
-		return;
-	case MAP:
-		o->state = REQUESTER;
-		v->window = true;
+	} else if (v->state == SMARTIOD_VECTOR_MAPPING) {
+		enter(d, v, SMARTIOD_VECTOR_MAPPED);
 		o->user.have = have_requester;
 		smartiod_requester_get(d, v->device, v->link.adapter, op, &o->user);
-		return;
-	case REQUESTER:
-	case SET:
+	} else {
 		vector_done(d, o);
-		return;
 	}
 }
 
@@ -222,12 +243,17 @@ static int interrupt_here(struct smartiod *d, struct vector_op *o, uint32_t adap
 {
 	struct smartiod_dint_link *l = &o->v->link;
 	struct smartiod_dint *dint = smartiod_dint_find(d, SIO_DINT_PLAIN, adapter, l->number);
+	const struct sio_policy_thing thing =
+		smartiod_thing(d, SIO_POLICY_INTERRUPTS, d->node, l->number);
 	struct smartiod_ring *ring;
 
 	if (!dint)
 		return sio_fail(reterr, -ENOENT,
 				"%s has no interrupt %" PRIu32 " on adapter %" PRIu32,
 				d->host->name, l->number, adapter);
+	/* That it is connected to it is the borrower's word. */
+	if (smartiod_allow_node(d, &thing, o->v->loan->node, reterr) < 0)
+		return reterr->code;
 	ring = smartiod_ring_plain(d, dint, l->id, reterr);
 	if (!ring)
 		return reterr->code;
@@ -248,7 +274,7 @@ static int interrupt_there(struct smartiod *d, struct vector_op *o, uint32_t ada
 		.flags = sio_to_le32(SIO_DINT_PLAIN),
 	};
 	struct sio_path path;
-	int rc = smartiod_lend_path(d, l->node, adapter, &path, reterr);
+	int rc = smartiod_lend_path(d, o->lend.loan->device, l->node, NULL, adapter, &path, reterr);
 
 	if (rc < 0)
 		return rc;
@@ -256,7 +282,7 @@ static int interrupt_there(struct smartiod *d, struct vector_op *o, uint32_t ada
 	l->peer_adapter = path.peer_adapter;
 	ask.adapter = sio_to_le32(path.peer_adapter);
 	ask.peer_adapter = sio_to_le32(path.adapter);
-	o->state = LOOKUP;
+	enter(d, o->v, SMARTIOD_VECTOR_ASK);
 	rc = smartiod_peer_ask(d, &o->lend.op, l->node, &ask, sizeof(ask));
 	if (rc < 0)
 		return sio_fail(reterr, rc, "node %" PRIu32 " cannot be reached", l->node);
@@ -318,7 +344,6 @@ int smartiod_lend_vector(struct smartiod *d, const struct smartiod_from *from, c
 	if (!o->v) {
 		rc = sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
 	} else {
-		o->v->operation = true;
 		rc = o->v->link.node == d->node ? interrupt_here(d, o, adapter, reterr)
 						: interrupt_there(d, o, adapter, reterr);
 		if (rc < 0)
@@ -380,7 +405,8 @@ int smartiod_vector_again(struct smartiod *d, struct smartiod_loan *l, uint32_t 
 	}
 	v->link.adapter = dint->adapter;
 	v->link.ring_uid = ring->uid;
-	v->set = true;
+	enter(d, v, SMARTIOD_VECTOR_AGAIN);
+	smartiod_dint_link_enter(d, &v->link, SMARTIOD_SENDER_MADE);
 	*at = old->next;
 	free(old);
 	return 0;
@@ -395,7 +421,7 @@ void smartiod_vectors_drop(struct smartiod *d, struct smartiod_loan *l)
 		if (v->loan != l)
 			continue;
 		fill_off(&off, l->device, v->number);
-		smartiod_port_tell(d, &off, sizeof(off));
+		smartiod_port_send(d, &off, sizeof(off));
 	}
 	smartiod_old_vectors_end(l);
 }
@@ -428,7 +454,7 @@ int smartiod_lend_unvector(struct smartiod *d, const struct smartiod_from *from,
 	 * One that is being connected is nobody's yet: a borrower that gave up on it has its
 	 * undone.
 	 */
-	if (!v || v->loan != l || v->operation)
+	if (!v || v->loan != l || v->state != SMARTIOD_VECTOR_LIVE)
 		return sio_fail(reterr, -EBADF, "%s: borrow %" PRIu64 " has no vector %" PRIu32,
 				l->device->topo->name, l->id, number);
 	lend = smartiod_lend_new(d, from, msg, sizeof(*lend), l, off_step, reterr);

@@ -68,11 +68,42 @@ static void on_over(struct live_conn *conn, int error)
 
 static const struct live_conn_handler handler = {.packet = on_packet, .over = on_over};
 
+/*
+ * The groups that the program is in besides its first, as it connected; as many as the kernel says.
+ * Return: 0; -errno.
+ */
+static int peer_groups(int fd, uint32_t **ret, unsigned *ret_n)
+{
+	socklen_t len = 0;
+	gid_t *groups = NULL;
+	int r = getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, NULL, &len);
+
+	_Static_assert(sizeof(gid_t) == sizeof(uint32_t), "groups are passed on as they are");
+	if (r < 0 && errno != ERANGE)
+		return -errno;
+	if (len) {
+		groups = malloc(len);
+		if (!groups)
+			return -ENOMEM;
+		if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &len) < 0) {
+			r = -errno;
+			free(groups);
+			return r;
+		}
+	}
+	*ret = groups;
+	*ret_n = len / sizeof(*groups);
+	return 0;
+}
+
 void live_client_accepted(struct live *l, int fd)
 {
 	struct ucred cred = {.pid = 0};
 	socklen_t len = sizeof(cred);
 	struct live_client *c = calloc(1, sizeof(*c));
+	struct sio_policy_person_of who;
+	uint32_t *groups = NULL;
+	unsigned n_groups = 0;
 	int r;
 
 	if (!c || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0) {
@@ -80,6 +111,13 @@ void live_client_accepted(struct live *l, int fd)
 		close(fd);
 		goto fail;
 	}
+	r = peer_groups(fd, &groups, &n_groups);
+	if (r < 0) {
+		close(fd);
+		goto fail;
+	}
+	who = (struct sio_policy_person_of){
+		.uid = cred.uid, .gid = cred.gid, .groups = groups, .n_groups = n_groups};
 	c->live = l;
 	c->pid = cred.pid;
 	r = live_conn_init(&c->conn, l->event, fd, LIVE_CLIENT_QUEUE, &handler, c);
@@ -92,9 +130,11 @@ void live_client_accepted(struct live *l, int fd)
 		r = -ENOMEM;
 		goto fail;
 	}
-	smartiod_client_new(l->daemon, c->number, (uint32_t)cred.pid);
+	smartiod_client_new(l->daemon, c->number, (uint32_t)cred.pid, &who);
+	free(groups);
 	return;
 fail:
+	free(groups);
 	free(c);
 	live_log(l, LOG_ERR, "a client is turned away: %s", strerror(-r));
 }

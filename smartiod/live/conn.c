@@ -158,7 +158,7 @@ static bool is_unheard(struct live_conn *c, int error)
 {
 	if (error != -EPIPE && error != -ECONNRESET)
 		return false;
-	c->reset |= error == -ECONNRESET; /* told once: not to who reads, too */
+	c->reset |= error == -ECONNRESET; /* told once: not to whoever reads, too */
 	drop_queue(c);
 	watch(c);
 	return true;

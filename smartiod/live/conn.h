@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One connection on the event loop: packets, sends that never block, and a bounded queue for what
- * the other end does not read yet. How packets go over its descriptor is a table's: a
- * SOCK_SEQPACKET socket of this machine, which carries descriptors beside them, or another one.
+ * the other end does not read yet. A table of operations moves packets over the descriptor: a
+ * SOCK_SEQPACKET socket of this machine, which carries descriptors as well, or another transport.
  */
 #ifndef SMARTIOD_LIVE_CONN_H
 #define SMARTIOD_LIVE_CONN_H

@@ -16,6 +16,7 @@
 #include "smartiod/live/file.h"
 
 #define LIVE_BACKLOG 128
+#define LIVE_FIRST_FDS 32 /* looked at before a process's descriptors are listed */
 
 /* A file that was removed between open() and flock() protects nothing. */
 static int lock_file(int fd, const char *path)
@@ -98,11 +99,23 @@ static bool has_lock(pid_t pid, const char *fd)
 	return found;
 }
 
+/* Whether descriptor @fd of the process whose /proc/PID/fd is @dir is @file, and holds its lock. */
+static bool is_holder(pid_t pid, int dir, const char *fd, const struct stat *file)
+{
+	struct stat st;
+
+	return fstatat(dir, fd, &st, 0) == 0 && st.st_ino == file->st_ino &&
+	       st.st_dev == file->st_dev && has_lock(pid, fd);
+}
+
+/*
+ * A daemon opens its pid file before it has a connection to anyone, so that one of the first
+ * descriptors is the one; listing all costs as much as it has peers, for each peer of each peer.
+ */
 static bool holds(pid_t pid, const struct stat *file)
 {
 	struct dirent *entry;
 	bool found = false;
-	struct stat st;
 	char path[64];
 	DIR *dir;
 
@@ -110,10 +123,12 @@ static bool holds(pid_t pid, const struct stat *file)
 	dir = opendir(path);
 	if (!dir)
 		return false;
+	for (unsigned fd = 0; !found && fd < LIVE_FIRST_FDS; fd++) {
+		snprintf(path, sizeof(path), "%u", fd);
+		found = is_holder(pid, dirfd(dir), path, file);
+	}
 	while (!found && (entry = readdir(dir)))
-		found = fstatat(dirfd(dir), entry->d_name, &st, 0) == 0 &&
-			st.st_ino == file->st_ino && st.st_dev == file->st_dev &&
-			has_lock(pid, entry->d_name);
+		found = is_holder(pid, dirfd(dir), entry->d_name, file);
 	closedir(dir);
 	return found;
 }

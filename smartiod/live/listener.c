@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Accepting connections. A descriptor is kept in reserve: when none is left, it is closed, the
- * waiting connection accepted and closed at once (its program gets an error instead of waiting for
- * ever, and the loop does not spin on a readable socket), and the reserve taken again.
+ * Accepting connections. One descriptor is kept in reserve. When no other is left, the reserve is
+ * closed, and the waiting connection is accepted and closed at once; then the reserve is opened
+ * again. So the program gets an error instead of waiting for ever, and the loop does not spin on a
+ * readable socket.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -20,15 +20,6 @@
 #include "smartiod/live/log.h"
 #include "smartiod/live/transport.h"
 
-void live_log_from(const char *file, int level, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	live_log_write(file, level, fmt, ap);
-	va_end(ap);
-}
-
 static void op_log(void *ctx, const char *file, int level, const char *fmt, va_list ap)
 {
 	(void)ctx;
@@ -152,6 +143,9 @@ static const struct smartiod_ops ops = {
 	.timer = op_timer,
 	.random = op_random,
 	.heap = op_heap,
+	.file_read = live_op_file_read,
+	.file_keep = live_op_file_keep,
+	.file_text = live_op_file_text,
 	.ready = op_ready,
 	.fatal = op_fatal,
 	.log = op_log,
@@ -298,6 +292,8 @@ static void live_done(struct live *l)
 	sd_event_source_unref(l->sigterm);
 	sd_event_source_unref(l->sigint);
 	sd_event_unref(l->event);
+	live_file_done(&l->file);
+	live_file_done(&l->next);
 	if (l->pid_fd >= 0) {
 		unlink(l->pid_path);
 		close(l->pid_fd);
@@ -312,9 +308,12 @@ int live_run(const struct live_options *options, const struct sio_topology *t,
 	struct rlimit limit;
 	int r;
 
-	if (!l)
+	if (!l) {
+		free(options->file.text);
 		return sio_fail(reterr, -ENOMEM, "no memory");
+	}
 	l->options = *options;
+	l->file = options->file;
 	l->topology = t;
 	l->host = host;
 	l->pid_fd = -1;

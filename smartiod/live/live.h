@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The live edge of smartiod: gives the step machine of daemon.h its world. One thread, one sd-event
- * loop; each callback of the loop is at most one event of the machine, and the machine is never
- * entered from inside one of its own operations.
+ * The live edge of smartiod: it connects the step machine of daemon.h with the system. There is one
+ * thread and one sd-event loop. Each callback of the loop is at most one event of the machine, and
+ * the machine is never entered from inside one of its own operations.
  */
 #ifndef SMARTIOD_LIVE_H
 #define SMARTIOD_LIVE_H
@@ -16,7 +16,9 @@
 #include "core/err.h"
 #include "core/topology.h"
 #include "smartiod/base/daemon.h"
+#include "smartiod/live/clusterfile.h"
 #include "smartiod/live/conn.h"
+#include "smartiod/live/log.h"
 
 #define LIVE_PATH 4096
 
@@ -35,10 +37,12 @@ extern const struct live_port live_port_emu; /* the machine room's socket */
 struct live_options {
 	const struct live_port *port;
 	const char *topology, *state, *node;
-	const char *device; /* the shim's node */
-	const char *keys;   /* folder of this host's key and certificates; NULL: STATE/keys */
-	const char *group;  /* who may connect, besides root; NULL: as the umask says */
-	int ready_fd;	    /* -1: none */
+	const char *device;    /* the shim's node */
+	const char *backend;   /* of smartio-vfio; NULL: as the kernel has it */
+	const char *keys;      /* folder of this host's key and certificates; NULL: STATE/keys */
+	const char *group;     /* who may connect, besides root; NULL: as the umask says */
+	int ready_fd;	       /* -1: none */
+	struct live_file file; /* what @topology was read from; live_run() takes it */
 };
 
 /* A listening socket; accepting goes on when descriptors run out (see listener.c). */
@@ -87,7 +91,8 @@ struct live {
 	uint64_t last_client;
 	const struct live_transport *transport; /* to other hosts' daemons */
 	struct live_tls *tls;			/* transport_tls.c's */
-	uint8_t digest[LIVE_DIGEST];		/* of the cluster's file; the transport's, too */
+	struct live_file file, next; /* the cluster's: in force; read last, and not in force */
+	uint8_t digest[LIVE_DIGEST]; /* of the one in force; the transport's, too */
 	struct live_peer *peers;
 	struct live_failures {
 		unsigned count;		  /* to connect, since a connection lasted */
@@ -103,8 +108,6 @@ int live_run(const struct live_options *options, const struct sio_topology *t,
 	     const struct sio_topo_host *host, struct sio_err *reterr);
 
 /* A line of the room that calls, if its level says so; see log.h. */
-void live_log_from(const char *file, int level, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
 #define live_log(l, level, ...) ((void)(l), live_log_from(__FILE__, level, __VA_ARGS__))
 
 int live_listener_init(struct live_listener *s, struct live *l, const char *path,
@@ -131,7 +134,7 @@ void live_irqs_free(struct live *l);
 
 void live_peer_accepted(struct live *l, int fd);
 void live_peers_free(struct live *l);
-/* Who is at the other end may have lost the right to: each connection is looked at again. */
+/* Whoever is at the other end may have lost the right to: each connection is looked at again. */
 void live_peers_check(struct live *l);
 void live_peer_connect(void *ctx, uint32_t node);
 void live_peer_send(void *ctx, uint32_t node, const void *msg, size_t len);

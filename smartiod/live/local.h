@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The topology of one machine that is in no cluster. */
+/* The topology of a machine that belongs to no cluster. */
 #ifndef SMARTIOD_LOCAL_H
 #define SMARTIOD_LOCAL_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Log lines: a level for each room of smartiod, standard error or the journal. A line's room is the
- * folder of the source that wrote it.
+ * Log lines: a level for each room of smartiod, written to standard error or to the journal. The
+ * room of a line is the folder of the source that wrote it.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -145,4 +145,13 @@ void live_log_write(const char *file, int level, const char *fmt, va_list ap)
 	if (to_journal && write_journal(file, room, level, text))
 		return;
 	fprintf(stderr, "smartiod node %" PRIu32 ": %s: %s\n", log_node, level_name[level], text);
+}
+
+void live_log_from(const char *file, int level, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	live_log_write(file, level, fmt, ap);
+	va_end(ap);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where smartiod's log lines go, and which of them. */
+/* Where smartiod's log lines go, and which lines are written. */
 #ifndef SMARTIOD_LIVE_LOG_H
 #define SMARTIOD_LIVE_LOG_H
 
@@ -20,5 +20,8 @@ void live_log_start(uint32_t node);
  */
 void live_log_write(const char *file, int level, const char *fmt, va_list ap)
 	__attribute__((format(printf, 3, 0)));
+/* The same, as a call. */
+void live_log_from(const char *file, int level, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 #endif

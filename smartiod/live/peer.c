@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The other hosts' daemons. Who connects says in a first packet which node it is, and the transport
- * proves it. From then on both ends exchange messages of wire/peer.h, which this file does not look
- * into. There is one connection to a node at a time: a daemon's second one is turned away until the
- * first has hung up; one of the daemon that came after replaces what is left of the old.
+ * Connections to the other hosts' daemons. The end that connects names its node in a first packet,
+ * and the transport proves it. From then on both ends exchange messages of wire/peer.h, which this
+ * file does not interpret. There is one connection to a node at a time: a second connection of the
+ * same daemon is refused until the first is closed; a connection of a daemon that was started later
+ * replaces the old one.
  */
 #include <endian.h>
 #include <errno.h>
@@ -38,11 +39,11 @@ struct live_hello {
 };
 
 enum live_peer_state {
-	LIVE_PEER_UNKNOWN, /* accepted; its first packet is awaited */
-	LIVE_PEER_ASKING,  /* we connect; that our hello was taken is awaited */
-	LIVE_PEER_NEW,	   /* connected by us; the daemon is about to be told */
+	LIVE_PEER_UNKNOWN, /* accepted; its first packet is waited for */
+	LIVE_PEER_ASKING,  /* we connect; that our hello was taken is waited for */
+	LIVE_PEER_NEW,	   /* connected by us; the daemon is about to be notified */
 	LIVE_PEER_UP,	   /* the daemon knows it */
-	LIVE_PEER_FAILED,  /* could not connect; the daemon will be told */
+	LIVE_PEER_FAILED,  /* could not connect; the daemon will be notified */
 };
 
 struct live_peer {
@@ -69,7 +70,7 @@ static void complain(struct live *l, const char *fmt, ...)
 	sd_event_now(l->event, CLOCK_MONOTONIC, &now);
 	if (c->since == 0 || now - c->since > LIVE_PEER_LINES_US) {
 		if (c->untold)
-			live_log(l, LOG_WARNING, "peer: %u more complaints were not told",
+			live_log(l, LOG_WARNING, "peer: %u more complaints were not logged",
 				 c->untold);
 		*c = (struct live_complaints){.since = now};
 	}
@@ -126,8 +127,8 @@ static void compare_files(struct live *l, const struct live_peer *p, const void 
 	if (l->transport->welcomes && memcmp(theirs, l->digest, LIVE_DIGEST) != 0)
 		complain(l,
 			 "peer node %" PRIu32 " has another cluster file than this host (sha256 "
-			 "%02x%02x%02x%02x..., %02x%02x%02x%02x... here); the same file on each "
-			 "is right",
+			 "%02x%02x%02x%02x..., %02x%02x%02x%02x... here); smartio doctor shows "
+			 "the lines; the same file on each is right",
 			 p->node, theirs[0], theirs[1], theirs[2], theirs[3], l->digest[0],
 			 l->digest[1], l->digest[2], l->digest[3]);
 }
@@ -310,7 +311,7 @@ static void fail_later(struct live_peer *p)
 	}
 }
 
-/* Who takes our hello and hangs up is not to be asked again and again without a pause. */
+/* Whoever takes our hello and hangs up is not to be asked again and again without a pause. */
 static void count_brief(struct live_peer *p)
 {
 	struct live_failures *f = &p->live->failures[p->node / 4];
@@ -391,7 +392,7 @@ static unsigned of_source(const struct live *l, const char *source)
 
 /*
  * Room for one more that has not said its node. Of the source that has most of them, the one that
- * has had the longest time to goes: who connects without end keeps himself out, and not others.
+ * has had the longest time to goes: whoever connects without end keeps itself out, and not others.
  */
 static void make_room(struct live *l)
 {
@@ -566,7 +567,7 @@ void live_peers_check(struct live *l)
 			continue;
 		complain(l, "peer node %" PRIu32 ": %s: cut off", p->node, err.text);
 		live_conn_stop(&p->conn);
-		p->conn.quiet = p->state == LIVE_PEER_UNKNOWN; /* the daemon is told of it */
+		p->conn.quiet = p->state == LIVE_PEER_UNKNOWN; /* the daemon is notified of it */
 	}
 }
 

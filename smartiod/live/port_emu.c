@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The hardware port of the emulated cluster: a connection to the machine room's port.<node>. */
+/*
+ * The hardware port of the emulated cluster: a connection to the socket port.<node> of the machine
+ * room.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -14,7 +14,7 @@
 
 /*
  * What a daemon has of its cluster's keys, from one folder: ca.pem, crl.pem, HOST.pem, HOST.key.
- * Counted, for sessions that began with it keep it when it is read anew.
+ * Counted, for sessions that began with it keep it when it is read again.
  */
 struct tls_keys {
 	unsigned refs;

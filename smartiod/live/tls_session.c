@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One TLS session as the packets of a connection. What is to be sent goes through memory: GnuTLS
- * never waits for the socket, and a packet is either taken whole or not at all.
+ * A TLS session as a connection's packets. Outgoing data goes through memory: GnuTLS never waits
+ * for the socket, and a packet is accepted whole or not at all.
  */
 #include <errno.h>
 #include <poll.h>
@@ -16,7 +16,7 @@
 #include "wire/frame.h"
 
 #define TLS_PRIORITY "NORMAL:-VERS-ALL:+VERS-TLS1.3"
-#define TLS_BEFORE (64u << 10)	/* bytes from who has not shown its certificate */
+#define TLS_BEFORE (64u << 10)	/* bytes from whoever has not shown its certificate */
 #define TLS_HANDSHAKE_MAX 16384 /* bytes of one message of a handshake */
 #define TLS_OUT (64u << 10)   /* bytes that wait for the socket: a packet or a handshake's flight */
 #define TLS_PIECE (16u << 10) /* the largest record */

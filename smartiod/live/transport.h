@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How the daemons of two hosts reach each other. What peer.c says over it is the same everywhere;
- * who is at the other end is for the transport to prove.
+ * How the daemons of two hosts reach each other. The messages (peer.c) are the same on every
+ * transport; the transport proves which host is at the other end.
  */
 #ifndef SMARTIOD_LIVE_TRANSPORT_H
 #define SMARTIOD_LIVE_TRANSPORT_H
@@ -34,6 +34,8 @@ struct live_transport {
 	 * with a text.
 	 */
 	int (*recheck)(struct live *l, struct live_conn *c, struct sio_err *reterr);
+	/* May be NULL: the file in force is another one now: set l->digest. */
+	void (*digest)(struct live *l);
 	/* Where @c comes from, for limits and the log; "": this machine. */
 	void (*source)(const struct live_conn *c, char out[LIVE_SOURCE]);
 	/*

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Daemons of one machine: SOCK_SEQPACKET sockets in the state directory. Who connects must be the
- * process that holds its node's pid file: the socket alone keeps no program of the same user away.
+ * Daemons of one machine: SOCK_SEQPACKET sockets in the state directory. A process that connects
+ * must be the one that holds its node's pid file, because the socket alone does not keep out other
+ * programs of the same user.
  */
 #include <errno.h>
 #include <inttypes.h>

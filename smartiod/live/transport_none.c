@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A build without GnuTLS: hosts that have an address cannot be reached, and nothing plain is. */
+/*
+ * A build without GnuTLS: hosts that have an address cannot be reached, because nothing is sent
+ * without encryption.
+ */
 #include <errno.h>
 
 #include "smartiod/live/transport.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Daemons of different machines: TLS 1.3 over TCP, at the addresses that the topology has. Both
- * show a certificate of their cluster's CA, which names the host. The keys are read anew when their
- * folder changes, and who is revoked by that is cut.
+ * Daemons of different machines: TLS 1.3 over TCP, at the addresses of the topology. Both ends show
+ * a certificate of their cluster's CA, which names the host. The keys are read again when their
+ * folder changes; connections of hosts that are revoked by that are closed.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -105,7 +105,7 @@ static void watch_over(int fd)
 
 /* ---- keys ---- */
 
-static void told_of_end(struct live *l)
+static void log_expiry(struct live *l)
 {
 	long days = tls_keys_days(l->tls->keys);
 
@@ -131,7 +131,7 @@ static int on_change(sd_event_source *s, const struct inotify_event *event, void
 	tls_keys_unref(l->tls->keys);
 	l->tls->keys = keys;
 	live_log(l, LOG_INFO, "%s: keys read anew", l->tls->folder);
-	told_of_end(l);
+	log_expiry(l);
 	live_peers_check(l);
 	return 0;
 }
@@ -155,7 +155,7 @@ static int open_keys(struct live *l, struct sio_err *reterr)
 				t->folder, strerror(-r));
 	r = tls_keys_load(t->folder, l->topology->name, l->host->name, &t->keys, reterr);
 	if (r == 0)
-		told_of_end(l);
+		log_expiry(l);
 	return r;
 }
 
@@ -186,17 +186,11 @@ static int tls_listen(struct live *l, void (*accepted)(struct live *l, int fd),
 	return live_listener_init_fd(&l->peers_listener, l, text, fd, accepted, reterr);
 }
 
-/* Of the file as it is now; it was read a moment ago. */
-static int digest_file(struct live *l, struct sio_err *reterr)
+/* SHA-256 does not fail; if it did, the file would be as another one's. */
+static void tls_digest(struct live *l)
 {
-	gnutls_datum_t text;
-	int r = gnutls_load_file(l->options.topology, &text);
-
-	if (r < 0)
-		return sio_fail(reterr, -EIO, "%s: %s", l->options.topology, gnutls_strerror(r));
-	r = gnutls_hash_fast(GNUTLS_DIG_SHA256, text.data, text.size, l->digest);
-	gnutls_free(text.data);
-	return r < 0 ? sio_fail(reterr, -EIO, "SHA-256: %s", gnutls_strerror(r)) : 0;
+	if (gnutls_hash_fast(GNUTLS_DIG_SHA256, l->file.text, l->file.len, l->digest) < 0)
+		memset(l->digest, 0, sizeof(l->digest));
 }
 
 static int tls_open(struct live *l, void (*accepted)(struct live *l, int fd),
@@ -207,9 +201,8 @@ static int tls_open(struct live *l, void (*accepted)(struct live *l, int fd),
 	l->tls = calloc(1, sizeof(*l->tls));
 	if (!l->tls)
 		return sio_fail(reterr, -ENOMEM, "no memory");
-	r = digest_file(l, reterr);
-	if (r == 0)
-		r = open_keys(l, reterr);
+	tls_digest(l);
+	r = open_keys(l, reterr);
 	return r < 0 ? r : tls_listen(l, accepted, reterr);
 }
 
@@ -278,7 +271,7 @@ static int tls_check(struct live *l, struct live_conn *c, const struct sio_topo_
 	int r;
 
 	*ret_pid = 0;
-	/* The keys may have been read anew since its handshake began. */
+	/* The keys may have been read again since its handshake began. */
 	r = tls_session_verify(c->io_ctx, l->tls->keys, reterr);
 	if (r < 0)
 		return r;
@@ -308,5 +301,6 @@ const struct live_transport live_transport_tls = {
 	.check = tls_check,
 	.source = tls_source,
 	.recheck = tls_recheck,
+	.digest = tls_digest,
 	.welcomes = true,
 };

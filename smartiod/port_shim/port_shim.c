@@ -50,7 +50,7 @@ static void shim_send(struct live *l, const void *req, size_t len, const int *fd
 	int r = shim_port_send(p->port, req, len, fds, n_fds);
 
 	if (r == -EMSGSIZE || r == -EINVAL)
-		die(p, "a request that is none", -r);
+		die(p, "a request is invalid", -r);
 	else if (r < 0)
 		refuse(p, req, r);
 }
@@ -73,7 +73,7 @@ static int on_defer(sd_event_source *s, void *data)
 
 /* ---- events ---- */
 
-static void remember(struct port_shim *p, const struct sio_evt_device *evt)
+void port_shim_remember(struct port_shim *p, const struct sio_evt_device *evt)
 {
 	unsigned i = 0;
 
@@ -103,7 +103,7 @@ static bool next_event(struct port_shim *p)
 	}
 	if (h->error == 0 && h->size == sizeof(struct sio_evt_device) &&
 	    (h->op == SIO_OP_DEVICE_LIST || h->op == SIO_OP_DEVICE_OPEN))
-		remember(p, (const void *)buf);
+		port_shim_remember(p, (const void *)buf);
 	smartiod_port_event(p->live->daemon, buf, (size_t)size, fds, n_fds);
 	return true;
 }
@@ -115,7 +115,7 @@ static int on_io(sd_event_source *s, int fd, uint32_t events, void *data)
 	(void)s;
 	(void)fd;
 	if (events & (EPOLLERR | EPOLLHUP)) {
-		die(p, "the kernel module has let go of us", EIO);
+		die(p, "the kernel module has closed the connection", EIO);
 		return 0;
 	}
 	for (int i = 0; i < BATCH && next_event(p); i++)

@@ -22,7 +22,7 @@ struct port_shim {
 	sd_event_source *io, *defer;
 	struct sio_evt_error refused[PORT_SHIM_REFUSED]; /* to be answered by ourselves */
 	unsigned n_refused;
-	/* Devices as the module told of them, for the kernel's log names places only. */
+	/* Devices as the module reported them, for the kernel's log names places only. */
 	struct {
 		uint64_t id;
 		uint32_t bdf;
@@ -33,11 +33,14 @@ struct port_shim {
 };
 
 /*
- * A line of the kernel's log, if it tells of a DMA fault as the IOMMU drivers do: place,
- * address and access. Pure. Return: whether it does.
+ * A line of the kernel's log, if it reports a DMA fault as the IOMMU drivers do: place, address and
+ * access. Pure. Return: whether it does.
  */
 bool port_shim_parse_fault(const char *line, uint32_t *ret_bdf, uint64_t *ret_address,
 			   uint32_t *ret_access);
+
+/* A device as the port reported it, for that. */
+void port_shim_remember(struct port_shim *p, const struct sio_evt_device *evt);
 
 /* Hear the kernel's log from now on; without the right to, a warning. */
 void port_shim_log_open(struct port_shim *p);

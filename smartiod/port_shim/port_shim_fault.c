@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Pure: what a line of the kernel's log says. */
+/* Parses a line of the kernel's log. Pure. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DMA faults out of the kernel's log: the IOMMU drivers print them, at most a few lines a second,
- * so what comes here is at least one fault of each burst.
+ * DMA faults from the kernel's log. The IOMMU drivers limit their lines to a few a second, so at
+ * least one fault of each burst is seen here.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -86,7 +86,7 @@ void port_shim_log_open(struct port_shim *p)
 	if (r >= 0)
 		return;
 	live_log(p->live, LOG_WARNING,
-		 "/dev/kmsg: %s: DMA faults that only the kernel's log tells of are not seen here",
+		 "/dev/kmsg: %s: DMA faults that only the kernel's log reports are not seen here",
 		 strerror(-r));
 	port_shim_log_close(p);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests one after the other, long ones beside them, answers and events in one stream. */
+/*
+ * Requests to the module, one after the other; long ones on threads beside them; answers and events
+ * in one stream.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -34,7 +37,7 @@ struct shim_port {
 	struct list behind;   /* wait for a reset */
 	struct reset *resets; /* under way, or not yet read */
 	uint64_t requests, refused;
-	struct shim_call spare; /* for who waits for no answer, when there is no memory */
+	struct shim_call spare; /* for whoever waits for no answer, when there is no memory */
 };
 
 static void append(struct list *l, struct shim_call *c)
@@ -139,7 +142,7 @@ void shim_call_module(struct shim_call *c)
 	c->n_answer_fds = packet.n_fds;
 	memcpy(c->answer_fd, packet.fd, sizeof(c->answer_fd));
 	if (c->answer.h.error && c->answer.h.size != sizeof(c->answer.error))
-		shim_call_refuse(c, c->answer.h.error, "the kernel module of another version: %s",
+		shim_call_refuse(c, c->answer.h.error, "the kernel module has another version: %s",
 				 strerror(-c->answer.h.error));
 }
 

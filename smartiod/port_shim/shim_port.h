@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The hardware port of a real host, as smartio/uapi.h describes it, made of smartio.ko's device
- * node and of what root can see and do without a module of its own. The node answers each request
- * during the call; here they become asynchronous again: a reset is done by a thread of its own,
- * what concerns its device waits behind it, and all answers are read like events. Not thread-safe.
+ * The hardware port of a real host, as smartio/uapi.h describes it. It consists of smartio.ko's
+ * device node, and of what root can see and do without a kernel module. The device node answers
+ * each request during the call; here answers become asynchronous again. A reset is done by a thread
+ * of its own, requests about the same device wait behind it, and all answers are read like events.
+ * Not thread-safe.
  */
 #ifndef SMARTIOD_SHIM_PORT_H
 #define SMARTIOD_SHIM_PORT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What sysfs knows of a function. */
+/* What sysfs says about a PCI function. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 
 #include "smartiod/port_shim/shim_port_own.h"
 
+#define NO_ID 0xffffu
 #define FOLDER "/sys/bus/pci/devices"
 #define RESOURCE_IS_MEMORY 0x200 /* in the kernel's flags of a BAR */
 
@@ -98,6 +99,10 @@ static void look_at_config(struct sio_evt_device *evt)
 		return;
 	evt->vendor = get(config, PCI_VENDOR_ID, 2);
 	evt->device = get(config, PCI_DEVICE_ID, 2);
+	if (evt->vendor == NO_ID) { /* of a virtual function the kernel alone knows them */
+		evt->vendor = number(evt->name, "vendor");
+		evt->device = number(evt->name, "device");
+	}
 	evt->class_code = get(config, PCI_CLASS_REVISION, 4) >> 8;
 	evt->subsys_vendor = get(config, PCI_SUBSYSTEM_VENDOR_ID, 2);
 	evt->subsys_device = get(config, PCI_SUBSYSTEM_ID, 2);
@@ -187,6 +192,38 @@ uint64_t shim_device_interrupts(const char *name)
 	return sum;
 }
 
+/*
+ * Behind the root port each switch is two bridges, one below the other: the port that leads upwards
+ * and one of those that lead downwards. The function itself is the last part.
+ */
+void shim_device_above_of(const char *path, uint32_t above[SIO_ABOVE])
+{
+	unsigned domain, bus, slot, function, n = 0, at = 0;
+	uint32_t last = 0;
+
+	memset(above, 0, SIO_ABOVE * sizeof(*above));
+	for (; path; path = strchr(path + 1, '/')) {
+		if (sscanf(path, "/%4x:%2x:%2x.%1x", &domain, &bus, &slot, &function) != 4)
+			continue;
+		/* What came before it is a bridge; of those every second is a way upwards. */
+		if (n >= 2 && n % 2 == 0 && at < SIO_ABOVE)
+			above[at++] = last;
+		last = domain << 16 | bus << 8 | slot << 3 | function;
+		n++;
+	}
+}
+
+void shim_device_above(uint32_t bdf, uint32_t above[SIO_ABOVE])
+{
+	char name[64], *path;
+
+	snprintf(name, sizeof(name), FOLDER "/%04x:%02x:%02x.%x", bdf >> 16, bdf >> 8 & 0xff,
+		 bdf >> 3 & 0x1f, bdf & 7);
+	path = realpath(name, NULL);
+	shim_device_above_of(path, above);
+	free(path);
+}
+
 void shim_device_look(struct sio_evt_device *evt)
 {
 	char text[1024];
@@ -195,6 +232,7 @@ void shim_device_look(struct sio_evt_device *evt)
 	shim_device_bars(text, evt);
 	look_at_config(evt);
 	evt->slot = evt->bdf >> 3 & 0x1f;
+	shim_device_above(evt->bdf, evt->above);
 	evt->functions = count_functions(evt->name);
 	evt->dma_bits = (uint32_t)number(evt->name, "dma_mask_bits");
 	evt->iommu_group = iommu_group(evt->name);
@@ -245,7 +283,9 @@ static int change(struct shim_call *c, int fd, const struct sio_req_config *m)
 	}
 	if (pread(fd, &value, m->width, m->offset) != (ssize_t)m->width)
 		value = 0;
-	value = (value & ~m->mask) | (m->value & m->mask);
+	/* Bits of a status register, which are the upper half, a 1 clears. */
+	value &= ~m->mask & 0xffff >> 8 * (m->offset & 3);
+	value |= m->value & m->mask;
 	if (pwrite(fd, &value, m->width, m->offset) == (ssize_t)m->width)
 		return 0;
 	shim_call_refuse(c, -EIO, "CONFIG: %#x cannot be written", m->offset);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests about what the module's LIST tells: more of it, and all of something at once. */
+/*
+ * Requests that are answered from the module's LIST: further columns, and operations on all objects
+ * of a kind.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -93,7 +96,7 @@ static void settle_count(const struct sio_list_entry *e, void *data)
 	s->bytes += is_settled(s, e) ? e->length : 0;
 }
 
-/* Who asks again settles the rest. What was freed by it may stay untold. */
+/* Whoever asks again settles the rest. What was freed by it may stay untold. */
 static int settle_all(struct shim_call *c, struct settle *s, struct settle *after)
 {
 	int r = shim_call_for_all(c, SIO_KIND_MEM, settle_count, s);
@@ -116,9 +119,9 @@ static bool needs_ended(struct shim_call *c, uint64_t owner)
 	if (r == -ENOENT)
 		shim_call_refuse(c, r, "SETTLE: no owner %#" PRIx64, owner);
 	else if (r < 0)
-		shim_call_refuse(
-			c, r, "SETTLE: the kernel module does not tell of owner %#" PRIx64 ": %s",
-			owner, strerror(-r));
+		shim_call_refuse(c, r,
+				 "SETTLE: the kernel module does not report owner %#" PRIx64 ": %s",
+				 owner, strerror(-r));
 	else if (e.state == SIO_STATE_LIVE)
 		shim_call_refuse(
 			c, -EPERM,
@@ -189,7 +192,8 @@ void shim_call_identify(struct shim_call *c)
 		int r = shim_call_find(c, kind, id, &e);
 
 		if (r < 0 && r != -ENOENT && r != -EINVAL) {
-			shim_call_refuse(c, r, "IDENTIFY: the kernel module does not tell: %s",
+			shim_call_refuse(c, r,
+					 "IDENTIFY: the kernel module does not identify it: %s",
 					 strerror(-r));
 			return;
 		}
@@ -219,7 +223,7 @@ static void list_devices(struct shim_call *c)
 		r = shim_call_ask(c, &q, SIO_OP_DEVICE_LIST, sizeof(struct sio_req_device_list));
 		if (r < 0 && r != -ENOENT)
 			shim_call_refuse(c, r,
-					 "LIST: the kernel module does not tell of devices: %s",
+					 "LIST: the kernel module does not list the devices: %s",
 					 strerror(-r));
 		if (r < 0)
 			return;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Requests that the module leaves to us, in whole or in part. */
+/* Requests that the module leaves to smartiod, in whole or in part. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/magic.h>
+#include <linux/pci_regs.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,8 +19,9 @@
 
 /* By the module or by us; where there are adapters, more. */
 static const uint8_t served_by_adapters[] = {
-	SIO_OP_ADAPTER,	      SIO_OP_GRANT,	    SIO_OP_UNGRANT, SIO_OP_MAP,	       SIO_OP_UNMAP,
-	SIO_OP_REQUESTER_ADD, SIO_OP_REQUESTER_DEL, SIO_OP_SHADOW,  SIO_OP_SHADOW_DEL,
+	SIO_OP_ADAPTER,	   SIO_OP_GRANT,	 SIO_OP_UNGRANT,       SIO_OP_MAP,
+	SIO_OP_UNMAP,	   SIO_OP_REQUESTER_ADD, SIO_OP_REQUESTER_DEL, SIO_OP_SHADOW,
+	SIO_OP_SHADOW_DEL, SIO_OP_SHADOW_ANSWER, SIO_OP_SHADOW_PEER,   SIO_OP_APERTURE,
 };
 static const uint8_t served[] = {
 	SIO_OP_INFO,	    SIO_OP_OWNER_NEW,	 SIO_OP_OWNER_CLOSE, SIO_OP_LIST,
@@ -119,8 +121,8 @@ bool shim_call_needs_device(struct shim_call *c, const char *who, uint64_t id,
 		shim_call_refuse(c, r, "%sno device %#" PRIx64 " is here", who, id);
 	else if (r < 0)
 		shim_call_refuse(c, r,
-				 "%sthe kernel module does not tell of device %#" PRIx64 ": %s",
-				 who, id, strerror(-r));
+				 "%sthe kernel module does not report device %#" PRIx64 ": %s", who,
+				 id, strerror(-r));
 	return r == 0;
 }
 
@@ -133,7 +135,11 @@ static void config(struct shim_call *c)
 
 	if (!shim_call_formed(c, 0))
 		return;
-	if (shim_call_needs_device(c, "CONFIG: ", m->device, &device))
+	/* The kernel keeps that bit, and what the device sent must arrive before it is answered. */
+	if (m->h.flags & SIO_CONFIG_WRITE && m->offset == PCI_COMMAND && m->width == 2 &&
+	    m->mask == PCI_COMMAND_MASTER)
+		shim_call_module(c);
+	else if (shim_call_needs_device(c, "CONFIG: ", m->device, &device))
 		shim_device_config(c, device.name, m);
 }
 
@@ -164,7 +170,8 @@ static void count(struct sio_evt_stats *evt, const char *name, uint64_t value)
 
 static void cannot_count(struct shim_call *c, int error)
 {
-	shim_call_refuse(c, error, "the kernel module does not tell of all: %s", strerror(-error));
+	shim_call_refuse(c, error, "the kernel module does not list all objects: %s",
+			 strerror(-error));
 }
 
 static void host_stats(struct shim_call *c)
@@ -233,7 +240,7 @@ static void stats(struct shim_call *c)
 
 /* ---- DEVICE_OPEN ---- */
 
-static void tell_device(struct sio_evt_device *evt)
+static void report_device(struct sio_evt_device *evt)
 {
 	evt->present = 1;
 	shim_device_look(evt);
@@ -256,7 +263,7 @@ static void device_open(struct shim_call *c)
 	}
 	shim_call_module(c);
 	if (!c->answer.h.error)
-		tell_device((void *)&c->answer);
+		report_device((void *)&c->answer);
 }
 
 /* ---- IMPORT of a memfd: we map it, pin what we mapped, and import that ---- */
@@ -268,8 +275,8 @@ static bool is_of_kind(int fd, uint32_t kind)
 
 	if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0 || !S_ISREG(st.st_mode))
 		return false;
-	return (unsigned long)fs.f_type ==
-	       (kind == SIO_IMPORT_MEMFD ? TMPFS_MAGIC : HUGETLBFS_MAGIC);
+	return ((unsigned long)fs.f_type == TMPFS_MAGIC && kind != SIO_IMPORT_HUGETLB) ||
+	       ((unsigned long)fs.f_type == HUGETLBFS_MAGIC && kind != SIO_IMPORT_MEMFD);
 }
 
 /* Return: a descriptor that keeps the range pinned; -errno. */
@@ -351,7 +358,12 @@ static void serve_by_module(struct shim_call *c)
 	if (c->req.h.op == SIO_OP_INFO)
 		info((void *)&c->answer);
 	if (c->req.h.op == SIO_OP_DEVICE_LIST)
-		tell_device((void *)&c->answer);
+		report_device((void *)&c->answer);
+	if (c->req.h.op == SIO_OP_ADAPTER) {
+		struct sio_evt_adapter *a = (void *)&c->answer;
+
+		shim_device_above(a->bdf, a->above);
+	}
 }
 
 /*
@@ -400,15 +412,11 @@ void shim_call_serve(struct shim_call *c)
 	case SIO_OP_DMAUNMAP:
 		if (!shim_call_formed(c, 0))
 			return;
-		if (c->req.h.flags & SIO_DMAUNMAP_KEEP_ADDRESS) {
-			shim_call_refuse(c, -EOPNOTSUPP,
-					 "DMAUNMAP: the kernel keeps no address without a mapping");
-			return;
-		}
 		break;
 	case SIO_OP_IMPORT:
 		if (c->len == sizeof(*m) && c->n_fds == 1 &&
-		    (m->kind == SIO_IMPORT_MEMFD || m->kind == SIO_IMPORT_HUGETLB)) {
+		    (m->kind == SIO_IMPORT_MEMFD || m->kind == SIO_IMPORT_HUGETLB ||
+		     m->kind == SIO_IMPORT_FILE)) {
 			import(c);
 			return;
 		}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the parts of the shim's port share. */
+/* Shared by the files of the shim's port. */
 #ifndef SMARTIOD_SHIM_PORT_OWN_H
 #define SMARTIOD_SHIM_PORT_OWN_H
 
@@ -38,13 +38,13 @@ int shim_call_ask(const struct shim_call *c, struct shim_call *q, uint32_t op, s
  * What the module tells: an error is its own word, or that it could not say (-ENOMEM): who takes
  * that for "nothing there" acts on what is not so.
  */
-/* The object that LIST tells of. Return: 0; -ENOENT: none; -errno. */
+/* The object that LIST reports. Return: 0; -ENOENT: none; -errno. */
 int shim_call_find(const struct shim_call *c, uint32_t kind, uint64_t id,
 		   struct sio_list_entry *ret);
 /* Call @each for all of @kind, in the order of ids. Return: 0 or -errno, after some or none. */
 int shim_call_for_all(const struct shim_call *c, uint32_t kind,
 		      void (*each)(const struct sio_list_entry *e, void *data), void *data);
-/* The function that has number @id, as the module tells of it. Return: 0; -ENODEV: none; -errno. */
+/* The function that has number @id, as the module reports it. Return: 0; -ENODEV: none; -errno. */
 int shim_call_find_device(const struct shim_call *c, uint64_t id, struct sio_evt_device *ret);
 /* The same for a request that needs it; false: it was refused, with @who before the words. */
 bool shim_call_needs_device(struct shim_call *c, const char *who, uint64_t id,
@@ -61,8 +61,12 @@ void shim_call_list(struct shim_call *c);
 /* Answer the request, by the module or without it. */
 void shim_call_serve(struct shim_call *c);
 
-/* What sysfs and configuration space tell of the function @evt->name, into the rest of @evt. */
+/* Fill @evt with what sysfs and configuration space report about the function @evt->name. */
 void shim_device_look(struct sio_evt_device *evt);
+/* Transparent switches above the function @bdf, as struct sio_evt_device has them. */
+void shim_device_above(uint32_t bdf, uint32_t above[SIO_ABOVE]);
+/* Pure: the same, from the path of the function in sysfs: "/sys/devices/pci0000:00/...". */
+void shim_device_above_of(const char *path, uint32_t above[SIO_ABOVE]);
 /* Pure: BARs out of the text of sysfs's file "resource". */
 void shim_device_bars(const char *text, struct sio_evt_device *evt);
 /* Pure: the device serial number out of @len bytes of configuration space; 0: none. */

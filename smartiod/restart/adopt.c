@@ -1,24 +1,50 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A daemon that starts again. On a real host the port's resources outlive us: programs go on with
- * the devices they borrowed, and what ended meanwhile waits in quarantine. The port lists it all,
- * kind by kind; of that we make loans again, before we serve anybody. So a device in use is not
- * lent as if it were free, and whoever takes the registers next is told of the dead.
+ * The start of a daemon on a host where resources of the port have outlived the previous daemon.
+ * Programs go on with the devices that they have borrowed, and what ended in the meantime waits in
+ * quarantine. The port lists it all, kind by kind; from that the daemon makes loans again before it
+ * serves any request. So a device in use is not lent as if it were free, and the next owner of the
+ * registers is notified of borrowers that died.
  *
- * Nobody has a handle of such a loan until its program comes back and says what it had
- * (recovery.c). If it does not, the loan ends with the program, which the port tells.
+ * No program has a handle of such a loan until it connects again and restores it (recovery.c). If
+ * the program does not connect, the loan ends with the program, which the port reports.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "smartiod/base/allow.h"
 #include "smartiod/base/room.h"
 #include "smartiod/restart/restore.h"
 #include "smartiod/segment/grant.h"
 
 static uint64_t cookie_device(uint64_t cookie)
 {
-	return cookie & SMARTIOD_COOKIE_SESSION ? 0 : (cookie & ~SMARTIOD_COOKIE_EXCLUSIVE) >> 32;
+	return cookie & SMARTIOD_COOKIE_SESSION ? 0 : cookie >> 32 & SMARTIOD_COOKIE_DEVICES;
+}
+
+static uint32_t cookie_node(uint64_t cookie)
+{
+	return (cookie & ~SMARTIOD_COOKIE_EXCLUSIVE) >> SMARTIOD_COOKIE_NODE_SHIFT;
+}
+
+/*
+ * The cookie has the low bits of the port's id, by which the devices of one host are distinguished.
+ */
+static struct smartiod_device *device_of(struct smartiod *d, uint64_t cookie)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->devices, key))) {
+		struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
+
+		key = n->key;
+		if (dev->node == d->node &&
+		    (dev->port.id & SMARTIOD_COOKIE_DEVICES) == cookie_device(cookie))
+			return dev;
+	}
+	return NULL;
 }
 
 /* ---- one thing that there is ---- */
@@ -41,11 +67,11 @@ static int adopt_owner(struct smartiod *d, const struct sio_list_entry *e)
 	int rc;
 
 	if (cookie_device(e->cookie) == 0) /* a session's: its program holds it */
-		return e->state == SIO_STATE_LIVE ? smartiod_recovery_await(d, e->id, e->cookie)
+		return e->state == SIO_STATE_LIVE ? smartiod_recovery_expect(d, e->id, e->cookie)
 						  : 0;
 	if (number > d->last_loan)
 		d->last_loan = number;
-	dev = smartiod_device_by_port(d, cookie_device(e->cookie));
+	dev = device_of(d, e->cookie);
 	if (!dev || !dev->present || dev->fresh) {
 		end_owner(d, e, "its device is gone");
 		return 0;
@@ -54,11 +80,11 @@ static int adopt_owner(struct smartiod *d, const struct sio_list_entry *e)
 	if (!l)
 		return -ENOMEM;
 	l->id = (d->boot_generation & 0xffffffffu) << 32 | number;
-	/* Who is of another host has lost its device with our connection to that host. */
+	/* Of who is of another host that host's daemon tells, when it has met us. */
 	l->state = e->state == SIO_STATE_QUARANTINED ? SMARTIOD_LOAN_ORPHANED
 		   : e->owner == 0		     ? SMARTIOD_LOAN_DISTANT
 						     : SMARTIOD_LOAN_OLD;
-	l->node = e->owner == 0 ? 0 : d->node;
+	l->node = cookie_node(e->cookie);
 	rc = sio_ledger_adopt(&dev->ledger, l->id, l->node, e->cookie & SMARTIOD_COOKIE_EXCLUSIVE,
 			      &err);
 	if (rc < 0) {
@@ -72,6 +98,7 @@ static int adopt_owner(struct smartiod *d, const struct sio_list_entry *e)
 	l->parent = e->owner;
 	l->owner_fd = -1;
 	smartiod_tree_add(&d->loans, &l->by_id, l->id);
+	smartiod_charge_node(d, l->node, &l->charge, SIO_QUOTA_BORROWS, 1);
 	return 0;
 }
 
@@ -108,26 +135,32 @@ static int adopt_vector(struct smartiod *d, const struct sio_list_entry *e)
 /* Of programs, and of their borrows. */
 static int adopt_bar(struct smartiod *d, const struct sio_list_entry *e)
 {
-	return e->owner ? smartiod_leftover_add(d, e) : 0;
+	return e->owner ? smartiod_unclaimed_add(d, e) : 0;
 }
 
 /*
  * Owner 0's are shared interrupts', which only a daemon passes on, and memory of segments whose
- * makers let go of them (GIVE). A pool would be owner 0's memory, too, but nothing here imports
- * one; that would have to be told apart by its number.
+ * makers released them (GIVE). A pool would be owner 0's memory, too, but nothing here imports one;
+ * that would have to be distinguished by its number.
  */
 static int adopt_held(struct smartiod *d, const struct sio_list_entry *e)
 {
-	return smartiod_leftover_add(d, e);
+	return smartiod_unclaimed_add(d, e);
 }
 
 /*
- * Its importer has lost it with our connection, but may have a window there for a while: it says
- * when it has none, as of what went adrift.
+ * Its importer may have a window there: it says so when the daemons have met, or that it has none.
+ * Until then the memory is kept as that of an orphaned grant.
  */
 static int adopt_grant(struct smartiod *d, const struct sio_list_entry *e)
 {
-	const struct smartiod_grant what = {.node = e->node, .adrift = true, .target = e->cookie};
+	const struct smartiod_grant what = {.node = e->node,
+					    .adapter = (uint32_t)(e->device >> 32),
+					    .peer_adapter = (uint32_t)e->device,
+					    .orphaned = true,
+					    .target = e->cookie,
+					    .bytes = e->length,
+					    .bus_addr = e->address};
 	struct sio_err err;
 	int rc;
 
@@ -143,37 +176,38 @@ static int adopt_grant(struct smartiod *d, const struct sio_list_entry *e)
 }
 
 /*
- * Programs have lost their connections to other hosts, and those are told that we know no window.
- * What a device still writes through is its borrow's, and ends with that.
+ * Programs have lost their connections to other hosts, and those are notified that we know no
+ * window. What a device reaches through is its borrow's.
  */
 static int adopt_map(struct smartiod *d, const struct sio_list_entry *e)
 {
 	struct sio_req_unmap req = {.h.op = SIO_OP_UNMAP, .id = e->id};
 
-	if (!smartiod_loan_by_owner(d, e->owner))
-		smartiod_port_tell(d, &req, sizeof(req));
+	if (!smartiod_dma_adopt_map(d, e) && !smartiod_loan_by_owner(d, e->owner))
+		smartiod_port_send(d, &req, sizeof(req));
 	return 0;
 }
 
-/* Whoever lends through an adapter adds one of its own; the port keeps one that is in use. */
+/* What devices pass; the others are nobody's. */
 static int adopt_requester(struct smartiod *d, const struct sio_list_entry *e)
 {
 	struct sio_req_requester_del req = {.h.op = SIO_OP_REQUESTER_DEL, .id = e->id};
 
-	smartiod_port_tell(d, &req, sizeof(req));
+	if (!smartiod_requester_adopt(d, e))
+		smartiod_port_send(d, &req, sizeof(req));
 	return 0;
 }
 
 /*
  * A driver of this host's kernel has a device of another host, whose daemon ended the borrow when
- * we died. What it hangs on goes with its program.
+ * we died. What it depends on ends with its program.
  */
 static int adopt_shadow(struct smartiod *d, const struct sio_list_entry *e)
 {
 	struct sio_req_shadow_del req = {.h = {.op = SIO_OP_SHADOW_DEL, .flags = SIO_SHADOW_LOST},
 					 .id = e->id};
 
-	smartiod_port_tell(d, &req, sizeof(req));
+	smartiod_port_send(d, &req, sizeof(req));
 	return 0;
 }
 
@@ -208,6 +242,13 @@ static void ask(struct smartiod *d, struct adopt_op *o)
 	smartiod_port_ask(d, &o->op, &req, sizeof(req));
 }
 
+static bool may_come_back(struct smartiod *d, uint32_t node)
+{
+	const struct smartiod_peer *p = smartiod_peer_find(d, node);
+
+	return p && smartiod_outlives(d, p);
+}
+
 static void adopted(struct smartiod *d)
 {
 	struct smartiod_loan *l;
@@ -219,7 +260,7 @@ static void adopted(struct smartiod *d)
 		n++;
 		if (l->state == SMARTIOD_LOAN_ORPHANED || l->state == SMARTIOD_LOAN_ENDED_ORPHANED)
 			smartiod_loan_owner_gone(d, l);
-		else if (l->state == SMARTIOD_LOAN_DISTANT)
+		else if (l->state == SMARTIOD_LOAN_DISTANT && !may_come_back(d, l->node))
 			smartiod_loan_end(d, l); /* OWNER_GONE follows */
 	}
 	if (n)
@@ -231,7 +272,7 @@ static void adopted(struct smartiod *d)
 /* Descriptors of what is left, one after the other. */
 static void reopen_next(struct smartiod *d, struct adopt_op *o)
 {
-	struct smartiod_leftover *l = smartiod_leftover_after(d, o->after);
+	struct smartiod_unclaimed *l = smartiod_unclaimed_after(d, o->after);
 	struct sio_req_reopen req = {.h.op = SIO_OP_REOPEN};
 
 	if (!l) {
@@ -247,9 +288,10 @@ static void reopen_next(struct smartiod *d, struct adopt_op *o)
 /* It may have ended meanwhile. One without its descriptor cannot be restored. */
 static void reopened(struct smartiod *d, struct adopt_op *o, const struct smartiod_answer *a)
 {
-	struct smartiod_leftover *l = smartiod_leftover_after(d, o->after - 1);
+	struct smartiod_unclaimed *l = smartiod_unclaimed_after(d, o->after - 1);
 
 	if (l && l->by_id.key == o->after && !a->error) {
+		l->fd_offset = ((const struct sio_evt_reopen *)a->msg)->offset;
 		l->fd[0] = smartiod_take_fd(a, 0);
 		l->fd[1] = smartiod_take_fd(a, 1);
 	}
@@ -284,6 +326,8 @@ static void counted(struct smartiod *d, struct adopt_op *o, const struct smartio
 		return;
 	}
 	end.h.owner = ((const struct sio_evt_owner_new *)a->msg)->id;
+	/* Numbers that the daemon before us gave to others are not given again. */
+	d->next_uid = end.h.owner << 32;
 	if ((uint32_t)end.h.owner > d->last_loan)
 		d->last_loan = (uint32_t)end.h.owner;
 	o->state = CLOSE;
@@ -333,7 +377,7 @@ void smartiod_adopt_start(struct smartiod *d)
 	struct sio_err err;
 	struct adopt_op *o;
 
-	if (d->world != SIO_WORLD_SHIM) { /* elsewhere nothing outlives its daemon */
+	if (!smartiod_is_real(d)) { /* elsewhere nothing outlives its daemon */
 		smartiod_started(d);
 		return;
 	}

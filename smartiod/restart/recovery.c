@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that come back to a daemon that was started again: who is awaited, who has said what,
- * and when normal life begins.
+ * Recovery: which programs are expected to connect again to a restarted daemon, how far each has
+ * come, and when the daemon begins to serve others.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,24 +14,24 @@
 
 _Static_assert(SMARTIOD_RESTORE_ALL == SIO_RESTORE_STEPS, "the last step");
 
-/* ---- who is awaited ---- */
+/* ---- who is expected ---- */
 
-int smartiod_recovery_await(struct smartiod *d, uint64_t owner, uint64_t cookie)
+int smartiod_recovery_expect(struct smartiod *d, uint64_t owner, uint64_t cookie)
 {
-	struct smartiod_awaited *a = calloc(1, sizeof(*a));
+	struct smartiod_expected *a = calloc(1, sizeof(*a));
 
 	if (!a)
 		return -ENOMEM;
 	a->owner = owner;
 	a->secret = cookie & SMARTIOD_COOKIE_SESSION ? cookie & ~SMARTIOD_COOKIE_SESSION : 0;
-	a->next = d->recovery.awaited;
-	d->recovery.awaited = a;
+	a->next = d->recovery.expected;
+	d->recovery.expected = a;
 	return 0;
 }
 
-static struct smartiod_awaited **find(struct smartiod *d, uint64_t owner)
+static struct smartiod_expected **find(struct smartiod *d, uint64_t owner)
 {
-	struct smartiod_awaited **at = &d->recovery.awaited;
+	struct smartiod_expected **at = &d->recovery.expected;
 
 	while (*at && (*at)->owner != owner)
 		at = &(*at)->next;
@@ -40,7 +40,7 @@ static struct smartiod_awaited **find(struct smartiod *d, uint64_t owner)
 
 static void forget(struct smartiod *d, uint64_t owner)
 {
-	struct smartiod_awaited **at = find(d, owner), *a = *at;
+	struct smartiod_expected **at = find(d, owner), *a = *at;
 
 	if (!a)
 		return;
@@ -48,10 +48,10 @@ static void forget(struct smartiod *d, uint64_t owner)
 	free(a);
 }
 
-/* Have all that are awaited said RESTORE_STEP @step? */
+/* Have all that are expected said RESTORE_STEP @step? */
 static bool all_at(struct smartiod *d, unsigned step)
 {
-	for (const struct smartiod_awaited *a = d->recovery.awaited; a; a = a->next) {
+	for (const struct smartiod_expected *a = d->recovery.expected; a; a = a->next) {
 		const struct smartiod_session *s =
 			a->back ? smartiod_session_by_owner(d, a->owner) : NULL;
 
@@ -77,7 +77,7 @@ static void finish(struct smartiod *d, struct smartiod_session *s)
 		if (ops && ops->restored)
 			ops->restored(d, o);
 	}
-	smartiod_leftovers_give_back(d, s->owner);
+	smartiod_unclaimed_give_back(d, s->owner);
 }
 
 static void step_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
@@ -146,7 +146,7 @@ static void resume_others(struct smartiod *d)
 static void over(struct smartiod *d)
 {
 	d->recovery.grace = NULL;
-	for (const struct smartiod_awaited *a = d->recovery.awaited; a; a = a->next)
+	for (const struct smartiod_expected *a = d->recovery.expected; a; a = a->next)
 		if (!a->back)
 			smartiod_log(d, SMARTIOD_WARNING,
 				     "the program of owner %" PRIu64
@@ -154,13 +154,14 @@ static void over(struct smartiod *d)
 				     "of it is lost",
 				     a->owner);
 	resume_all(d);
-	smartiod_leftovers_give_back(d, 0); /* what nobody shares any more */
+	smartiod_unclaimed_give_back(d, 0); /* what nobody shares any more */
 	resume_others(d);
 	smartiod_rooms_ready(d);
 }
 
 /*
- * One who is awaited came further: where processors are short all others may still be on their way.
+ * One who is expected came further: where processors are short all others may still be on their
+ * way.
  */
 static void further(struct smartiod *d)
 {
@@ -170,7 +171,7 @@ static void further(struct smartiod *d)
 		d->recovery.grace->deadline = end < d->recovery.latest ? end : d->recovery.latest;
 }
 
-/* Somebody said a step, or is not awaited any more. */
+/* Somebody said a step, or is not expected any more. */
 static void check(struct smartiod *d)
 {
 	struct smartiod_op *grace = d->recovery.grace;
@@ -199,8 +200,8 @@ void smartiod_recovery_start(struct smartiod *d)
 	struct sio_err err;
 	struct smartiod_op *op;
 
-	if (!d->recovery.awaited) {
-		smartiod_leftovers_give_back(d, 0);
+	if (!d->recovery.expected) {
+		smartiod_unclaimed_give_back(d, 0);
 		return;
 	}
 	op = smartiod_op_new(d, NULL, NULL, sizeof(*op), grace_step, &err);
@@ -215,9 +216,9 @@ void smartiod_recovery_start(struct smartiod *d)
 
 void smartiod_recovery_gone(struct smartiod *d, uint64_t owner)
 {
-	if (owner == 0 || (!d->recovery.awaited && !smartiod_leftover_after(d, 0)))
+	if (owner == 0 || (!d->recovery.expected && !smartiod_unclaimed_after(d, 0)))
 		return;
-	smartiod_leftovers_owner_gone(d, owner);
+	smartiod_unclaimed_owner_gone(d, owner);
 	forget(d, owner);
 	if (d->ready)
 		check(d);
@@ -225,9 +226,9 @@ void smartiod_recovery_gone(struct smartiod *d, uint64_t owner)
 
 void smartiod_recovery_free(struct smartiod *d)
 {
-	smartiod_leftovers_free_all(d);
-	while (d->recovery.awaited)
-		forget(d, d->recovery.awaited->owner);
+	smartiod_unclaimed_free_all(d);
+	while (d->recovery.expected)
+		forget(d, d->recovery.expected->owner);
 }
 
 /* ---- HELLO ---- */
@@ -247,7 +248,7 @@ int smartiod_hello_later(struct smartiod *d, struct smartiod_session *s, const v
 static int take_owner(struct smartiod *d, struct smartiod_session *s,
 		      const struct sio_evt_identify *evt, struct sio_err *reterr)
 {
-	struct smartiod_awaited *a = *find(d, evt->id);
+	struct smartiod_expected *a = *find(d, evt->id);
 
 	if (evt->kind != SIO_KIND_OWNER || evt->state != SIO_STATE_LIVE || !a)
 		return sio_fail(reterr, -ENOENT,
@@ -291,7 +292,7 @@ int smartiod_hello_again(struct smartiod *d, struct smartiod_session *s, const v
 
 	if (s->kind != SIO_CLIENT_LIBRARY)
 		return sio_fail(reterr, -EINVAL, "only a library has an owner");
-	if (d->world != SIO_WORLD_SHIM)
+	if (!smartiod_is_real(d))
 		return sio_fail(reterr, -EOPNOTSUPP, "on this host nothing outlives its smartiod");
 	op = smartiod_op_new(d, s, msg, sizeof(*op), again_step, reterr);
 	if (!op)
@@ -308,10 +309,10 @@ int smartiod_hello_again(struct smartiod *d, struct smartiod_session *s, const v
 /* It is not given to anything new. -EINVAL: it cannot have been given to anything. */
 static int keep_handle(struct smartiod_session *s, uint32_t handle, struct sio_err *reterr)
 {
-	if (handle >= SMARTIOD_LET_GO_HANDLES)
+	if (handle >= SMARTIOD_RELEASED_HANDLES)
 		return sio_fail(reterr, -EINVAL,
 				"no program was told handle %#x; all are below %#x", handle,
-				SMARTIOD_LET_GO_HANDLES);
+				SMARTIOD_RELEASED_HANDLES);
 	if (handle > s->next_handle)
 		s->next_handle = handle;
 	return 0;
@@ -396,20 +397,18 @@ int smartiod_restore(struct smartiod *d, struct smartiod_session *s, const void 
 /* ---- the room ---- */
 
 static const struct smartiod_request requests[] = {
-	{SIO_MSG_RESTORE, true, smartiod_restore},
-	{SIO_MSG_RESTORE_STEP, true, smartiod_restore_step},
-	{0, false, NULL},
+	SIO_CLIENT_RESTART(SMARTIOD_OWNERS){0, false, NULL},
 };
 
 static uint64_t next_owner(struct smartiod *d, uint64_t after)
 {
 	uint64_t least = UINT64_MAX;
-	struct smartiod_leftover *l;
+	struct smartiod_unclaimed *l;
 
-	for (const struct smartiod_awaited *a = d->recovery.awaited; a; a = a->next)
+	for (const struct smartiod_expected *a = d->recovery.expected; a; a = a->next)
 		if (a->owner > after && a->owner < least)
 			least = a->owner;
-	for (l = smartiod_leftover_after(d, 0); l; l = smartiod_leftover_after(d, l->by_id.key))
+	for (l = smartiod_unclaimed_after(d, 0); l; l = smartiod_unclaimed_after(d, l->by_id.key))
 		if (l->owner > after && l->owner < least)
 			least = l->owner;
 	return least;
@@ -421,6 +420,7 @@ const struct smartiod_room smartiod_room_restart = {
 	.restores = smartiod_restores,
 	.start = smartiod_adopt_start,
 	.free_all = smartiod_recovery_free,
+	.answered = smartiod_unclaimed_resumed,
 	.owner_gone = smartiod_recovery_gone,
 	.next_owner = next_owner,
 };

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a library had before smartiod was started again: borrows, and what hangs on them. */
+/*
+ * Restart: borrows, and what depends on them, as a library restores them after smartiod was started
+ * again.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "smartiod/base/allow.h"
 #include "smartiod/base/room.h"
 #include "smartiod/restart/restore.h"
 #include "smartiod/segment/restore.h"
@@ -33,6 +37,7 @@ static int restore_borrow(struct smartiod *d, struct smartiod_session *s,
 	const struct sio_msg_dev_borrow *r = (const void *)m->request;
 	struct smartiod_device *dev = smartiod_device_ours(d, sio_from_le32(r->fdid), reterr);
 	struct smartiod_loan *l = smartiod_loan_find(d, sio_from_le64(m->key));
+	struct sio_policy_thing thing;
 	struct smartiod_borrow *b;
 
 	if (!dev)
@@ -40,6 +45,9 @@ static int restore_borrow(struct smartiod *d, struct smartiod_session *s,
 	if (!l || l->device != dev || l->state != SMARTIOD_LOAN_OLD || !is_its(l, s))
 		return sio_fail(reterr, -ENOENT, "%s: borrow %" PRIu64 " is none of this program's",
 				dev->topo->name, sio_from_le64(m->key));
+	thing = smartiod_thing_device(d, dev->node, dev->topo->name);
+	if (smartiod_allow_program(d, s, &thing, reterr) < 0)
+		return reterr->code;
 	b = smartiod_borrow_new(d, s, dev, reterr);
 	if (!b)
 		return reterr->code;
@@ -60,15 +68,15 @@ static int restore_dev_seg(struct smartiod *d, struct smartiod_session *s,
 	const struct sio_msg_dev_seg_create *r = (const void *)m->request;
 	struct smartiod_borrow *b = smartiod_borrow_get(s, sio_from_le32(r->device), reterr);
 	struct smartiod_loan *l = b ? loan_of(d, b, reterr) : NULL;
-	struct smartiod_leftover *left;
+	struct smartiod_unclaimed *left;
 
 	if (!l)
 		return reterr->code;
-	left = smartiod_leftover_get(d, SIO_KIND_MEM, l->owner, sio_from_le64(m->key), reterr);
+	left = smartiod_unclaimed_get(d, SIO_KIND_MEM, l->owner, sio_from_le64(m->key), reterr);
 	if (!left)
 		return reterr->code;
 	if (left->fd[0] < 0)
-		return sio_fail(reterr, -EMFILE, "its descriptor could not be had again");
+		return sio_fail(reterr, -EMFILE, "its descriptor could not be opened again");
 	return smartiod_dev_seg_again(d, l, sio_from_le32(r->segment_id), sio_from_le32(r->memtype),
 				      left, reterr);
 }
@@ -106,7 +114,7 @@ static int restore_bar_map(struct smartiod *d, struct smartiod_session *s,
 	bar = calloc(1, sizeof(*bar));
 	if (!bar)
 		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
-	map = smartiod_map_new(s, c, reterr);
+	map = smartiod_map_new(d, s, c, reterr);
 	if (!map) {
 		free(bar);
 		return reterr->code;
@@ -118,8 +126,10 @@ static int restore_bar_map(struct smartiod *d, struct smartiod_session *s,
 	b->pins++;
 	map->bar = bar;
 	for (unsigned i = 0; i < SIO_RESTORE_VIEWS && i < SIO_MAP_PIECES && m->view[i]; i++) {
-		if (smartiod_view_again(d, l, c->segment_id, sio_from_le32(m->view[i]), reset, &v,
-					reterr)) {
+		const struct smartiod_view_grant what = {.view = sio_from_le32(m->view[i]),
+							 .node = d->node};
+
+		if (smartiod_view_again(d, l, c->segment_id, &what, reset, &v, reterr)) {
 			smartiod_map_drop(d, map);
 			return reterr->code;
 		}
@@ -169,7 +179,7 @@ static int restore_map(struct smartiod *d, struct smartiod_session *s,
 		return sio_fail(reterr, -ECONNRESET, "the connection is lost");
 	if (c->route == SMARTIOD_BAR)
 		return restore_bar_map(d, s, m, reterr);
-	return smartiod_map_new(s, c, reterr) ? 0 : reterr->code;
+	return smartiod_map_new(d, s, c, reterr) ? 0 : reterr->code;
 }
 
 /* The memory of the segment or connection that was mapped; 0: it is gone, with *reterr. */
@@ -220,6 +230,7 @@ static int restore_dma_map(struct smartiod *d, struct smartiod_session *s,
 	h = smartiod_dma_handle_new(s, b, c, reterr);
 	if (!h)
 		return reterr->code;
+	smartiod_account_add(&s->account, &h->charge, SIO_QUOTA_DMA, dma->bytes);
 	h->busy = false;
 	h->map = dma->by_id.key;
 	dma->uid = seg->uid;
@@ -278,7 +289,7 @@ static void drop_unclaimed(struct smartiod *d, struct smartiod_loan *l)
 			smartiod_dma_drop(d, dma);
 	}
 	smartiod_vectors_drop(d, l);
-	smartiod_leftovers_give_back(d, l->owner);
+	smartiod_unclaimed_give_back(d, l->owner);
 }
 
 static void finish_loan(struct smartiod *d, struct smartiod_loan *l)
@@ -320,7 +331,7 @@ static void borrow_lost(struct smartiod *d, struct smartiod_session *s,
 static void connection_lost(struct smartiod *d, struct smartiod_session *s,
 			    const struct sio_msg_restore *m)
 {
-	smartiod_restore_tell_lost(d, s, SIO_EVM_SEGMENT_REMOTE, m->handle);
+	smartiod_restore_notify_lost(d, s, SIO_EVM_SEGMENT_REMOTE, m->handle);
 }
 
 static void map_lost(struct smartiod *d, struct smartiod_session *s,
@@ -328,7 +339,7 @@ static void map_lost(struct smartiod *d, struct smartiod_session *s,
 {
 	const struct sio_msg_seg_map *map = (const void *)m->request;
 
-	smartiod_restore_tell_lost(d, s, SIO_EVM_SEGMENT_REMOTE, map->handle);
+	smartiod_restore_notify_lost(d, s, SIO_EVM_SEGMENT_REMOTE, map->handle);
 }
 
 const struct smartiod_restorable smartiod_restores[] = {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the port has since before this daemon was started, until somebody says that it is his. */
+/*
+ * The end of unclaimed resources: what no program has claimed when the recovery is over is released
+ * at the port.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,7 +11,7 @@
 #include "smartiod/restart/restore.h"
 #include "smartiod/segment/grant.h"
 
-static void tell_port(struct smartiod *d, const struct smartiod_leftover *l)
+static void end_at_port(struct smartiod *d, const struct smartiod_unclaimed *l)
 {
 	struct sio_req_bar_close bar = {.h.op = SIO_OP_BAR_CLOSE, .id = l->by_id.key};
 	struct sio_req_irq_free irq = {.h.op = SIO_OP_IRQ_FREE, .id = l->by_id.key};
@@ -19,11 +22,11 @@ static void tell_port(struct smartiod *d, const struct smartiod_leftover *l)
 			smartiod_port_free(d, l->by_id.key);
 		return;
 	case SIO_KIND_BAR:
-		smartiod_port_tell(d, &bar, sizeof(bar));
+		smartiod_port_send(d, &bar, sizeof(bar));
 		return;
 	case SIO_KIND_IRQ:
 		smartiod_irq_ends(d, l->by_id.key);
-		smartiod_port_tell(d, &irq, sizeof(irq));
+		smartiod_port_send(d, &irq, sizeof(irq));
 		return;
 	}
 }
@@ -45,7 +48,7 @@ static bool is_mapped(struct smartiod *d, uint64_t mem)
  * Nobody claimed this memory, and devices reach it: it ends when none does any more, as its owner's
  * end is far, or there is no owner. Takes @l. false: none does, or no memory for that.
  */
-static bool end_mapped(struct smartiod *d, struct smartiod_leftover *l)
+static bool end_mapped(struct smartiod *d, struct smartiod_unclaimed *l)
 {
 	struct smartiod_segment *seg;
 	struct sio_err err;
@@ -53,33 +56,41 @@ static bool end_mapped(struct smartiod *d, struct smartiod_leftover *l)
 	if (!is_mapped(d, l->by_id.key) ||
 	    smartiod_segment_new(d, NULL, l->owner, false, 0, l->length, &seg, &err) < 0)
 		return false;
-	smartiod_segment_take_leftover(d, seg, l);
+	smartiod_segment_take_unclaimed(d, seg, l);
 	smartiod_segment_end(d, seg, SCI_CB_LOST, false);
 	return true;
 }
 
 static void drop(struct smartiod *d, uint64_t owner, bool give_back)
 {
-	struct smartiod_leftover *l, *next;
+	struct smartiod_unclaimed *l, *next;
 
-	for (l = smartiod_leftover_after(d, 0); l; l = next) {
-		next = smartiod_leftover_after(d, l->by_id.key);
+	for (l = smartiod_unclaimed_after(d, 0); l; l = next) {
+		next = smartiod_unclaimed_after(d, l->by_id.key);
 		if (l->owner != owner)
 			continue;
 		if (give_back && l->kind == SIO_KIND_MEM && end_mapped(d, l))
 			continue;
 		if (give_back)
-			tell_port(d, l);
-		smartiod_leftover_done(d, l);
+			end_at_port(d, l);
+		smartiod_unclaimed_done(d, l);
 	}
 }
 
-void smartiod_leftovers_owner_gone(struct smartiod *d, uint64_t owner)
+void smartiod_unclaimed_owner_gone(struct smartiod *d, uint64_t owner)
 {
 	drop(d, owner, false);
 }
 
-void smartiod_leftovers_give_back(struct smartiod *d, uint64_t owner)
+void smartiod_unclaimed_give_back(struct smartiod *d, uint64_t owner)
 {
 	drop(d, owner, true);
+}
+
+void smartiod_unclaimed_resumed(struct smartiod *d, uint32_t node)
+{
+	for (struct smartiod_loan *l = smartiod_loan_after(d, 0); l;
+	     l = smartiod_loan_after(d, l->id))
+		if (l->node == node && l->state == SMARTIOD_LOAN_LIVE)
+			smartiod_unclaimed_give_back(d, l->owner);
 }

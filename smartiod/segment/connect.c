@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The importer's side: connections to segments of this and other hosts. */
+/* The importer's side of segments: connections to segments of this host and of others. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "core/probe.h"
+#include "smartiod/base/allow.h"
+#include "smartiod/base/room.h"
 #include "smartiod/segment/connection.h"
 #include "smartiod/segment/group.h"
 #include "smartiod/segment/requests.h"
@@ -74,7 +76,7 @@ static void seg_release(struct smartiod *d, uint32_t node, sio_le64 uid, sio_le6
 		.reason = sio_to_le32(reason),
 	};
 
-	smartiod_peer_tell(d, node, &msg, sizeof(msg));
+	smartiod_peer_send(d, node, &msg, sizeof(msg));
 }
 
 void smartiod_connection_close(struct smartiod *d, struct smartiod_connection *c, uint32_t reason)
@@ -236,7 +238,7 @@ static void connect_reply(struct smartiod *d, struct smartiod_session *s, const 
 	smartiod_reply(d, s, request, &rep, sizeof(rep), NULL, 0);
 }
 
-/* The connection never came about: nobody is to be told. */
+/* The connection never came about: nobody is to be notified. */
 static void connect_failed(struct smartiod *d, struct smartiod_connection *c)
 {
 	smartiod_connection_enter(d, c, SMARTIOD_CONNECTION_LOSE);
@@ -324,6 +326,10 @@ static int connect_remote(struct smartiod *d, struct smartiod_session *s, const 
 	c->node = node;
 	c->segment_id = w->id;
 	c->borrow = w->borrow;
+	c->via = w->via;
+	c->lender = w->lender;
+	c->fdid = w->device;
+	c->memtype = w->memtype;
 	c->adapter = path->adapter;
 	c->peer_adapter = path->peer_adapter;
 	smartiod_connection_enter(d, c, SMARTIOD_CONNECTION_CONNECT);
@@ -363,6 +369,8 @@ int smartiod_seg_connect(struct smartiod *d, struct smartiod_session *s, const v
 	const struct sio_msg_seg_connect *m = msg;
 	uint32_t flags = sio_from_le32(m->flags);
 	struct smartiod_wanted wanted = {.id = sio_from_le32(m->segment_id)};
+	const struct sio_policy_thing thing =
+		smartiod_thing(d, SIO_POLICY_SEGMENTS, sio_from_le32(m->node), wanted.id);
 
 	if (flags & SCI_FLAG_ASYNCHRONOUS_CONNECT)
 		return sio_fail(reterr, -EOPNOTSUPP,
@@ -372,8 +380,31 @@ int smartiod_seg_connect(struct smartiod *d, struct smartiod_session *s, const v
 				flags);
 	if (flags & SCI_FLAG_BROADCAST)
 		return smartiod_group_connect(d, s, msg, reterr);
+	if (smartiod_allow_program(d, s, &thing, reterr) < 0)
+		return reterr->code;
 	return smartiod_connect_open(d, s, msg, sio_from_le32(m->node), &wanted,
 				     sio_from_le32(m->adapter), reterr);
+}
+
+void smartiod_connections_forbidden(struct smartiod *d, const struct smartiod_forbid *f)
+{
+	struct smartiod_tree_node *n;
+	struct sio_err why;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->connections, key))) {
+		const struct smartiod_connection *c =
+			SMARTIOD_OF(n, struct smartiod_connection, by_id);
+		const struct sio_policy_thing thing =
+			smartiod_thing(d, SIO_POLICY_SEGMENTS, c->node, c->segment_id);
+
+		key = n->key;
+		if (c->o.session && (c->route == SMARTIOD_LOCAL || c->route == SMARTIOD_REMOTE) &&
+		    !c->via && !smartiod_connection_over(c) &&
+		    smartiod_forbids_program(f->policy, c->o.session, &thing, &why))
+			smartiod_report(d, SIO_RELOAD_STAYS, "connection of process %u: %s", c->pid,
+					why.text);
+	}
 }
 
 /* A connection that is made. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connections of programs of this host: to segments of any host, groups, BARs. */
+/* Connections of programs of this host: to segments of any host, to groups, to BARs. */
 #ifndef SMARTIOD_CONNECTION_H
 #define SMARTIOD_CONNECTION_H
 
 #include "smartiod/segment/connection_life.h"
 #include "smartiod/segment/segment.h"
 
+struct smartiod_forbid;
 struct smartiod_queue;
 struct smartiod_range;
 
@@ -18,38 +19,39 @@ enum smartiod_route {
 
 struct smartiod_map;
 
-/* Of a BAR: the borrower's. */
+/* Operations on a connection to a BAR, which the borrower's room defines. */
 struct smartiod_connection_ops {
 	/*
 	 * SEG_MAP: makes a struct smartiod_map (smartiod_object_add(SMARTIOD_MAP)) that counts in
 	 * c->n_maps, and replies struct sio_rep_seg_map.
 	 */
 	smartiod_client_fn *map;
-	/* The map goes: give back what it had at port and lender. */
+	/* The mapping ends: releases what it had at port and lender. */
 	void (*unmap)(struct smartiod *d, struct smartiod_map *m);
-	/* The connection goes; it has no map any more. c->device is to be released. */
+	/* The connection ends; it has no mapping any more. c->device is to be released. */
 	void (*close)(struct smartiod *d, struct smartiod_connection *c);
 };
 
-/* What SEG_CONNECT and DEV_SEG_CONNECT make. */
+/* A connection, made by SEG_CONNECT or DEV_SEG_CONNECT. */
 struct smartiod_connection {
 	struct smartiod_object o;
 	struct smartiod_tree_node by_id; /* in d->connections */
-	uint64_t id;			 /* ours; never used again */
+	uint64_t id;			 /* this daemon's number; never used again */
 	enum smartiod_route route;
 	enum smartiod_connection_state state;
 	uint32_t node, segment_id, pid;
 	uint64_t uid, bytes;		  /* uid: the segment's at its exporter */
 	unsigned adapter, peer_adapter;	  /* REMOTE */
-	struct smartiod_segment *segment; /* LOCAL: one of ours, pinned by its ref */
+	struct smartiod_segment *segment; /* LOCAL: a segment of this host, pinned by its ref */
 	/* REMOTE: one window, shared by all maps. */
 	enum { SMARTIOD_UNMAPPED, SMARTIOD_MAPPING, SMARTIOD_MAPPED } window;
 	uint64_t map, map_offset, map_bus_addr; /* the port's */
 	uint64_t grant;				/* the exporter's */
-	uint64_t start;				/* of the exporter that gave it */
+	uint64_t start;				/* the start of the exporter that granted it */
 	int map_fd;				/* -1 */
 	/*
-	 * The window before: its grant goes back when the port has unmapped it. 0: there is none.
+	 * The previous window: its grant is released when the port has unmapped it. 0: there is
+	 * none.
 	 */
 	uint64_t old_grant, old_start;
 	struct smartiod_connection *next_unmapping; /* of d->unmapping, while old_grant is set */
@@ -58,31 +60,41 @@ struct smartiod_connection {
 	unsigned n_maps;	       /* live SMARTIOD_MAP objects */
 	unsigned dma;		       /* DMA maps through it: SEG_DISCONNECT is EBUSY */
 	struct smartiod_range *ranges; /* of DMA queues; they keep the window */
-	bool exact; /* GROUP: of members with memory of their own; map is the way to them */
+	bool exact; /* GROUP: the members have memory of their own; map is the path to them */
 	unsigned pins;
 	void *device;				   /* BAR: its borrow, */
-	const struct smartiod_connection_ops *ops; /* and what it does with it */
-	uint64_t borrow; /* whose private device segment it is, by the lender's number; else 0 */
+	const struct smartiod_connection_ops *ops; /* and its operations */
+	/* the borrow whose private device segment it is, by the lender's number, or 0 */
+	uint64_t borrow;
+	/*
+	 * Of a device segment: the borrow by which it was connected, the lender, and the kind of
+	 * memory.
+	 */
+	uint64_t via;
+	uint32_t lender, fdid, memtype;
 };
 
-/* Exporter or port has not answered. */
+/* Does it wait for an answer of the exporter or the port? */
 static inline bool smartiod_connection_connecting(const struct smartiod_connection *c)
 {
 	return c->state >= SMARTIOD_CONNECTION_CONNECTING &&
 	       c->state <= SMARTIOD_CONNECTION_CONNECTING_LOST;
 }
-/* What it leads to is gone. */
+/* Is the segment that it leads to gone? */
 static inline bool smartiod_connection_is_lost(const struct smartiod_connection *c)
 {
 	return c->state == SMARTIOD_CONNECTION_LOST ||
 	       c->state == SMARTIOD_CONNECTION_CONNECTING_LOST;
 }
-/* Nothing more is to be made of it. */
+/* Is it lost or closed, so that no use may begin? */
 static inline bool smartiod_connection_over(const struct smartiod_connection *c)
 {
 	return smartiod_connection_is_lost(c) || c->state == SMARTIOD_CONNECTION_CLOSED;
 }
-/* Something happens to it. An event that cannot come is an error of ours: it ends the daemon. */
+/*
+ * Applies an event to the connection's state. An event that is not allowed in that state is a bug
+ * of the daemon, and ends it.
+ */
 void smartiod_connection_enter(struct smartiod *d, struct smartiod_connection *c,
 			       enum smartiod_connection_event event);
 
@@ -90,11 +102,12 @@ struct smartiod_map {
 	struct smartiod_object o;
 	struct smartiod_connection *connection;
 	void *bar; /* of a BAR: borrower/barmap.c's */
+	struct smartiod_charge charge;
 };
 
 /*
- * Connect for @request of a client: replies struct sio_rep_seg_connect. @adapter SIO_ADAPTER_ANY:
- * whatever path is up.
+ * Connects for @request of a client: replies struct sio_rep_seg_connect. @adapter SIO_ADAPTER_ANY:
+ * over any path that is up.
  */
 int smartiod_connect_open(struct smartiod *d, struct smartiod_session *s, const void *request,
 			  uint32_t node, const struct smartiod_wanted *w, uint32_t adapter,
@@ -104,62 +117,71 @@ struct smartiod_connection *smartiod_connection_new(struct smartiod *d, struct s
 						    enum smartiod_route route,
 						    struct sio_err *reterr);
 /*
- * The client let go of it, or is gone (@reason to the exporter: SCI_CB_DISCONNECT or _LOST).
- * Gives back all; the object stays while pinned.
+ * The client has released the connection, or has ended (@reason for the exporter: SCI_CB_DISCONNECT
+ * or _LOST). Everything is released; the object stays while it is pinned.
  */
 void smartiod_connection_close(struct smartiod *d, struct smartiod_connection *c, uint32_t reason);
-/* Give its window back, if it has one; its grant when the port has unmapped it. */
+/* Releases the window, if there is one; its grant is released when the port has unmapped it. */
 void smartiod_window_release(struct smartiod *d, struct smartiod_connection *c);
 /* Is a window to this grant of @node being made or unmapped, although its connection is lost? */
 bool smartiod_window_has(struct smartiod *d, uint32_t node, uint64_t grant);
 void smartiod_connection_unpin(struct smartiod *d, struct smartiod_connection *c);
-/* Its last user may have gone: then it ends, if it is closed. */
+/* Called when a user may have ended: frees a closed connection that has none left. */
 void smartiod_connection_check(struct smartiod *d, struct smartiod_connection *c);
-/* It was taken away: tell the library (lost = 1), give back window and grant. */
+/* The connection is lost: notifies the library (lost = 1), releases window and grant. */
 void smartiod_connection_lost(struct smartiod *d, struct smartiod_connection *c, uint32_t reason);
-/* The exporter (@node) says something of the connection with this number. */
+/* A notification of the exporter, @node, about the connection with this number. */
 void smartiod_connection_event(struct smartiod *d, uint32_t node, uint64_t connection,
 			       uint32_t reason, enum sio_segment_loss loss);
+/* Part of the room's table: reports programs that are connected. They stay connected. */
+void smartiod_connections_forbidden(struct smartiod *d, const struct smartiod_forbid *f);
 void smartiod_connection_free_all(struct smartiod *d);
-/* A map with a handle, counted in c->n_maps. */
-struct smartiod_map *smartiod_map_new(struct smartiod_session *s, struct smartiod_connection *c,
-				      struct sio_err *reterr);
+/* A new mapping with a handle, counted in c->n_maps. */
+struct smartiod_map *smartiod_map_new(struct smartiod *d, struct smartiod_session *s,
+				      struct smartiod_connection *c, struct sio_err *reterr);
 void smartiod_map_drop(struct smartiod *d, struct smartiod_map *m);
 void smartiod_connection_node_down(struct smartiod *d, uint32_t node);
-/* Its path went down, or is up again: SCI_CB_NOT_OPERATIONAL or _OPERATIONAL. Nothing is lost. */
+/*
+ * The path of connections went down, or is up again: SCI_CB_NOT_OPERATIONAL or _OPERATIONAL.
+ * Nothing is lost.
+ */
 void smartiod_connection_path(struct smartiod *d, uint32_t node, uint32_t adapter,
 			      uint32_t peer_adapter, bool up);
 
-/* What a queue reaches through a connection. */
+/* A range that a DMA queue reaches through a connection. */
 struct smartiod_range {
 	struct smartiod_range *next; /* of the connection */
 	struct smartiod_queue *queue;
 	uint64_t id; /* the port's; 0: not yet */
 };
 
-/* Of @c, for queue @q. NULL: no memory. */
+/* A new range of @c, for queue @q. NULL: no memory. */
 struct smartiod_range *smartiod_range_new(struct smartiod_connection *c, struct smartiod_queue *q);
-/* Forget @g (NULL: nothing) of @c; its window goes with the last of its users. */
+/* Forgets range @g (NULL: nothing) of @c; the window ends with its last user. */
 void smartiod_range_forget(struct smartiod *d, struct smartiod_connection *c,
 			   struct smartiod_range *g);
-/* The connection goes or is lost. @tell: the port still has the ranges. */
+/* The connection ends or is lost: ends its ranges. @tell: the port still has them. */
 void smartiod_ranges_end(struct smartiod *d, struct smartiod_connection *c, bool tell);
-/* Tell the port that range @id ends; 0: nothing. */
+/* Ends range @id at the port; 0: nothing. */
 void smartiod_port_detach(struct smartiod *d, uint64_t owner, uint64_t id);
 
 /*
- * Something that needs a connection's window, first member of it. The first one makes the window,
- * the others wait for that. Made by smartiod_op_new() with step smartiod_window_step.
+ * An operation that needs a connection's window; the first member of the operation. The first one
+ * makes the window, the others wait for it. Made by smartiod_op_new() with step
+ * smartiod_window_step.
  */
 struct smartiod_window_op {
 	struct smartiod_op op;
 	struct smartiod_connection
 		*connection;	     /* pinned by the caller, and by the window's making */
-	struct sio_wire_grant grant; /* what the exporter gave; 0: nothing yet */
+	struct sio_wire_grant grant; /* what the exporter granted; 0: nothing yet */
 	bool leads;
-	/* The window is there, and the session: reply, and end the operation. */
+	/*
+	 * Called when there is a window, and the session still lives: replies, and ends the
+	 * operation.
+	 */
 	void (*ready)(struct smartiod *d, struct smartiod_window_op *w);
-	/* It cannot be had, and who asked was told: end the operation. */
+	/* Called when there is no window; the client has got the error: ends the operation. */
 	void (*failed)(struct smartiod *d, struct smartiod_window_op *w);
 };
 smartiod_step smartiod_window_step;

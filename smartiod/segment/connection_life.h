@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The life of a connection at the importer, whatever it leads to. One that is lost stays until its
- * program disconnects it; one that is closed is freed when no operation uses it.
+ * The states of a connection at the importer, whatever it leads to. A connection that is lost stays
+ * until its program disconnects it; one that is closed is freed when no operation uses it.
  */
 #ifndef SMARTIOD_CONNECTION_LIFE_H
 #define SMARTIOD_CONNECTION_LIFE_H

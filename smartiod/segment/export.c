@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The exporter's side: what importers' daemons ask about our segments. */
+/* The exporter's side of segments: requests of importers' daemons. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "smartiod/base/allow.h"
 #include "smartiod/base/room.h"
 #include "smartiod/segment/grant.h"
 #include "smartiod/segment/requests.h"
 #include "smartiod/segment/segment.h"
+
+/* May @node have what it asks for? A device's segment goes with the device. */
+static int may_have(struct smartiod *d, uint32_t node, const struct smartiod_segment *seg,
+		    struct sio_err *reterr)
+{
+	const struct sio_policy_thing thing =
+		smartiod_thing(d, SIO_POLICY_SEGMENTS, d->node, seg->id);
+
+	return seg->device ? smartiod_allow_device(d, seg->device, node, reterr)
+			   : smartiod_allow_node(d, &thing, node, reterr);
+}
 
 int smartiod_peer_seg_lookup(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			     struct sio_err *reterr)
@@ -29,6 +41,9 @@ int smartiod_peer_seg_lookup(struct smartiod *d, const struct smartiod_from *fro
 	seg = smartiod_segment_lookup(d, &wanted, adapter, reterr);
 	if (!seg)
 		return reterr->code;
+	rc = may_have(d, from->node, seg, reterr);
+	if (rc < 0)
+		return rc;
 	if (smartiod_segment_has_ref(seg, from->node, connection))
 		return sio_fail(reterr, -EEXIST, "this connection exists");
 	rc = smartiod_segment_ref(seg, from->node, adapter, connection, reterr);
@@ -86,6 +101,7 @@ static void grant_step(struct smartiod *d, struct smartiod_op *op, const struct 
 	if (rc) {
 		smartiod_op_error(d, op, rc, "%s", a->text);
 	} else {
+		g->grant.bus_addr = evt->bus_addr;
 		rc = grant_check(d, g, &err);
 		if (rc == 0)
 			rc = smartiod_grant_keep(d, evt->id, &g->grant, &err);
@@ -119,9 +135,10 @@ static int grant_allowed(struct smartiod *d, const struct smartiod_from *from,
 	if (purpose != SIO_GRANT_DEVICE && (purpose != SIO_GRANT_CPU || ref_node != from->node))
 		return sio_fail(reterr, -EACCES, "a grant to node %u for a program of node %u",
 				from->node, ref_node);
-	if (own && !smartiod_borrows(d, from->node))
-		return sio_fail(reterr, -EACCES, "node %u lends no device to %s", from->node,
-				d->host->name);
+	if (own && !smartiod_maps_for(d, from->node, seg->uid, offset, bytes))
+		return sio_fail(reterr, -EACCES,
+				"no program of %s maps this of segment %#x for a device of node %u",
+				d->host->name, seg->id, from->node);
 	if (!own && !smartiod_segment_has_ref(seg, ref_node, connection))
 		return sio_fail(reterr, -ENOTCONN, "node %u is not connected to segment %#x",
 				ref_node, seg->id);
@@ -129,8 +146,12 @@ static int grant_allowed(struct smartiod *d, const struct smartiod_from *from,
 		return sio_fail(reterr, -ERANGE,
 				"%" PRIu64 " bytes at %" PRIu64 " of a segment of %" PRIu64, bytes,
 				offset, seg->bytes);
+	/* Of a lender that has its borrower's connection mapped: its devices reach it as well. */
+	if (!own && from->node != ref_node && may_have(d, from->node, seg, reterr) < 0)
+		return reterr->code;
 	if (access == 0 || access & ~(SIO_ACCESS_READ | SIO_ACCESS_WRITE))
-		return sio_fail(reterr, -EINVAL, "access %#x", access);
+		return sio_fail(reterr, -EINVAL,
+				"access %#x; 1 (read), 2 (write) or 3 (both) is right", access);
 	if (!smartiod_path_up(d, from->node, sio_from_le32(m->adapter),
 			      sio_from_le32(m->peer_adapter)))
 		return sio_fail(reterr, -ENETDOWN, "no link from adapter %u of %s to adapter %u",
@@ -159,6 +180,7 @@ int smartiod_peer_seg_grant(struct smartiod *d, const struct smartiod_from *from
 		.peer_adapter = sio_from_le32(m->peer_adapter),
 		.purpose = sio_from_le32(m->purpose),
 		.segment = seg,
+		.bytes = sio_from_le64(m->bytes),
 	};
 	g->grant.own_borrow =
 		g->grant.purpose == SIO_GRANT_DEVICE && sio_from_le32(m->ref_node) == d->node;

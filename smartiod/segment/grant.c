@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The book of grants: what the port granted to others for us. */
+/* The table of grants: what the port of this host has granted to other hosts. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "smartiod/base/allow.h"
 #include "smartiod/segment/grant.h"
 #include "smartiod/segment/requests.h"
 #include "smartiod/segment/segment.h"
@@ -24,6 +25,10 @@ int smartiod_grant_keep(struct smartiod *d, uint64_t id, const struct smartiod_g
 		return sio_fail_exhausted(reterr, -ENOSPC, SIO_OUT_OF_GRANTS,
 					  "node %u has %u grants of %s already", p->node,
 					  p->n_grants, d->host->name);
+	if (!what->orphaned &&
+	    (smartiod_quota_node(d, what->node, SIO_QUOTA_WINDOWS, 1, reterr) < 0 ||
+	     smartiod_quota_node(d, what->node, SIO_QUOTA_EXPORTED, what->bytes, reterr) < 0))
+		return reterr->code;
 	g = malloc(sizeof(*g));
 	if (!g)
 		return sio_fail(reterr, -ENOMEM, "the daemon of %s is out of memory",
@@ -34,6 +39,9 @@ int smartiod_grant_keep(struct smartiod *d, uint64_t id, const struct smartiod_g
 		g->segment->n_own_grants += g->own_borrow;
 	}
 	smartiod_tree_add(&d->grants, &g->by_id, id);
+	smartiod_charge_node(d, g->node, &g->window, SIO_QUOTA_WINDOWS, 1);
+	if (!g->target) /* else: when it is known what it is of */
+		smartiod_charge_node(d, g->node, &g->exported, SIO_QUOTA_EXPORTED, g->bytes);
 	if (p) {
 		p->n_grants++;
 		p->n_rings += g->ring_memory;
@@ -50,6 +58,8 @@ static void grant_free(struct smartiod *d, struct smartiod_grant *g)
 		p->n_grants--;
 		p->n_rings -= g->ring_memory;
 	}
+	smartiod_charge_drop(&g->window);
+	smartiod_charge_drop(&g->exported);
 	smartiod_tree_remove(&d->grants, &g->by_id);
 	smartiod_port_ungrant(d, id);
 	if (g->segment)
@@ -138,7 +148,11 @@ void smartiod_grant_free_all(struct smartiod *d)
 	struct smartiod_tree_node *n;
 
 	while ((n = smartiod_tree_after(&d->grants, 0))) {
+		struct smartiod_grant *g = SMARTIOD_OF(n, struct smartiod_grant, by_id);
+
 		smartiod_tree_remove(&d->grants, n);
-		free(SMARTIOD_OF(n, struct smartiod_grant, by_id));
+		smartiod_charge_drop(&g->window);
+		smartiod_charge_drop(&g->exported);
+		free(g);
 	}
 }

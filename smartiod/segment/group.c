@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Multicast groups: segments that are members, and connections to all of them. Who is a member, and
- * whether there is one, the port knows; no daemon asks another.
+ * Multicast groups: segments that are members, and connections to all of them. The port knows the
+ * groups and their members; the daemons do not ask each other.
  */
 #include <errno.h>
 #include <inttypes.h>

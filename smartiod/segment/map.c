@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Both halves of a window: what the exporter granted, and the importer's map of it. */
+/* Both halves of a window: the exporter's grant, and the importer's mapping of it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -58,5 +58,5 @@ void smartiod_grant_release(struct smartiod *d, uint32_t node, uint64_t grant)
 					     .grant = sio_to_le64(grant)};
 
 	if (grant)
-		smartiod_peer_tell(d, node, &msg, sizeof(msg));
+		smartiod_peer_send(d, node, &msg, sizeof(msg));
 }

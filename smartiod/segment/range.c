@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What DMA queues reach through a connection: it remembers them, so that they end with it. */
+/*
+ * Ranges of DMA queues that go through a connection: the connection lists them, so that they end
+ * with it.
+ */
 #include <stdlib.h>
 
 #include "smartiod/segment/connection.h"
@@ -9,7 +12,7 @@ void smartiod_port_detach(struct smartiod *d, uint64_t owner, uint64_t id)
 	struct sio_req_dma_detach req = {.h = {.op = SIO_OP_DMA_DETACH, .owner = owner}, .id = id};
 
 	if (id)
-		smartiod_port_tell(d, &req, sizeof(req));
+		smartiod_port_send(d, &req, sizeof(req));
 }
 
 struct smartiod_range *smartiod_range_new(struct smartiod_connection *c, struct smartiod_queue *q)

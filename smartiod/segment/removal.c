@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * SEG_REMOVE. Connections and maps of importers do not prevent it: they are told, and the segment
- * is kept for them (segment_life.h). What this host's own programs do with it does: a mapping for a
- * device, or memory that is still being allocated. (Maps of the program itself its library knows.)
+ * SEG_REMOVE. Connections and mappings of importers do not prevent the removal: importers are
+ * notified, and the segment is kept for them (segment_life.h). Uses by programs of this host do
+ * prevent it: a mapping for a device, or memory that is still being allocated. (The library itself
+ * knows the program's own mappings.)
  */
 #include <errno.h>
 
@@ -63,7 +64,7 @@ static void keep_step(struct smartiod *d, struct smartiod_op *op, const struct s
 }
 
 /*
- * The memory hangs on its maker's owner and would end with it: the port gives it to us. If it
+ * The memory belongs to its maker's owner and would end with it: the port gives it to us. If it
  * refuses, the segment stays among the objects of its maker, and ends with it.
  */
 static int give_and_keep(struct smartiod *d, struct smartiod_session *s,
@@ -103,7 +104,7 @@ static int keep(struct smartiod *d, struct smartiod_session *s, const struct sio
 static void remove_handle(struct smartiod *d, struct smartiod_session *s, uint32_t handle,
 			  struct smartiod_segment *seg)
 {
-	if (smartiod_segment_let_go(s, handle))
+	if (smartiod_segment_release_handle(s, handle))
 		return;
 	smartiod_segment_forget_handle(s, handle);
 	smartiod_segment_end(d, seg, SCI_CB_DISCONNECT, false);
@@ -117,8 +118,8 @@ int smartiod_seg_remove(struct smartiod *d, struct smartiod_session *s, const vo
 	struct smartiod_segment *seg = smartiod_segment_get(s, handle, reterr);
 	bool last = seg && !smartiod_segment_has_others(seg);
 
-	if (!seg && reterr->code == -ECONNRESET) { /* its maker is gone, and it was told */
-		smartiod_segment_let_go(s, handle);
+	if (!seg && reterr->code == -ECONNRESET) { /* its maker is gone, and it was notified */
+		smartiod_segment_release_handle(s, handle);
 		smartiod_reply_ok(d, s, msg);
 		return 0;
 	}

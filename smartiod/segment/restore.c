@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a library had before smartiod was started again: segments, and connections to them. */
+/*
+ * Restart: segments, and connections to them, as a library restores them after smartiod was started
+ * again.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "smartiod/base/leftover.h"
+#include "smartiod/base/allow.h"
+#include "smartiod/base/unclaimed.h"
 #include "smartiod/base/room.h"
 #include "smartiod/segment/connection.h"
 #include "smartiod/segment/restore.h"
 
 /* ---- segments ---- */
 
-void smartiod_restore_tell_lost(struct smartiod *d, struct smartiod_session *s, uint32_t type,
-				sio_le32 handle)
+void smartiod_restore_notify_lost(struct smartiod *d, struct smartiod_session *s, uint32_t type,
+				  sio_le32 handle)
 {
 	struct sio_evm_segment evm = {.handle = handle,
 				      .reason = sio_to_le32(SCI_CB_LOST),
@@ -47,7 +51,7 @@ void smartiod_restore_state(struct smartiod *d, struct smartiod_segment *seg,
 	seg->prepared = sio_from_le32(m->prepared) & adapters;
 	seg->available = sio_from_le32(m->available) & seg->prepared;
 	seg->exported = (sio_from_le32(m->exported) & adapters) | seg->available;
-	seg->shared = sio_from_le32(m->flags) & SIO_RESTORE_SHARED;
+	seg->shared = sio_from_le32(m->flags) & SIO_RESTORE_SHARED && !seg->imported;
 	if (seg->is_private)
 		seg->available = seg->exported = 0;
 }
@@ -63,22 +67,23 @@ void smartiod_restore_take_number(struct smartiod *d, uint32_t number)
 
 	if (!s || s->state != SMARTIOD_RESTORING)
 		return;
-	smartiod_log(d, SMARTIOD_INFO, "pid %u: empty segment %#x is another's", s->pid, number);
-	smartiod_restore_tell_lost(d, s, SIO_EVM_SEGMENT_LOCAL,
-				   sio_to_le32(smartiod_handle(&seg->o)));
+	smartiod_log(d, SMARTIOD_INFO, "pid %u: empty segment %#x belongs to another program",
+		     s->pid, number);
+	smartiod_restore_notify_lost(d, s, SIO_EVM_SEGMENT_LOCAL,
+				     sio_to_le32(smartiod_handle(&seg->o)));
 	smartiod_segment_end(d, seg, SCI_CB_LOST, false);
 }
 
 /*
- * What @s has made, as its seal says. It may hang on the daemon: the port was given it, and the
+ * What @s has made, as its seal says. It may belong to the daemon: the port was given it, and the
  * program had no answer to its removal, for which it asks again.
  */
-static struct smartiod_leftover *own_memory(struct smartiod *d, const struct smartiod_session *s,
-					    uint64_t mem, struct sio_err *reterr)
+static struct smartiod_unclaimed *own_memory(struct smartiod *d, const struct smartiod_session *s,
+					     uint64_t mem, struct sio_err *reterr)
 {
-	struct smartiod_leftover *l = smartiod_leftover_get(d, SIO_KIND_MEM, 0, mem, reterr);
+	struct smartiod_unclaimed *l = smartiod_unclaimed_get(d, SIO_KIND_MEM, 0, mem, reterr);
 
-	return l ? l : smartiod_leftover_get(d, SIO_KIND_MEM, s->owner, mem, reterr);
+	return l ? l : smartiod_unclaimed_get(d, SIO_KIND_MEM, s->owner, mem, reterr);
 }
 
 int smartiod_restore_segment(struct smartiod *d, struct smartiod_session *s,
@@ -87,7 +92,9 @@ int smartiod_restore_segment(struct smartiod *d, struct smartiod_session *s,
 	const struct sio_msg_seg_create *r = (const void *)m->request;
 	uint32_t flags = sio_from_le32(r->flags);
 	bool empty = flags & SCI_FLAG_EMPTY && !(sio_from_le32(m->flags) & SIO_RESTORE_FILLED);
-	struct smartiod_leftover *l = NULL;
+	const struct sio_policy_thing thing =
+		smartiod_thing(d, SIO_POLICY_SEGMENTS, d->node, sio_from_le32(m->number));
+	struct smartiod_unclaimed *l = NULL;
 	uint64_t owner = s->owner;
 	struct smartiod_segment *seg;
 	int rc;
@@ -96,6 +103,9 @@ int smartiod_restore_segment(struct smartiod *d, struct smartiod_session *s,
 		return sio_fail(reterr, -ENOENT, "a group is not restored");
 	rc = smartiod_seal_check(s, m, SIO_MSG_SEG_CREATE, sio_from_le32(m->number),
 				 sio_from_le64(m->extra), reterr);
+	/* The seal has no flags: what says that it was private is private from now on. */
+	if (rc == 0 && !(flags & (SCI_FLAG_PRIVATE | SIO_SEG_IMPORT)))
+		rc = smartiod_allow_program(d, s, &thing, reterr);
 	if (rc < 0)
 		return rc;
 	if (!empty) {
@@ -103,7 +113,8 @@ int smartiod_restore_segment(struct smartiod *d, struct smartiod_session *s,
 		if (!l)
 			return reterr->code;
 		if (l->fd[0] < 0)
-			return sio_fail(reterr, -EMFILE, "its descriptor could not be had again");
+			return sio_fail(reterr, -EMFILE,
+					"its descriptor could not be opened again");
 		smartiod_restore_take_number(d, sio_from_le32(m->number));
 		owner = l->owner;
 	}
@@ -111,14 +122,15 @@ int smartiod_restore_segment(struct smartiod *d, struct smartiod_session *s,
 				  sio_from_le64(m->extra), &seg, reterr);
 	if (rc < 0)
 		return rc;
-	seg->is_private = flags & SCI_FLAG_PRIVATE;
+	seg->imported = flags & SIO_SEG_IMPORT;
+	seg->is_private = flags & SCI_FLAG_PRIVATE || seg->imported;
 	seg->empty = empty;
 	seg->filled = flags & SCI_FLAG_EMPTY && !empty;
 	seg->told = sio_from_le32(m->told) < SMARTIOD_MAX_OBJECTS ? sio_from_le32(m->told)
 								  : SMARTIOD_MAX_OBJECTS;
 	smartiod_restore_state(d, seg, m);
 	if (l)
-		smartiod_segment_take_leftover(d, seg, l);
+		smartiod_segment_take_unclaimed(d, seg, l);
 	if (owner == 0)
 		smartiod_segment_mapped(d, seg);
 	return 0;
@@ -160,6 +172,7 @@ int smartiod_restore_connection(struct smartiod *d, struct smartiod_session *s,
 	const struct sio_msg_seg_connect *r = (const void *)m->request;
 	uint32_t adapter = sio_from_le32(r->adapter);
 	uint32_t handle = s->forced; /* the maker may be this very session */
+	struct sio_policy_thing thing;
 	struct smartiod_segment *seg;
 	int rc;
 
@@ -174,9 +187,12 @@ int smartiod_restore_connection(struct smartiod *d, struct smartiod_session *s,
 					    reterr);
 	if (!seg)
 		return reterr->code;
-	/* Who attached may not know whether its maker ever made it available; the seal does. */
-	if ((!(seg->exported & 1u << adapter) && !seg->let_go) || seg->device)
+	/* Whoever attached may not know whether its maker ever made it available; the seal does. */
+	if ((!(seg->exported & 1u << adapter) && !seg->maker_released) || seg->device)
 		return sio_fail(reterr, -EACCES, "segment %#x was never available there", seg->id);
+	thing = smartiod_thing(d, SIO_POLICY_SEGMENTS, d->node, seg->id);
+	if (smartiod_allow_program(d, s, &thing, reterr) < 0)
+		return reterr->code;
 	s->forced = handle;
 	smartiod_segment_pin(seg);
 	rc = smartiod_restore_connect(d, s, seg, adapter, m, reterr);
@@ -202,8 +218,8 @@ static uint32_t new_connections(struct smartiod_segment *seg)
 }
 
 /* To one handle of a segment, in as few words as can be. */
-static void tell_times(struct smartiod *d, const struct smartiod_object *handle, uint32_t reason,
-		       uint32_t n)
+static void notify_times(struct smartiod *d, const struct smartiod_object *handle, uint32_t reason,
+			 uint32_t n)
 {
 	struct sio_evm_segment evm = {.handle = sio_to_le32(smartiod_handle(handle)),
 				      .reason = sio_to_le32(reason),
@@ -220,19 +236,52 @@ static void tell_times(struct smartiod *d, const struct smartiod_object *handle,
 }
 
 /*
- * Connections came or went while nobody could tell: all of a segment at once. Who attached has
+ * Connections came or went while nobody could tell: all of a segment at once. Whoever attached has
  * heard of others than its maker, but misses the same.
  */
-void smartiod_segment_restored(struct smartiod *d, struct smartiod_object *o)
+static void notify_difference(struct smartiod *d, struct smartiod_segment *seg)
 {
-	struct smartiod_segment *seg = (struct smartiod_segment *)o;
 	bool more = seg->n_refs > seg->told;
 	uint32_t n = more ? new_connections(seg) : seg->told - seg->n_refs;
 	uint32_t reason = more ? SCI_CB_CONNECT : SCI_CB_LOST;
 
-	if (seg->let_go)
+	if (seg->maker_released)
 		return;
-	tell_times(d, &seg->o, reason, n);
+	notify_times(d, &seg->o, reason, n);
 	for (struct smartiod_attachment *a = seg->attachments; a; a = a->next)
-		tell_times(d, &a->o, reason, n);
+		notify_times(d, &a->o, reason, n);
+}
+
+static bool is_expecting(const struct smartiod *d)
+{
+	for (unsigned i = 0; i < d->n_peers; i++)
+		if (d->peer[i].expected)
+			return true;
+	return false;
+}
+
+/* Other hosts may be connected to it, and say so later. */
+void smartiod_segment_restored(struct smartiod *d, struct smartiod_object *o)
+{
+	struct smartiod_segment *seg = (struct smartiod_segment *)o;
+
+	seg->untold = is_expecting(d);
+	if (!seg->untold)
+		notify_difference(d, seg);
+}
+
+void smartiod_segments_notify(struct smartiod *d)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while (!is_expecting(d) && (n = smartiod_tree_after(&d->segments, key))) {
+		struct smartiod_segment *seg = SMARTIOD_OF(n, struct smartiod_segment, by_uid);
+
+		key = n->key;
+		if (!seg->untold)
+			continue;
+		seg->untold = false;
+		notify_difference(d, seg);
+	}
 }

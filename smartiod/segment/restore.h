@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a library had before smartiod was started again: segments and connections (restart/). */
+/* Restart: the restoring of segments and connections (restart/). */
 #ifndef SMARTIOD_SEGMENT_RESTORE_H
 #define SMARTIOD_SEGMENT_RESTORE_H
 
@@ -8,23 +8,32 @@
 
 smartiod_restore_fn smartiod_restore_segment, smartiod_restore_attachment,
 	smartiod_restore_connection;
-/* A segment or connection that it had is lost: the event @type. */
-void smartiod_restore_tell_lost(struct smartiod *d, struct smartiod_session *s, uint32_t type,
-				sio_le32 handle);
+/* Notifies a session that a segment or connection of it is lost: the event @type. */
+void smartiod_restore_notify_lost(struct smartiod *d, struct smartiod_session *s, uint32_t type,
+				  sio_le32 handle);
 /* The segment that lies in the port's memory @mem; NULL with *reterr ENOENT. */
 struct smartiod_segment *smartiod_segment_by_mem(struct smartiod *d, uint64_t mem,
 						 struct sio_err *reterr);
-/* A connection of @s to it again. */
+/* Restores a connection of @s to @seg. */
 int smartiod_restore_connect(struct smartiod *d, struct smartiod_session *s,
 			     struct smartiod_segment *seg, uint32_t adapter,
 			     const struct sio_msg_restore *m, struct sio_err *reterr);
-/* All is said of @o, a segment: its handles hear of connections that came or went meanwhile. */
+/*
+ * The session has restored all that belongs to segment @o: its handles are notified of connections
+ * that came or ended meanwhile.
+ */
 void smartiod_segment_restored(struct smartiod *d, struct smartiod_object *o);
+
+/*
+ * Another host has reported what it has, or is lost. When no host is expected any more, all
+ * segments are treated as in smartiod_segment_restored().
+ */
+void smartiod_segments_notify(struct smartiod *d);
 
 /* ---- for the two files alone ---- */
 
 /*
- * Nobody has a handle of the segment in memory @mem, and who tells of it was connected to it: it
+ * Nobody has a handle of the segment in memory @mem, and whoever reports it was connected to it: it
  * was removed, and is kept again (segment_life.h). NULL with *reterr.
  */
 struct smartiod_segment *smartiod_restore_kept(struct smartiod *d, uint64_t mem, uint32_t id,

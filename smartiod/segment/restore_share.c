@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared segments that a library had before smartiod was started again: by other handles than their
- * makers', who may have let go of theirs, so that only who attached tells of them.
+ * Restart: shared segments that a library restores by attached handles. The maker may have released
+ * its own handle, so that only those who attached can restore the segment.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "smartiod/base/leftover.h"
+#include "smartiod/base/unclaimed.h"
 #include "smartiod/base/room.h"
 #include "smartiod/segment/connection.h"
 #include "smartiod/segment/restore.h"
@@ -17,8 +17,8 @@
  * nobody. If the port had refused, its maker; and before that has said all of its own, what is left
  * may be memory that it never shared.
  */
-static bool was_let_go(struct smartiod *d, const struct smartiod_leftover *l,
-		       struct smartiod_session **ret_maker)
+static bool was_released(struct smartiod *d, const struct smartiod_unclaimed *l,
+			 struct smartiod_session **ret_maker)
 {
 	struct smartiod_session *maker;
 
@@ -32,38 +32,38 @@ static bool was_let_go(struct smartiod *d, const struct smartiod_leftover *l,
 }
 
 /*
- * Who made it has let go of its handle before: it has nothing to say of it, but its memory is
+ * Whoever made it has released its handle before: it has nothing to say of it, but its memory is
  * there, and others have handles, which the seals prove.
  */
 static struct smartiod_segment *without_maker(struct smartiod *d, uint64_t mem, bool named,
 					      uint32_t id, struct sio_err *reterr)
 {
-	struct smartiod_tree_node *n = smartiod_tree_find(&d->recovery.leftovers, mem);
-	struct smartiod_leftover *l = SMARTIOD_OF(n, struct smartiod_leftover, by_id);
+	struct smartiod_tree_node *n = smartiod_tree_find(&d->recovery.unclaimed, mem);
+	struct smartiod_unclaimed *l = SMARTIOD_OF(n, struct smartiod_unclaimed, by_id);
 	struct smartiod_session *maker;
 	struct smartiod_segment *seg;
 	int rc;
 
-	if (!n || !was_let_go(d, l, &maker)) {
+	if (!n || !was_released(d, l, &maker)) {
 		sio_fail(reterr, -ENOENT, "no segment lies in memory %" PRIu64, mem);
 		return NULL;
 	}
 	if (named)
 		smartiod_restore_take_number(d, id);
 	if (maker)
-		maker->forced = SMARTIOD_LET_GO_HANDLES + (uint32_t)(mem & 0xffffff);
+		maker->forced = SMARTIOD_RELEASED_HANDLES + (uint32_t)(mem & 0xffffff);
 	rc = smartiod_segment_new(d, maker, l->owner, named, id, l->length, &seg, reterr);
 	if (maker)
 		maker->forced = 0;
 	if (rc < 0)
 		return NULL;
-	seg->let_go = true;
-	smartiod_segment_take_leftover(d, seg, l);
+	seg->maker_released = true;
+	smartiod_segment_take_unclaimed(d, seg, l);
 	return seg;
 }
 
-static struct smartiod_segment *let_go(struct smartiod *d, const struct sio_msg_restore *m,
-				       struct sio_err *reterr)
+static struct smartiod_segment *
+restore_released(struct smartiod *d, const struct sio_msg_restore *m, struct sio_err *reterr)
 {
 	struct smartiod_segment *seg =
 		without_maker(d, sio_from_le64(m->key), true, sio_from_le32(m->number), reterr);
@@ -99,7 +99,7 @@ int smartiod_restore_attachment(struct smartiod *d, struct smartiod_session *s,
 		return reterr->code;
 	seg = smartiod_segment_by_mem(d, sio_from_le64(m->key), reterr);
 	if (!seg)
-		seg = let_go(d, m, reterr);
+		seg = restore_released(d, m, reterr);
 	if (!seg)
 		return reterr->code;
 	if (!seg->shared)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The segment room: segments, grants, connections, groups. */
+/* The table of the segment room: segments, grants, connections, groups. */
 #include <stdio.h>
 
 #include "smartiod/base/room.h"
@@ -9,29 +9,11 @@
 #include "smartiod/segment/restore.h"
 
 static const struct smartiod_request requests[] = {
-	{SIO_MSG_SEG_CREATE, true, smartiod_seg_create},
-	{SIO_MSG_SEG_FILL, true, smartiod_seg_fill},
-	{SIO_MSG_SEG_PREPARE, true, smartiod_seg_prepare},
-	{SIO_MSG_SEG_AVAILABLE, true, smartiod_seg_available},
-	{SIO_MSG_SEG_UNAVAILABLE, true, smartiod_seg_unavailable},
-	{SIO_MSG_SEG_REMOVE, true, smartiod_seg_remove},
-	{SIO_MSG_SEG_SHARE, true, smartiod_seg_share},
-	{SIO_MSG_SEG_ATTACH, true, smartiod_seg_attach},
-	{SIO_MSG_SEG_CONNECT, true, smartiod_seg_connect},
-	{SIO_MSG_SEG_DISCONNECT, true, smartiod_seg_disconnect},
-	{SIO_MSG_SEG_MAP, true, smartiod_seg_map},
-	{SIO_MSG_SEG_UNMAP, true, smartiod_seg_unmap},
-	{0, false, NULL},
+	SIO_CLIENT_SEGMENT(SMARTIOD_OWNERS){0, false, NULL},
 };
 
 static const struct smartiod_message messages[] = {
-	{SIO_PEER_SEG_LOOKUP, smartiod_peer_seg_lookup},
-	{SIO_PEER_SEG_RELEASE, smartiod_peer_seg_release},
-	{SIO_PEER_SEG_GRANT, smartiod_peer_seg_grant},
-	{SIO_PEER_GRANT_RELEASE, smartiod_peer_grant_release},
-	{SIO_PEER_GRANT_QUERY, smartiod_peer_grant_query},
-	{SIO_PEER_SEG_EVENT, smartiod_peer_seg_event},
-	{0, NULL},
+	SIO_PEER_SEGMENT(SMARTIOD_PEERS){0, NULL},
 };
 
 /* ---- late replies ---- */
@@ -44,7 +26,7 @@ static void lookup_late(struct smartiod *d, uint32_t node, const void *reply)
 					       .connection = lookup->connection,
 					       .reason = sio_to_le32(SCI_CB_LOST)};
 
-	smartiod_peer_tell(d, node, &release, sizeof(release));
+	smartiod_peer_send(d, node, &release, sizeof(release));
 }
 
 static void grant_late(struct smartiod *d, uint32_t node, const void *reply)
@@ -63,8 +45,8 @@ static const struct smartiod_late late[] = {
 /* ---- a client ends ---- */
 
 /*
- * A segment that hangs on the daemon already, and has a maker again who asked for that, does not
- * end with him. Of one whose memory the port was asked to give us the answer tells whether it has
+ * A segment that belongs to the daemon already, and has a maker again who asked for that, does not
+ * end with it. Of one whose memory the port was asked to give us the answer tells whether it has
  * ended.
  */
 static void segment_drop(struct smartiod *d, struct smartiod_object *o)
@@ -74,7 +56,7 @@ static void segment_drop(struct smartiod *d, struct smartiod_object *o)
 	if (seg->state == SMARTIOD_SEGMENT_GIVING)
 		smartiod_object_remove(&seg->o);
 	else
-		smartiod_segment_end(d, seg, SCI_CB_LOST, seg->owner != 0 || seg->let_go);
+		smartiod_segment_end(d, seg, SCI_CB_LOST, seg->owner != 0 || seg->maker_released);
 }
 
 static void map_drop(struct smartiod *d, struct smartiod_object *o)
@@ -101,13 +83,13 @@ static const struct smartiod_kind_ops kinds[] = {
 static void local_lost(struct smartiod *d, struct smartiod_session *s,
 		       const struct sio_msg_restore *m)
 {
-	smartiod_restore_tell_lost(d, s, SIO_EVM_SEGMENT_LOCAL, m->handle);
+	smartiod_restore_notify_lost(d, s, SIO_EVM_SEGMENT_LOCAL, m->handle);
 }
 
 static void remote_lost(struct smartiod *d, struct smartiod_session *s,
 			const struct sio_msg_restore *m)
 {
-	smartiod_restore_tell_lost(d, s, SIO_EVM_SEGMENT_REMOTE, m->handle);
+	smartiod_restore_notify_lost(d, s, SIO_EVM_SEGMENT_REMOTE, m->handle);
 }
 
 static const struct smartiod_restorable restores[] = {
@@ -138,9 +120,10 @@ static bool segment_row(struct smartiod *d, uint64_t after, struct sio_wire_row 
 	ret->refs = sio_to_le32(seg->n_refs + seg->n_grants + seg->dma);
 	ret->flags = sio_to_le32((ended ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE) |
 				 (seg->available ? SIO_ROW_AVAILABLE : 0));
-	/* Of who made it; when that has let go of it, of one who attached to it. */
-	ret->pid = sio_to_le32(seg->let_go && seg->attachments ? seg->attachments->o.session->pid
-							       : seg->pid);
+	/* Of who made it; when that has released it, of one who attached to it. */
+	ret->pid = sio_to_le32(seg->maker_released && seg->attachments
+				       ? seg->attachments->o.session->pid
+				       : seg->pid);
 	if (seg->device)
 		snprintf(ret->name, sizeof(ret->name), "device segment");
 	else if (seg->state == SMARTIOD_SEGMENT_KEPT)
@@ -192,6 +175,13 @@ static void exports_end(struct smartiod *d, uint32_t node, enum smartiod_loss wh
 	}
 	smartiod_segment_node_down(d, node);
 	smartiod_grant_node_down(d, node);
+	smartiod_segments_notify(d);
+}
+
+static void resumed(struct smartiod *d, uint32_t node)
+{
+	smartiod_segment_resumed(d, node);
+	smartiod_segments_notify(d);
 }
 
 static void path(struct smartiod *d, const struct smartiod_path_change *p)
@@ -205,6 +195,13 @@ static void path(struct smartiod *d, const struct smartiod_path_change *p)
 		smartiod_grant_path_lost(d, p->node, p->adapter, p->peer_adapter);
 }
 
+/* Where all that was granted is reported again, nothing need be asked. */
+static void peer_ready(struct smartiod *d, uint32_t node)
+{
+	if (!smartiod_outlives(d, smartiod_peer_find(d, node)))
+		smartiod_orphans_query(d, node);
+}
+
 static void free_all(struct smartiod *d)
 {
 	smartiod_connection_free_all(d);
@@ -212,7 +209,14 @@ static void free_all(struct smartiod *d)
 	smartiod_segment_free_all(d);
 }
 
+static void forbidden(struct smartiod *d, const struct smartiod_forbid *f)
+{
+	smartiod_segments_forbidden(d, f);
+	smartiod_connections_forbidden(d, f);
+}
+
 const struct smartiod_room smartiod_room_segment = {
+	.forbidden = forbidden,
 	.name = "segment",
 	.requests = requests,
 	.messages = messages,
@@ -221,8 +225,10 @@ const struct smartiod_room smartiod_room_segment = {
 	.restores = restores,
 	.rows = rows,
 	.free_all = free_all,
-	.peer_ready = smartiod_adrift_ask,
-	.new_start = smartiod_adrift_new_start,
+	.peer_ready = peer_ready,
+	.resume = smartiod_segment_resume,
+	.resumed = resumed,
+	.new_start = smartiod_orphans_new_start,
 	.imports_lost = imports_lost,
 	.exports_end = exports_end,
 	.path = path,

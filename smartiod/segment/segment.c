@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "core/probe.h"
-#include "smartiod/base/leftover.h"
+#include "smartiod/base/unclaimed.h"
 #include "smartiod/base/room.h"
 #include "smartiod/segment/grant.h"
 #include "smartiod/segment/segment.h"
@@ -43,6 +43,8 @@ int smartiod_segment_new(struct smartiod *d, struct smartiod_session *s, uint64_
 	seg->owner = owner;
 	seg->bytes = bytes;
 	seg->pid = s ? s->pid : 0;
+	if (s)
+		smartiod_account_add(&s->account, &seg->charge, SIO_QUOTA_EXPORTED, bytes);
 	seg->uid = smartiod_uid(d);
 	smartiod_tree_add(&d->segments, &seg->by_uid, seg->uid);
 	if (named) {
@@ -53,31 +55,48 @@ int smartiod_segment_new(struct smartiod *d, struct smartiod_session *s, uint64_
 	return 0;
 }
 
-void smartiod_segment_ready(struct smartiod_segment *seg, const struct smartiod_answer *a)
+/*
+ * On a real host the memory outlives the daemon, and other hosts know the segment by its number:
+ * the next daemon has to call it the same. What is the port's alone (a group) keeps the other.
+ */
+static void number_by_memory(struct smartiod *d, struct smartiod_segment *seg, uint64_t mem)
+{
+	seg->mem = mem;
+	if (!smartiod_is_real(d) || seg->broadcast)
+		return;
+	smartiod_tree_remove(&d->segments, &seg->by_uid);
+	seg->uid = SMARTIOD_UID_MEM | mem;
+	smartiod_tree_add(&d->segments, &seg->by_uid, seg->uid);
+}
+
+void smartiod_segment_ready(struct smartiod *d, struct smartiod_segment *seg,
+			    const struct smartiod_answer *a)
 {
 	const struct sio_evt_alloc *evt = a->msg;
 
-	seg->mem = evt->id;
+	number_by_memory(d, seg, evt->id);
 	seg->bytes = evt->size;
 	seg->phys = evt->address;
 	seg->fd = smartiod_take_fd(a, 0);
 	seg->ready = true;
 }
 
-void smartiod_segment_take_leftover(struct smartiod *d, struct smartiod_segment *seg,
-				    struct smartiod_leftover *l)
+void smartiod_segment_take_unclaimed(struct smartiod *d, struct smartiod_segment *seg,
+				     struct smartiod_unclaimed *l)
 {
-	seg->mem = l->by_id.key;
+	number_by_memory(d, seg, l->by_id.key);
 	seg->bytes = l->length;
 	seg->phys = l->address;
-	seg->fd = smartiod_leftover_take_fd(l, 0);
+	seg->fd = smartiod_unclaimed_take_fd(l, 0);
 	seg->ready = true;
-	smartiod_leftover_done(d, l);
+	smartiod_grants_attach(d, seg);
+	smartiod_unclaimed_done(d, l);
 }
 
 static void segment_free(struct smartiod *d, struct smartiod_segment *seg)
 {
 	smartiod_close_fd(d, &seg->fd);
+	smartiod_charge_drop(&seg->charge);
 	smartiod_segment_refs_free(seg);
 	smartiod_tree_remove(&d->segments, &seg->by_uid);
 	free(seg);
@@ -100,7 +119,7 @@ void smartiod_segment_check(struct smartiod *d, struct smartiod_segment *seg)
 	if (smartiod_segment_used(seg))
 		return;
 	enter(d, seg, SMARTIOD_SEGMENT_UNUSED);
-	if (seg->state != SMARTIOD_SEGMENT_ENDED || seg->n_adrift)
+	if (seg->state != SMARTIOD_SEGMENT_ENDED || seg->n_orphaned)
 		return;
 	smartiod_object_remove(&seg->o);
 	if (!seg->owner_gone)
@@ -124,8 +143,8 @@ void smartiod_segment_grant_put(struct smartiod *d, struct smartiod_segment *seg
 				const struct smartiod_grant *grant)
 {
 	seg->n_grants--;
-	if (grant->adrift)
-		seg->n_adrift--;
+	if (grant->orphaned)
+		seg->n_orphaned--;
 	else
 		seg->n_own_grants -= grant->own_borrow;
 	smartiod_segment_check(d, seg);
@@ -153,7 +172,7 @@ void smartiod_segment_leave(struct smartiod *d, struct smartiod_segment *seg,
 	if (seg->broadcast && d->member[seg->id] == seg)
 		d->member[seg->id] = NULL;
 	seg->available = 0;
-	seg->let_go |= seg->state != SMARTIOD_SEGMENT_ENDED;
+	seg->maker_released |= seg->state != SMARTIOD_SEGMENT_ENDED;
 }
 
 void smartiod_segment_kept(struct smartiod *d, struct smartiod_segment *seg,
@@ -161,7 +180,7 @@ void smartiod_segment_kept(struct smartiod *d, struct smartiod_segment *seg,
 {
 	smartiod_segment_leave(d, seg, event);
 	smartiod_segment_mapped(d, seg);
-	smartiod_segment_tell_removed(d, seg);
+	smartiod_segment_notify_removed(d, seg);
 	smartiod_segment_check(d, seg);
 }
 
@@ -173,7 +192,7 @@ void smartiod_segment_end(struct smartiod *d, struct smartiod_segment *seg, uint
 	smartiod_segment_leave(d, seg,
 			       owner_gone ? SMARTIOD_SEGMENT_MAKER_GONE : SMARTIOD_SEGMENT_CUT);
 	seg->owner_gone |= owner_gone;
-	seg->pins++; /* it stays while importers of this host let go */
+	seg->pins++; /* it stays while importers of this host release it */
 	if (!seg->owner_gone)
 		smartiod_segment_mapped(d, seg);
 	smartiod_segment_cut(d, seg, SIO_ADAPTER_ANY, reason);

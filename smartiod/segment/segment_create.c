@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Segments that programs make: SEG_CREATE, and SEG_FILL of those that were made without memory. */
+/*
+ * Creation of segments: SEG_CREATE, and SEG_FILL and SEG_TAKE for those that were created without
+ * memory.
+ */
 #include <errno.h>
 #include <inttypes.h>
 
+#include "smartiod/base/allow.h"
 #include "smartiod/segment/group.h"
 #include "smartiod/segment/requests.h"
 
 #define CREATE_FLAGS                                                                               \
 	(SCI_FLAG_USE_CALLBACK | SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_DMA_GLOBAL |       \
-	 SCI_FLAG_EMPTY | SCI_FLAG_BROADCAST | SCI_FLAG_ALLOW_UNICAST)
+	 SCI_FLAG_EMPTY | SCI_FLAG_BROADCAST | SCI_FLAG_ALLOW_UNICAST | SIO_SEG_IMPORT)
+/* What an imported one may have besides. */
+#define IMPORT_FLAGS (SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SIO_SEG_IMPORT)
 #define NOT_OF_GROUPS (SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_EMPTY)
 
 static const struct {
@@ -19,9 +25,11 @@ static const struct {
 };
 
 struct create_op {
-	struct smartiod_op op;
+	struct smartiod_op op;		  /* fd[0]: what is imported */
 	struct smartiod_segment *segment; /* pinned */
-	bool fills;			  /* SEG_FILL of a segment that was there before */
+	uint64_t offset;		  /* in what is imported */
+	uint32_t import;		  /* SIO_IMPORT_*; 0: memory of this host's own */
+	bool fills; /* SEG_FILL, SEG_TAKE of a segment that was there before */
 };
 
 /* SEG_CREATE and SEG_FILL; without a descriptor for one that is empty. */
@@ -66,7 +74,7 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 
 	seg->filling = false;
 	if (!a->error) {
-		smartiod_segment_ready(seg, a);
+		smartiod_segment_ready(d, seg, a);
 		seg->empty = false;
 		seg->filled = c->fills;
 	}
@@ -93,10 +101,20 @@ static void ask_memory(struct smartiod *d, struct create_op *c)
 		.access = SIO_ACCESS_READ | SIO_ACCESS_WRITE,
 	};
 
+	struct sio_req_import import = {
+		.h = {.op = SIO_OP_IMPORT, .owner = seg->owner},
+		.kind = c->import,
+		.access = SIO_ACCESS_READ | SIO_ACCESS_WRITE,
+		.offset = c->offset,
+		.length = seg->bytes,
+	};
+
 	seg->filling = true;
 	smartiod_segment_pin(seg);
 	if (seg->broadcast)
 		smartiod_group_ask_memory(d, &c->op, seg);
+	else if (c->import)
+		smartiod_port_ask_fd(d, &c->op, &import, sizeof(import), c->op.fd[0]);
 	else
 		smartiod_port_ask(d, &c->op, &req, sizeof(req));
 }
@@ -117,6 +135,32 @@ static int check_flags(uint32_t flags, struct sio_err *reterr)
 	if (flags & SCI_FLAG_ALLOW_UNICAST && !(flags & SCI_FLAG_BROADCAST))
 		return sio_fail(reterr, -EINVAL,
 				"SCI_FLAG_ALLOW_UNICAST goes with SCI_FLAG_BROADCAST");
+	return 0;
+}
+
+/* Memory of a file of the program's. */
+static int check_import(const struct smartiod_session *s, const struct sio_msg_seg_create *m,
+			struct sio_err *reterr)
+{
+	uint32_t flags = sio_from_le32(m->flags);
+	uint64_t offset = sio_from_le64(m->offset), bytes = sio_from_le64(m->bytes);
+
+	if (!(flags & SIO_SEG_IMPORT)) {
+		if (s->request_fd >= 0 || offset)
+			return sio_fail(reterr, -EINVAL,
+					"an offset or a descriptor belong to memory that is "
+					"imported");
+		return 0;
+	}
+	if (flags & ~IMPORT_FLAGS)
+		return sio_fail(reterr, -EINVAL, "flags %#x do not go with imported memory",
+				flags & ~IMPORT_FLAGS);
+	if (s->request_fd < 0)
+		return sio_fail(reterr, -EMFILE, "no descriptor came with the request");
+	if (offset % SIO_PAGE_SIZE || bytes % SIO_PAGE_SIZE)
+		return sio_fail(reterr, -EINVAL,
+				"%#" PRIx64 " bytes at %#" PRIx64 " are not whole pages", bytes,
+				offset);
 	return 0;
 }
 
@@ -149,6 +193,27 @@ static int auto_id(struct smartiod *d, uint32_t *id, struct sio_err *reterr)
 	return 0;
 }
 
+/* May it have a segment of this id, and of so many bytes? Private ones nobody else sees. */
+static int check_policy(struct smartiod *d, const struct smartiod_session *s, uint32_t *id,
+			uint64_t bytes, uint32_t flags, struct sio_err *reterr)
+{
+	struct sio_policy_thing thing = smartiod_thing(d, SIO_POLICY_SEGMENTS, d->node, *id);
+	int rc = smartiod_quota_program(d, s, SIO_QUOTA_EXPORTED, bytes, reterr);
+
+	if (rc < 0 || flags & (SCI_FLAG_PRIVATE | SIO_SEG_IMPORT))
+		return rc;
+	/* An id that nobody has chosen is one that this program may have. */
+	for (unsigned i = 0; flags & SCI_FLAG_AUTO_ID && i < d->policy->n_rules; i++) {
+		if (sio_policy_program(d->policy, &thing, &s->who, NULL) == 0)
+			break;
+		*id = sio_policy_rule_of(d->policy, &thing)->last + 1;
+		if (auto_id(d, id, reterr) < 0)
+			return reterr->code;
+		thing.number = *id;
+	}
+	return smartiod_allow_program(d, s, &thing, reterr);
+}
+
 static int create_empty(struct smartiod *d, struct smartiod_session *s, const void *msg,
 			uint32_t id, uint64_t bytes, bool is_private, struct sio_err *reterr)
 {
@@ -164,6 +229,12 @@ static int create_empty(struct smartiod *d, struct smartiod_session *s, const vo
 	return 0;
 }
 
+static void take_descriptor(struct smartiod_session *s, struct create_op *c)
+{
+	c->op.fd[0] = s->request_fd;
+	s->request_fd = -1;
+}
+
 int smartiod_seg_create(struct smartiod *d, struct smartiod_session *s, const void *msg,
 			struct sio_err *reterr)
 {
@@ -175,11 +246,15 @@ int smartiod_seg_create(struct smartiod *d, struct smartiod_session *s, const vo
 	int rc = check_flags(flags, reterr);
 
 	if (rc == 0)
+		rc = check_import(s, m, reterr);
+	if (rc == 0)
 		rc = check_bytes(d, bytes, reterr);
 	if (rc == 0 && flags & SCI_FLAG_AUTO_ID)
 		rc = auto_id(d, &id, reterr);
 	if (rc == 0 && broadcast)
 		rc = smartiod_group_check(d, id, reterr);
+	if (rc == 0)
+		rc = check_policy(d, s, &id, bytes, flags, reterr);
 	if (rc < 0)
 		return rc;
 	if (flags & SCI_FLAG_EMPTY)
@@ -194,30 +269,36 @@ int smartiod_seg_create(struct smartiod *d, struct smartiod_session *s, const vo
 		smartiod_op_free(d, &c->op);
 		return rc;
 	}
-	c->segment->is_private = flags & SCI_FLAG_PRIVATE;
+	c->segment->imported = flags & SIO_SEG_IMPORT;
+	c->segment->is_private = flags & SCI_FLAG_PRIVATE || c->segment->imported;
 	c->segment->broadcast = broadcast;
+	if (c->segment->imported) {
+		c->segment->bytes = bytes;
+		c->offset = sio_from_le64(m->offset);
+		c->import = SIO_IMPORT_FILE;
+		take_descriptor(s, c);
+	}
 	if (broadcast)
 		d->member[id] = c->segment;
 	ask_memory(d, c);
 	return 0;
 }
 
-/* The memory of a segment that was made empty; its library puts it in the place of program's pages.
+/*
+ * A segment that was made empty gets its memory now: what @import says. The reply has the handle of
+ * who made it, sealed, so that nobody else may ask.
  */
-int smartiod_seg_fill(struct smartiod *d, struct smartiod_session *s, const void *msg,
-		      struct sio_err *reterr)
+static int fill(struct smartiod *d, struct smartiod_session *s, const void *msg, uint32_t handle,
+		uint32_t import, uint64_t offset, struct sio_err *reterr)
 {
-	const struct sio_msg_handle *m = msg;
-	struct smartiod_segment *seg = smartiod_segment_get(s, sio_from_le32(m->handle), reterr);
+	struct smartiod_segment *seg = smartiod_segment_get(s, handle, reterr);
 	struct create_op *c;
 
 	if (!seg)
 		return reterr->code;
-	if (m->flags)
-		return sio_fail(reterr, -EINVAL, "SEG_FILL takes no flags");
-	/* The reply has the handle of who made it, sealed. */
-	if (seg->o.session != s || smartiod_handle(&seg->o) != sio_from_le32(m->handle))
-		return sio_fail(reterr, -EPERM, "segment %#x is another program's to fill",
+	if (seg->o.session != s || smartiod_handle(&seg->o) != handle)
+		return sio_fail(reterr, -EPERM,
+				"segment %#x belongs to another program, which alone can fill it",
 				seg->id);
 	/* Asked again: the descriptor found no room in the program. */
 	if (seg->filled) {
@@ -225,12 +306,42 @@ int smartiod_seg_fill(struct smartiod *d, struct smartiod_session *s, const void
 		return 0;
 	}
 	if (!seg->empty || seg->filling)
-		return sio_fail(reterr, -EPERM, "segment %#x has its memory", seg->id);
+		return sio_fail(reterr, -EPERM, "segment %#x has its memory already", seg->id);
 	c = smartiod_op_new(d, s, msg, sizeof(*c), create_step, reterr);
 	if (!c)
 		return reterr->code;
 	c->segment = seg;
 	c->fills = true;
+	c->import = import;
+	c->offset = offset;
+	if (import)
+		take_descriptor(s, c);
 	ask_memory(d, c);
 	return 0;
+}
+
+/* Memory of this host; the library puts it in the place of the program's pages. */
+int smartiod_seg_fill(struct smartiod *d, struct smartiod_session *s, const void *msg,
+		      struct sio_err *reterr)
+{
+	const struct sio_msg_handle *m = msg;
+
+	if (m->flags)
+		return sio_fail(reterr, -EINVAL, "SEG_FILL takes no flags");
+	return fill(d, s, msg, sio_from_le32(m->handle), 0, 0, reterr);
+}
+
+/* Memory of a device, or whatever else a driver of this host exports. */
+int smartiod_seg_take(struct smartiod *d, struct smartiod_session *s, const void *msg,
+		      struct sio_err *reterr)
+{
+	const struct sio_msg_seg_take *m = msg;
+	uint64_t offset = sio_from_le64(m->offset);
+
+	if (s->request_fd < 0)
+		return sio_fail(reterr, -EMFILE, "no descriptor came with the request");
+	if (offset % SIO_PAGE_SIZE)
+		return sio_fail(reterr, -EINVAL, "offset %#" PRIx64 " is not of a whole page",
+				offset);
+	return fill(d, s, msg, sio_from_le32(m->handle), SIO_IMPORT_DMABUF, offset, reterr);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of a segment, as a table. */
+/* The states of a segment, as a table of transitions. */
 #include "smartiod/segment/segment_life.h"
 
 /* No transition: the event cannot come in this state. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The life of a segment, from its first handle to the release of its memory. A segment that is
- * removed while importers are connected to it is kept for them: nobody can find it any more, its id
+ * The states of a segment, from its first handle to the release of its memory. A segment that is
+ * removed while importers are connected to it is kept for them: it cannot be found any more, its id
  * is free, and its memory stays until the last importer has disconnected.
  */
 #ifndef SMARTIOD_SEGMENT_LIFE_H

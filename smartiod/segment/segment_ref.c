@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who is connected to a segment: references of importers, and what both sides are told of them. */
+/* References of importers to a segment, and the notifications of both sides about them. */
 #include <errno.h>
 #include <stdlib.h>
 
+#include "smartiod/base/allow.h"
 #include "smartiod/base/room.h"
+#include "smartiod/segment/grant.h"
 #include "smartiod/segment/segment.h"
 
 /* References went: a device segment ends with its last one. */
@@ -25,8 +27,15 @@ static void local_event(struct smartiod *d, struct smartiod_segment *seg, uint32
 		.adapter = sio_to_le32(adapter),
 	};
 
-	/* Who is just coming back hears at the end how many there are (restore_base.c). */
-	if (!seg->let_go && seg->o.session && seg->o.session->state != SMARTIOD_RESTORING)
+	if (seg->untold && reason == SCI_CB_CONNECT) {
+		seg->told++;
+	} else if (seg->untold && (reason == SCI_CB_LOST || reason == SCI_CB_DISCONNECT)) {
+		if (seg->told == 0)
+			return; /* nobody has heard that it came */
+		seg->told--;
+	}
+	/* Whoever is just coming back hears at the end how many there are (restore.c). */
+	if (!seg->maker_released && seg->o.session && seg->o.session->state != SMARTIOD_RESTORING)
 		smartiod_event(d, seg->o.session, SIO_EVM_SEGMENT_LOCAL, &evm, sizeof(evm), NULL,
 			       0);
 	for (const struct smartiod_attachment *a = seg->attachments; a; a = a->next) {
@@ -38,8 +47,8 @@ static void local_event(struct smartiod *d, struct smartiod_segment *seg, uint32
 }
 
 /* Tell whoever has this connection. SIO_LOSS_LOST: the reference is dropped by the caller. */
-static void tell_importer(struct smartiod *d, const struct smartiod_ref *r, uint32_t reason,
-			  enum sio_segment_loss loss)
+static void notify_importer(struct smartiod *d, const struct smartiod_ref *r, uint32_t reason,
+			    enum sio_segment_loss loss)
 {
 	struct sio_peer_seg_event msg = {
 		.h.type = sio_to_le32(SIO_PEER_SEG_EVENT),
@@ -48,7 +57,7 @@ static void tell_importer(struct smartiod *d, const struct smartiod_ref *r, uint
 		.loss = sio_to_le32(loss),
 	};
 
-	smartiod_tell(d, r->node, &msg, sizeof(msg));
+	smartiod_notify(d, r->node, &msg, sizeof(msg));
 }
 
 int smartiod_segment_ref(struct smartiod_segment *seg, uint32_t node, uint32_t adapter,
@@ -141,7 +150,7 @@ void smartiod_segment_cut(struct smartiod *d, struct smartiod_segment *seg, uint
 		if (adapter != SIO_ADAPTER_ANY && r->adapter != adapter)
 			continue;
 		ref_free(seg, r);
-		tell_importer(d, &gone, reason, SIO_LOSS_LOST);
+		notify_importer(d, &gone, reason, SIO_LOSS_LOST);
 	}
 }
 
@@ -150,16 +159,44 @@ void smartiod_segment_ask_to_leave(struct smartiod *d, struct smartiod_segment *
 {
 	for (const struct smartiod_ref *r = seg->refs; r; r = r->next)
 		if (r->adapter == adapter)
-			tell_importer(d, r, SCI_CB_DISCONNECT, SIO_LOSS_NONE);
+			notify_importer(d, r, SCI_CB_DISCONNECT, SIO_LOSS_NONE);
 }
 
-void smartiod_segment_tell_removed(struct smartiod *d, struct smartiod_segment *seg)
+void smartiod_segment_notify_removed(struct smartiod *d, struct smartiod_segment *seg)
 {
-	for (const struct smartiod_ref *r = seg->refs; r; r = r->next)
-		tell_importer(d, r, SCI_CB_DISCONNECT, SIO_LOSS_REMOVED);
+	for (struct smartiod_ref *r = seg->refs; r; r = r->next) {
+		const struct smartiod_peer *p = smartiod_peer_find(d, r->node);
+
+		r->unheard = p && p->state != SMARTIOD_PEER_READY;
+		notify_importer(d, r, SCI_CB_DISCONNECT, SIO_LOSS_REMOVED);
+	}
 }
 
-void smartiod_segment_node_down(struct smartiod *d, uint32_t node)
+void smartiod_segment_ref_resume(struct smartiod *d, struct smartiod_segment *seg, uint32_t node,
+				 uint32_t adapter, uint64_t connection, bool may)
+{
+	const struct smartiod_ref none = {.node = node, .connection = connection};
+	struct smartiod_ref *r = seg ? ref_find(seg, node, connection) : NULL;
+	struct sio_err err;
+	bool is_new = !r && may && smartiod_segment_usable(seg, false) &&
+		      smartiod_segment_ref(seg, node, adapter, connection, &err) == 0;
+
+	if (is_new)
+		r = seg->refs; /* the newest is first */
+	if (!r) {
+		notify_importer(d, &none, SCI_CB_LOST, SIO_LOSS_LOST);
+		return;
+	}
+	r->meeting = smartiod_peer_find(d, node)->meeting;
+	if (is_new && !seg->untold)
+		smartiod_segment_connected(d, seg, node, adapter);
+	if (r->unheard || (is_new && seg->state == SMARTIOD_SEGMENT_KEPT))
+		notify_importer(d, r, SCI_CB_DISCONNECT, SIO_LOSS_REMOVED);
+	r->unheard = false;
+}
+
+/* Those of @node that were not reported at meeting @but; UINT32_MAX: all. */
+static void drop_refs(struct smartiod *d, uint32_t node, uint32_t but)
 {
 	struct smartiod_tree_node *n;
 	uint64_t key = 0;
@@ -172,7 +209,7 @@ void smartiod_segment_node_down(struct smartiod *d, uint32_t node)
 		key = n->key;
 		for (; r; r = next) {
 			next = r->next;
-			if (r->node != node)
+			if (r->node != node || r->meeting == but)
 				continue;
 			local_event(d, seg, SCI_CB_LOST, node, r->adapter);
 			ref_free(seg, r);
@@ -180,6 +217,89 @@ void smartiod_segment_node_down(struct smartiod *d, uint32_t node)
 		if (seg->n_refs != before)
 			refs_check(d, seg);
 	}
+}
+
+/* Notify of one importer alone, of however many connections. */
+static bool is_first_of(const struct smartiod_segment *seg, const struct smartiod_ref *r)
+{
+	const struct smartiod_ref *at = seg->refs;
+
+	while (at != r && at->node != r->node)
+		at = at->next;
+	return at == r;
+}
+
+static bool node_may_not(struct smartiod *d, const struct smartiod_forbid *f,
+			 const struct smartiod_segment *seg, uint32_t node, struct sio_err *why)
+{
+	const struct sio_policy_thing thing =
+		smartiod_thing(d, SIO_POLICY_SEGMENTS, d->node, seg->id);
+
+	/* A device's segments are lost with the borrow. */
+	return !seg->device && smartiod_forbids_node(d, f->policy, &thing, node, why);
+}
+
+static void refs_forbidden(struct smartiod *d, const struct smartiod_forbid *f,
+			   struct smartiod_segment *seg)
+{
+	struct smartiod_ref *r;
+	struct sio_err why;
+
+	for (r = seg->refs; r; r = r->next)
+		if (is_first_of(seg, r) && node_may_not(d, f, seg, r->node, &why))
+			smartiod_report(d, f->enforce ? SIO_RELOAD_ENDS : SIO_RELOAD_STAYS,
+					"connection: %s", why.text);
+	if (!f->act)
+		return;
+	for (struct smartiod_ref *next = seg->refs; (r = next);) {
+		struct smartiod_ref gone = *r;
+
+		next = r->next;
+		if (!node_may_not(d, f, seg, r->node, &why))
+			continue;
+		local_event(d, seg, SCI_CB_LOST, r->node, r->adapter);
+		ref_free(seg, r);
+		notify_importer(d, &gone, SCI_CB_LOST, SIO_LOSS_LOST);
+	}
+	refs_check(d, seg);
+}
+
+/* Its maker may make no such segment any more. */
+static void maker_forbidden(struct smartiod *d, const struct smartiod_forbid *f,
+			    const struct smartiod_segment *seg)
+{
+	const struct sio_policy_thing thing =
+		smartiod_thing(d, SIO_POLICY_SEGMENTS, d->node, seg->id);
+	struct sio_err why;
+
+	if (seg->named && seg->o.session &&
+	    smartiod_forbids_program(f->policy, seg->o.session, &thing, &why))
+		smartiod_report(d, SIO_RELOAD_STAYS, "segment of process %u: %s", seg->pid,
+				why.text);
+}
+
+void smartiod_segments_forbidden(struct smartiod *d, const struct smartiod_forbid *f)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->segments, key))) {
+		struct smartiod_segment *seg = SMARTIOD_OF(n, struct smartiod_segment, by_uid);
+
+		key = n->key;
+		maker_forbidden(d, f, seg);
+		refs_forbidden(d, f, seg);
+	}
+}
+
+void smartiod_segment_node_down(struct smartiod *d, uint32_t node)
+{
+	drop_refs(d, node, UINT32_MAX);
+}
+
+void smartiod_segment_resumed(struct smartiod *d, uint32_t node)
+{
+	drop_refs(d, node, smartiod_peer_find(d, node)->meeting);
 }
 
 /*

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Several handles of one segment: programs of this host attach to one that is shared. State and
- * events are common to all; the memory goes with the last handle. It hangs on the owner of who made
- * it, so it ends, for all, with that program, unless that has let go of its handle before.
+ * events are common to all handles; the memory ends with the last one. The memory is owned by the
+ * session that made it, so for all handles it ends with that program, unless that program has
+ * released its handle before.
  */
 #include <errno.h>
 #include <stdlib.h>
 
+#include "smartiod/base/allow.h"
 #include "smartiod/segment/requests.h"
 #include "smartiod/segment/segment.h"
 
@@ -16,7 +18,7 @@ struct smartiod_segment *smartiod_segment_get(struct smartiod_session *s, uint32
 	struct smartiod_object *o;
 
 	o = SMARTIOD_OF(smartiod_tree_find(&s->objects, handle), struct smartiod_object, by_handle);
-	if (o && o->kind == SMARTIOD_SEGMENT && !((struct smartiod_segment *)o)->let_go)
+	if (o && o->kind == SMARTIOD_SEGMENT && !((struct smartiod_segment *)o)->maker_released)
 		return (struct smartiod_segment *)o;
 	if (!o || o->kind != SMARTIOD_ATTACHMENT) {
 		sio_fail(reterr, -EBADF, "%u is no handle of a segment of this program", handle);
@@ -74,7 +76,7 @@ void smartiod_segment_detach_all(struct smartiod *d, struct smartiod_segment *se
 }
 
 /* Whether @handle of @s is one of several: then it goes alone. */
-bool smartiod_segment_let_go(struct smartiod_session *s, uint32_t handle)
+bool smartiod_segment_release_handle(struct smartiod_session *s, uint32_t handle)
 {
 	struct smartiod_object *o = SMARTIOD_OF(smartiod_tree_find(&s->objects, handle),
 						struct smartiod_object, by_handle);
@@ -86,7 +88,7 @@ bool smartiod_segment_let_go(struct smartiod_session *s, uint32_t handle)
 		struct smartiod_attachment *a = (struct smartiod_attachment *)o;
 
 		seg = a->segment;
-		if (seg && seg->let_go && !a->next && seg->attachments == a)
+		if (seg && seg->maker_released && !a->next && seg->attachments == a)
 			return false;
 		attachment_free(a);
 		return true;
@@ -94,14 +96,15 @@ bool smartiod_segment_let_go(struct smartiod_session *s, uint32_t handle)
 	seg = (struct smartiod_segment *)o;
 	if (!seg->attachments)
 		return false;
-	seg->let_go = true; /* it stays among the session's objects, for the memory is its */
+	/* It stays among the session's objects, because the memory is that session's. */
+	seg->maker_released = true;
 	return true;
 }
 
 /*
- * ---- the maker lets go of it, others have it ----
+ * ---- the maker releases it, others have it ----
  *
- * The memory hangs on the maker's owner, and would end with it: the port gives it to us. If it
+ * The memory belongs to the maker's owner, and would end with it: the port gives it to us. If it
  * refuses, it stays among the maker's objects.
  */
 
@@ -128,8 +131,8 @@ static void give_step(struct smartiod *d, struct smartiod_op *op, const struct s
 bool smartiod_segment_can_give(const struct smartiod *d, const struct smartiod_session *s,
 			       uint32_t handle, const struct smartiod_segment *seg)
 {
-	return d->served & 1ULL << SIO_OP_GIVE && seg->attachments && !seg->let_go && seg->mem &&
-	       seg->o.session == s && smartiod_handle(&seg->o) == handle;
+	return d->served & 1ULL << SIO_OP_GIVE && seg->attachments && !seg->maker_released &&
+	       seg->mem && seg->o.session == s && smartiod_handle(&seg->o) == handle;
 }
 
 int smartiod_segment_give(struct smartiod *d, struct smartiod_session *s, const void *msg,
@@ -142,7 +145,7 @@ int smartiod_segment_give(struct smartiod *d, struct smartiod_session *s, const 
 		return reterr->code;
 	g->segment = seg;
 	smartiod_segment_pin(seg);
-	seg->let_go = true;
+	seg->maker_released = true;
 	seg->owner = 0; /* of what is granted from now on */
 	smartiod_port_ask(d, &g->op, &req, sizeof(req));
 	return 0;
@@ -150,7 +153,8 @@ int smartiod_segment_give(struct smartiod *d, struct smartiod_session *s, const 
 
 bool smartiod_segment_has_others(const struct smartiod_segment *seg)
 {
-	return seg->let_go ? seg->attachments && seg->attachments->next : seg->attachments != NULL;
+	return seg->maker_released ? seg->attachments && seg->attachments->next
+				   : seg->attachments != NULL;
 }
 
 void smartiod_segment_forget_handle(struct smartiod_session *s, uint32_t handle)
@@ -167,7 +171,7 @@ void smartiod_attachment_drop(struct smartiod *d, struct smartiod_object *o)
 	struct smartiod_segment *seg = ((struct smartiod_attachment *)o)->segment;
 
 	attachment_free((struct smartiod_attachment *)o);
-	if (seg && seg->let_go && !seg->attachments)
+	if (seg && seg->maker_released && !seg->attachments)
 		smartiod_segment_end(d, seg, SCI_CB_LOST, false);
 }
 
@@ -183,6 +187,11 @@ int smartiod_seg_share(struct smartiod *d, struct smartiod_session *s, const voi
 		return reterr->code;
 	if (m->flags)
 		return sio_fail(reterr, -EINVAL, "SCIShareSegment takes no flags");
+	if (seg->imported)
+		return sio_fail(reterr, -EPERM,
+				"segment %#x is a part of a file of the program's, which nobody "
+				"else gets",
+				seg->id);
 	seg->shared = true;
 	smartiod_reply_ok(d, s, msg);
 	return 0;
@@ -194,6 +203,7 @@ int smartiod_seg_attach(struct smartiod *d, struct smartiod_session *s, const vo
 	const struct sio_msg_seg_attach *m = msg;
 	uint32_t id = sio_from_le32(m->segment_id);
 	struct smartiod_segment *seg = smartiod_segment_by_id(d, id);
+	const struct sio_policy_thing thing = smartiod_thing(d, SIO_POLICY_SEGMENTS, d->node, id);
 	struct smartiod_attachment *a;
 	struct sio_rep_seg_attach rep;
 
@@ -205,6 +215,8 @@ int smartiod_seg_attach(struct smartiod *d, struct smartiod_session *s, const vo
 	if (!seg->shared)
 		return sio_fail(reterr, -EACCES, "segment %#x of %s is not shared", id,
 				d->host->name);
+	if (smartiod_allow_program(d, s, &thing, reterr) < 0)
+		return reterr->code;
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Maps of connections: one window through the adapter, shared by all maps of a connection. */
+/*
+ * Mappings of connections: one window through the adapter, shared by all mappings of a connection.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "core/probe.h"
+#include "smartiod/base/allow.h"
 #include "smartiod/segment/connection.h"
 #include "smartiod/segment/grant.h"
 #include "smartiod/segment/requests.h"
@@ -15,7 +18,7 @@ struct map_op {
 	uint32_t flags;
 };
 
-/* An exporter that has started anew has no such grant, but perhaps another with that number. */
+/* An exporter that has started again has no such grant, but perhaps another with that number. */
 static void give_grant(struct smartiod *d, const struct smartiod_connection *c, uint64_t grant,
 		       uint64_t start)
 {
@@ -77,6 +80,16 @@ bool smartiod_window_has(struct smartiod *d, uint32_t node, uint64_t grant)
 	for (const struct smartiod_connection *c = d->unmapping; c; c = c->next_unmapping)
 		if (c->node == node && c->old_grant == grant)
 			return true;
+	while ((n = smartiod_tree_after(&d->connections, key))) {
+		const struct smartiod_connection *c =
+			SMARTIOD_OF(n, struct smartiod_connection, by_id);
+
+		key = n->key;
+		if (c->node == node && c->window == SMARTIOD_MAPPED && c->grant == grant &&
+		    c->start == smartiod_peer_find(d, node)->generation)
+			return true;
+	}
+	key = 0;
 	while ((n = smartiod_tree_after(&d->ops_all, key))) {
 		const struct smartiod_op *op = SMARTIOD_OF(n, struct smartiod_op, by_id);
 		const struct smartiod_window_op *w = (const struct smartiod_window_op *)op;
@@ -89,11 +102,15 @@ bool smartiod_window_has(struct smartiod *d, uint32_t node, uint64_t grant)
 	return false;
 }
 
-struct smartiod_map *smartiod_map_new(struct smartiod_session *s, struct smartiod_connection *c,
-				      struct sio_err *reterr)
+struct smartiod_map *smartiod_map_new(struct smartiod *d, struct smartiod_session *s,
+				      struct smartiod_connection *c, struct sio_err *reterr)
 {
-	struct smartiod_map *m = calloc(1, sizeof(*m));
+	bool far = c->node != d->node && c->route != SMARTIOD_GROUP;
+	struct smartiod_map *m;
 
+	if (far && smartiod_quota_program(d, s, SIO_QUOTA_WINDOWS, 1, reterr) < 0)
+		return NULL;
+	m = calloc(1, sizeof(*m));
 	if (!m) {
 		sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
 		return NULL;
@@ -102,6 +119,8 @@ struct smartiod_map *smartiod_map_new(struct smartiod_session *s, struct smartio
 		free(m);
 		return NULL;
 	}
+	if (far)
+		smartiod_account_add(&s->account, &m->charge, SIO_QUOTA_WINDOWS, 1);
 	m->connection = c;
 	c->n_maps++;
 	return m;
@@ -114,6 +133,7 @@ void smartiod_map_drop(struct smartiod *d, struct smartiod_map *m)
 	smartiod_object_remove(&m->o);
 	if (c->route == SMARTIOD_BAR)
 		c->ops->unmap(d, m);
+	smartiod_charge_drop(&m->charge);
 	free(m);
 	if (--c->n_maps == 0 && !c->ranges)
 		smartiod_window_release(d, c);
@@ -124,7 +144,7 @@ static int map_reply(struct smartiod *d, struct smartiod_session *s, const void 
 		     struct smartiod_connection *c, uint64_t offset, uint64_t bytes, uint32_t flags,
 		     struct sio_err *reterr)
 {
-	struct smartiod_map *m = smartiod_map_new(s, c, reterr);
+	struct smartiod_map *m = smartiod_map_new(d, s, c, reterr);
 	bool local = c->route == SMARTIOD_LOCAL;
 	int fd = local ? c->segment->fd : c->map_fd;
 	struct sio_rep_seg_map rep = {.n_pieces = sio_to_le32(1)};

@@ -18,6 +18,7 @@
 #include "../lib/cluster.h"
 #include "smartio/accel.h"
 #include "smartio/io.h"
+#include "must.h"
 
 #define BORROWER 8u
 #define KIB 1024u
@@ -65,16 +66,6 @@ static int audit(void **state)
 
 /* ---- programs ---- */
 
-#define MUST(call)                                                                                 \
-	do {                                                                                       \
-		int rc_ = (call);                                                                  \
-		if (rc_ < 0) {                                                                     \
-			fprintf(stderr, "%s:%d: %s: %d, %s\n", __FILE__, __LINE__, #call, rc_,     \
-				smartio_accel_error());                                            \
-			exit(1);                                                                   \
-		}                                                                                  \
-	} while (0)
-
 static struct smartio_accel *take(const char *name)
 {
 	struct smartio_accel *a;
@@ -83,7 +74,7 @@ static struct smartio_accel *take(const char *name)
 	do /* the one before may be on his way out */
 		rc = smartio_accel_open(name, 0, &a);
 	while (rc == -EBUSY);
-	MUST(rc);
+	MUST_ACCEL(rc);
 	return a;
 }
 
@@ -92,7 +83,7 @@ static struct smartio_accel_queue *queue(struct smartio_accel *a, enum smartio_a
 {
 	struct smartio_accel_queue *q;
 
-	MUST(smartio_accel_queue_open(a, e, 0, flags, &q));
+	MUST_ACCEL(smartio_accel_queue_open(a, e, 0, flags, &q));
 	return q;
 }
 
@@ -102,7 +93,7 @@ static uint64_t run(struct smartio_accel_queue *q, uint32_t operation, uint64_t 
 	const uint64_t argument[6] = {a0, a1, a2};
 	uint64_t result;
 
-	MUST(smartio_accel_do(q, operation, argument, PATIENCE_MS, &result));
+	MUST_ACCEL(smartio_accel_do(q, operation, argument, PATIENCE_MS, &result));
 	return result;
 }
 
@@ -153,7 +144,7 @@ static int moves_and_computes(void *name)
 
 	smartio_accel_get_info(a, &info);
 	CHECK(info.dma_queues == 2 && info.units == (strcmp(name, "acc0") ? 4 : 2));
-	MUST(smartio_accel_buffer_alloc(a, bytes, &b));
+	MUST_ACCEL(smartio_accel_buffer_alloc(a, bytes, &b));
 	host = smartio_accel_buffer_data(b);
 	address = smartio_accel_buffer_address(b);
 	dma = queue(a, SMARTIO_ACCEL_DMA, 0);
@@ -203,7 +194,7 @@ static int is_counted(void *arg)
 	uint64_t before[2], at;
 
 	(void)arg;
-	MUST(smartio_accel_buffer_alloc(a, 64 * KIB, &b));
+	MUST_ACCEL(smartio_accel_buffer_alloc(a, 64 * KIB, &b));
 	at = smartio_accel_buffer_address(b);
 	dma = queue(a, SMARTIO_ACCEL_DMA, 0);
 	before[0] = counter("acc0", "rd_bytes");
@@ -238,8 +229,8 @@ static int meets(void *name)
 	uint64_t to_b, to_a, same;
 	volatile uint32_t *times;
 
-	MUST(smartio_accel_reach(a, b, &to_b));
-	MUST(smartio_accel_reach(b, a, &to_a));
+	MUST_ACCEL(smartio_accel_reach(a, b, &to_b));
+	MUST_ACCEL(smartio_accel_reach(b, a, &to_a));
 	CHECK(smartio_accel_reach(a, b, &same) == -EEXIST);
 	CHECK(smartio_accel_reach(a, a, &same) == -EINVAL);
 	dma = queue(a, SMARTIO_ACCEL_DMA, 0);
@@ -251,15 +242,15 @@ static int meets(void *name)
 	put(smartio_accel_memory(a), 1, 0);
 	left = queue(a, SMARTIO_ACCEL_UNIT, 0);
 	right = queue(b, SMARTIO_ACCEL_UNIT, 0);
-	MUST(smartio_accel_submit(right, SIO_ACCEL_PING_PONG,
-				  (uint64_t[6]){smartio_accel_local(0), to_a, rounds, 0}));
+	MUST_ACCEL(smartio_accel_submit(right, SIO_ACCEL_PING_PONG,
+					(uint64_t[6]){smartio_accel_local(0), to_a, rounds, 0}));
 	smartio_accel_ring(right);
-	MUST(smartio_accel_submit(
+	MUST_ACCEL(smartio_accel_submit(
 		left, SIO_ACCEL_PING_PONG,
 		(uint64_t[6]){smartio_accel_local(0), to_b, rounds, 1, smartio_accel_local(MIB)}));
-	MUST(smartio_accel_wait(left, PATIENCE_MS, &c));
+	MUST_ACCEL(smartio_accel_wait(left, PATIENCE_MS, &c));
 	CHECK(c.status == SIO_ACCEL_OK && c.result == rounds);
-	MUST(smartio_accel_wait(right, PATIENCE_MS, &c));
+	MUST_ACCEL(smartio_accel_wait(right, PATIENCE_MS, &c));
 	CHECK(c.status == SIO_ACCEL_OK && c.result == rounds);
 	times = (volatile uint32_t *)((volatile uint8_t *)smartio_accel_memory(a) + MIB);
 	for (unsigned i = 0; i < rounds; i++)
@@ -291,8 +282,8 @@ static void fails_with(struct smartio_accel_queue *q, uint32_t operation, uint64
 {
 	struct sio_accel_completion c;
 
-	MUST(smartio_accel_submit(q, operation, (uint64_t[6]){a0, a1, a2}));
-	MUST(smartio_accel_wait(q, PATIENCE_MS, &c));
+	MUST_ACCEL(smartio_accel_submit(q, operation, (uint64_t[6]){a0, a1, a2}));
+	MUST_ACCEL(smartio_accel_wait(q, PATIENCE_MS, &c));
 	CHECK(c.status == status);
 }
 
@@ -331,7 +322,7 @@ static int goes_wild(void *arg)
 		   SIO_ACCEL_WRITE_FAILED);
 	CHECK(counter("acc0", "faults") == before);
 	CHECK(smartio_accel_do(unit, 999, (uint64_t[6]){0}, PATIENCE_MS, NULL) == -EIO);
-	MUST(smartio_accel_queue_open(a, SMARTIO_ACCEL_UNIT, 0, 0, &other));
+	MUST_ACCEL(smartio_accel_queue_open(a, SMARTIO_ACCEL_UNIT, 0, 0, &other));
 	CHECK(smartio_accel_queue_open(a, SMARTIO_ACCEL_UNIT, 0, 0, &other) == -EBUSY);
 	CHECK(smartio_accel_queue_open(a, SMARTIO_ACCEL_DMA, 3, 0, &other) == -EINVAL);
 	smartio_accel_close(a);
@@ -354,7 +345,7 @@ static void await(const volatile void *reg, uint32_t value)
 		smartio_yield();
 }
 
-/* Who has the registers stores anything anywhere in them, and rings all doorbells. */
+/* Whoever has the registers stores anything anywhere in them, and rings all doorbells. */
 static int is_hostile(void *name)
 {
 	sci_remote_segment_t bar;
@@ -428,11 +419,12 @@ static int is_killed(void *name)
 	api_begin();
 	a = take(name);
 	other = take("here");
-	MUST(smartio_accel_buffer_alloc(a, MIB, &b));
-	MUST(smartio_accel_reach(a, other, &far));
+	MUST_ACCEL(smartio_accel_buffer_alloc(a, MIB, &b));
+	MUST_ACCEL(smartio_accel_reach(a, other, &far));
 	unit = queue(a, SMARTIO_ACCEL_UNIT, 0);
 	put(smartio_accel_memory(a), 64, 3);
-	MUST(smartio_accel_submit(unit, SIO_ACCEL_WAIT, (uint64_t[6]){smartio_accel_local(0), 1}));
+	MUST_ACCEL(smartio_accel_submit(unit, SIO_ACCEL_WAIT,
+					(uint64_t[6]){smartio_accel_local(0), 1}));
 	smartio_accel_ring(unit);
 	step_done(0);
 	for (;;)
@@ -454,7 +446,7 @@ static void a_death_is_cleaned_up(void **state)
 		step_await(0);
 		kill(pid, SIGKILL);
 		assert_int_equal(cluster_wait(pid), 128 + SIGKILL);
-		/* Who comes next finds it as new, and nothing stays in quarantine. */
+		/* Whoever comes next finds it as new, and nothing stays in quarantine. */
 		assert_int_equal(
 			cluster_wait(cluster_fork(*state, BORROWER, moves_and_computes, name)), 0);
 		assert_int_equal(
@@ -473,11 +465,15 @@ static int is_reset(void *arg)
 	(void)arg;
 	q = queue(a, SMARTIO_ACCEL_UNIT, 0);
 	put(smartio_accel_memory(a), 1, 4);
-	MUST(smartio_accel_submit(q, SIO_ACCEL_WAIT, (uint64_t[6]){smartio_accel_local(0), 1}));
+	MUST_ACCEL(
+		smartio_accel_submit(q, SIO_ACCEL_WAIT, (uint64_t[6]){smartio_accel_local(0), 1}));
 	CHECK(smartio_accel_wait(q, 0, &c) == -ETIMEDOUT);
 	smartio_device_reset(smartio_accel_device(a), &error);
 	CHECK_OK(error);
 	CHECK(smartio_accel_wait(q, PATIENCE_MS, &c) == -ENODEV);
+	/* Also of a queue with room left, and of one without. */
+	for (unsigned i = 0; i < 100; i++)
+		CHECK(smartio_accel_submit(q, SIO_ACCEL_WAIT, (uint64_t[6]){0}) == -ENODEV);
 	CHECK(sio_read32(smartio_accel_memory(a)) == 0);
 	smartio_accel_close(a);
 	api_end(sd);
@@ -494,7 +490,8 @@ static int is_pulled_out(void *arg)
 
 	(void)arg;
 	q = queue(a, SMARTIO_ACCEL_UNIT, 0);
-	MUST(smartio_accel_submit(q, SIO_ACCEL_WAIT, (uint64_t[6]){smartio_accel_local(0), 1}));
+	MUST_ACCEL(
+		smartio_accel_submit(q, SIO_ACCEL_WAIT, (uint64_t[6]){smartio_accel_local(0), 1}));
 	smartio_accel_ring(q);
 	step_done(0);
 	CHECK(smartio_accel_wait(q, PATIENCE_MS, &c) == -ENODEV);
@@ -503,7 +500,7 @@ static int is_pulled_out(void *arg)
 	do /* this host may not have heard yet that it is back */
 		rc = smartio_accel_open("acc0", 0, &a);
 	while (rc == -ENODEV || rc == -EBUSY);
-	MUST(rc);
+	MUST_ACCEL(rc);
 	CHECK(sio_read32(smartio_accel_memory(a)) == 0);
 	smartio_accel_close(a);
 	api_end(sd);

@@ -10,15 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "../lib/cluster.h"
 #include "smartio/accel.h"
 #include "smartio/io.h"
 #include "smartio/nvmeraw.h"
+#include "must.h"
+#include "served.h"
 
 #define BORROWER 8u
 #define PATIENCE_MS 10000u
@@ -39,82 +39,14 @@
 	"  two: {ram: 64M, iommu: " iommu ", devices: {here: {type: accelerator, size: 2M}}}\n"    \
 	"  three: {ram: 64M, iommu: " iommu ", devices: {far: {type: accelerator, size: 2M}}}\n"
 
-#define MUST(call, why)                                                                            \
-	do {                                                                                       \
-		int rc_ = (call);                                                                  \
-		if (rc_ < 0) {                                                                     \
-			fprintf(stderr, "%s:%d: %s: %d, %s\n", __FILE__, __LINE__, #call, rc_,     \
-				why());                                                            \
-			exit(1);                                                                   \
-		}                                                                                  \
-	} while (0)
-#define MUST_ACCEL(call) MUST(call, smartio_accel_error)
-#define MUST_NVME(call) MUST(call, smartio_nvme_error)
-
-struct fixture {
-	struct cluster *cluster;
-	pid_t manager;
-};
-
-static struct smartio_nvme_manager *manager;
-
-static void end_manager(int signal)
-{
-	(void)signal;
-	smartio_nvme_manager_stop(manager);
-}
-
-static int manages(void *arg)
-{
-	sci_desc_t sd = api_begin();
-	int served;
-
-	(void)arg;
-	MUST_NVME(smartio_nvme_manager_open("nvme0", NULL, &manager));
-	signal(SIGTERM, end_manager);
-	step_done(0);
-	do {
-		served = smartio_nvme_manager_serve(manager, UINT32_MAX);
-		MUST_NVME(served);
-	} while (served);
-	smartio_nvme_manager_close(manager);
-	api_end(sd);
-	return 0;
-}
-
-static int up(void **state, const char *text)
-{
-	static struct fixture f;
-
-	f.cluster = cluster_up(text);
-	if (!f.cluster)
-		return -1;
-	steps_reset();
-	f.manager = cluster_fork(f.cluster, 4, manages, NULL);
-	step_await(0);
-	*state = &f;
-	return 0;
-}
-
 static int up_with(void **state)
 {
-	return up(state, HOSTS("on"));
+	return served_up(state, HOSTS("on"));
 }
 
 static int up_without(void **state)
 {
-	return up(state, HOSTS("off"));
-}
-
-static int down(void **state)
-{
-	struct fixture *f = *state;
-
-	int rc;
-
-	kill(f->manager, SIGTERM);
-	rc = cluster_wait(f->manager);
-	return cluster_down(f->cluster) ? -1 : -rc;
+	return served_up(state, HOSTS("off"));
 }
 
 /* ---- programs ---- */
@@ -161,12 +93,11 @@ static void start(struct consumer *c, const char *name)
 	MUST_ACCEL(smartio_accel_open(name, 0, &c->a));
 	c->memory = smartio_accel_memory(c->a);
 	MUST_ACCEL(smartio_accel_queue_open(c->a, SMARTIO_ACCEL_UNIT, 0, 0, &c->unit));
-	MUST_NVME(smartio_nvme_open_wait("nvme0", PATIENCE_MS, &c->drive));
-	MUST_NVME(smartio_nvme_queue_open(c->drive, &options, &c->q));
+	OK(smartio_nvme_open_wait("nvme0", PATIENCE_MS, &c->drive));
+	OK(smartio_nvme_queue_open(c->drive, &options, &c->q));
 	c->raw.size = sizeof(c->raw);
-	MUST_NVME(smartio_nvme_queue_hand_over(c->q, &c->raw));
-	MUST_NVME(smartio_nvme_buffer_on_device(c->drive, name, SIO_ACCEL_BAR_MEMORY, 0, JOB,
-						&c->data));
+	OK(smartio_nvme_queue_hand_over(c->q, &c->raw));
+	OK(smartio_nvme_buffer_on_device(c->drive, name, SIO_ACCEL_BAR_MEMORY, 0, JOB, &c->data));
 	doorbells = reach(c, c->raw.bar, PAGE, PAGE);
 	c->job = (struct sio_accel_nvme_job){
 		.sq = reach(c, c->raw.sq, 0, c->raw.entries * 64),
@@ -186,7 +117,7 @@ static void stop(struct consumer *c)
 	unreach(c, c->raw.cq);
 	unreach(c, c->raw.sq);
 	smartio_nvme_queue_close(c->q);
-	MUST_NVME(smartio_nvme_buffer_free(c->data));
+	OK(smartio_nvme_buffer_free(c->data));
 	smartio_nvme_close(c->drive);
 	smartio_accel_close(c->a);
 	api_end(c->sd);
@@ -230,12 +161,17 @@ static int consumes(void *name)
 {
 	struct smartio_nvme_completion none;
 	struct smartio_nvme_raw again = {.size = sizeof(again)};
+	struct smartio_nvme_info info;
 	struct sio_accel_completion done;
 	struct consumer c;
 	uint64_t sum;
 
 	start(&c, name);
 	CHECK(smartio_nvme_queue_hand_over(c.q, &again) == -EBUSY);
+	CHECK(c.raw.generation == smartio_device_generation(c.raw.device));
+	CHECK(!c.raw.interrupt);
+	smartio_nvme_get_info(c.drive, &info);
+	CHECK(info.features == (SMARTIO_NVME_HAS_DEALLOCATE | SMARTIO_NVME_HAS_WRITE_ZEROES));
 	CHECK(smartio_nvme_poll(c.q, &none, 1) == -EBUSY);
 	CHECK(smartio_nvme_submit(c.q, SMARTIO_NVME_FLUSH, 0, 0, NULL, 0, NULL) == -EBUSY);
 	for (uint32_t i = 0; i < BYTES / 4; i++)
@@ -313,7 +249,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(a_kernel_drives_a_drive),
 					   cmocka_unit_test(a_death_stops_neither)};
-	int failed = cmocka_run_group_tests_name("with IOMMUs", tests, up_with, down);
+	int failed = cmocka_run_group_tests_name("with IOMMUs", tests, up_with, served_down);
 
-	return failed + cmocka_run_group_tests_name("without", tests, up_without, down);
+	return failed + cmocka_run_group_tests_name("without", tests, up_without, served_down);
 }

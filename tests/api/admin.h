@@ -62,6 +62,39 @@ static inline void admin_disable(struct admin *a)
 		smartio_yield();
 }
 
+/* Memory of this program's, mapped here, and at *ret_at for @device. */
+static inline volatile uint8_t *memory_for(sci_desc_t sd, sci_smartio_device_t device, size_t bytes,
+					   sci_local_segment_t *ret, sci_map_t *ret_map,
+					   sci_ioaddr_t *ret_at)
+{
+	volatile uint8_t *p;
+	sci_error_t error;
+
+	SCICreateSegment(sd, ret, 0, bytes, NULL, NULL, SCI_FLAG_AUTO_ID, &error);
+	CHECK_OK(error);
+	SCIPrepareSegment(*ret, 0, 0, &error);
+	CHECK_OK(error);
+	SCISetSegmentAvailable(*ret, 0, 0, &error);
+	CHECK_OK(error);
+	p = SCIMapLocalSegment(*ret, ret_map, 0, bytes, NULL, 0, &error);
+	CHECK_OK(error);
+	SCIMapLocalSegmentForDevice(*ret, 0, device, ret_at, 0, bytes, 0, &error);
+	CHECK_OK(error);
+	return p;
+}
+
+static inline void memory_end(sci_local_segment_t seg, sci_map_t map, sci_smartio_device_t device)
+{
+	sci_error_t error;
+
+	SCIUnmapLocalSegmentForDevice(seg, 0, device, 0, &error);
+	CHECK_OK(error);
+	SCIUnmapSegment(map, 0, &error);
+	CHECK_OK(error);
+	SCIRemoveSegment(seg, 0, &error);
+	CHECK_OK(error);
+}
+
 static inline void admin_start(struct admin *a)
 {
 	volatile uint8_t *p;
@@ -74,17 +107,7 @@ static inline void admin_start(struct admin *a)
 	CHECK_OK(error);
 	a->regs = SCIMapRemoteSegment(a->bar, &a->regs_map, 0, ADMIN_PAGE, NULL, 0, &error);
 	CHECK_OK(error);
-	SCICreateSegment(a->sd, &a->memory, 0, 3 * ADMIN_PAGE, NULL, NULL, SCI_FLAG_AUTO_ID,
-			 &error);
-	CHECK_OK(error);
-	SCIPrepareSegment(a->memory, 0, 0, &error);
-	CHECK_OK(error);
-	SCISetSegmentAvailable(a->memory, 0, 0, &error);
-	CHECK_OK(error);
-	p = SCIMapLocalSegment(a->memory, &a->memory_map, 0, 3 * ADMIN_PAGE, NULL, 0, &error);
-	CHECK_OK(error);
-	SCIMapLocalSegmentForDevice(a->memory, 0, a->device, &a->at, 0, 3 * ADMIN_PAGE, 0, &error);
-	CHECK_OK(error);
+	p = memory_for(a->sd, a->device, 3 * ADMIN_PAGE, &a->memory, &a->memory_map, &a->at);
 	a->sq = (volatile uint32_t *)p;
 	a->cq = (volatile uint32_t *)(p + ADMIN_PAGE);
 	a->data = p + 2 * ADMIN_PAGE;
@@ -94,9 +117,9 @@ static inline void admin_start(struct admin *a)
 	admin_enable(a);
 }
 
-/* @word10: the command's own; @at: its data, as the drive addresses it; 0: it has none. */
-static inline void admin_command(struct admin *a, uint8_t opcode, uint32_t nsid, uint64_t at,
-				 uint32_t word10)
+/* @word10, @word11: the command's own; @at: its data, as the drive addresses it; 0: it has none. */
+static inline void admin_command2(struct admin *a, uint8_t opcode, uint32_t nsid, uint64_t at,
+				  uint32_t word10, uint32_t word11)
 {
 	volatile uint32_t *e = a->sq + a->tail * 16;
 
@@ -107,9 +130,16 @@ static inline void admin_command(struct admin *a, uint8_t opcode, uint32_t nsid,
 	put32(e + 6, (uint32_t)at);
 	put32(e + 7, (uint32_t)(at >> 32));
 	put32(e + 10, word10);
+	put32(e + 11, word11);
 	a->tail = (a->tail + 1) % ADMIN_ENTRIES;
 	sio_to_fabric_barrier();
 	sio_write32(a->bells, a->tail);
+}
+
+static inline void admin_command(struct admin *a, uint8_t opcode, uint32_t nsid, uint64_t at,
+				 uint32_t word10)
+{
+	admin_command2(a, opcode, nsid, at, word10, 0);
 }
 
 /* Get Features, number of queues: a command that needs no memory. */
@@ -145,12 +175,7 @@ static inline void admin_give_back(struct admin *a)
 
 	smartio_device_reset(a->device, &error);
 	CHECK_OK(error);
-	SCIUnmapLocalSegmentForDevice(a->memory, 0, a->device, 0, &error);
-	CHECK_OK(error);
-	SCIUnmapSegment(a->memory_map, 0, &error);
-	CHECK_OK(error);
-	SCIRemoveSegment(a->memory, 0, &error);
-	CHECK_OK(error);
+	memory_end(a->memory, a->memory_map, a->device);
 	SCIUnmapSegment(a->bells_map, 0, &error);
 	CHECK_OK(error);
 	SCIUnmapSegment(a->regs_map, 0, &error);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the library makes of answers that a live smartiod rarely gives: another version, and each
- * error of the wire. A child plays smartiod: it greets, and refuses all else with an error that it
- * is told.
+ * What the library makes of answers that a live smartiod rarely gives: another version, each error
+ * of the wire, and answers that are malformed. A child plays smartiod: it greets, and refuses all
+ * else with an error that it is told.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -34,6 +35,8 @@ struct orders {
 			   * there is an adapter with nothing */
 	/* Instead of the answer to a probe: the device's loss, its segment's, and the end. */
 	enum { STAYS, ENDS, TELLS_DEVICE, TELLS_BOTH } farewell;
+	/* What is wrong with an answer to a probe. */
+	enum { NOTHING, TYPE, SIZE, REFUSAL_TYPE, REFUSAL_SIZE, ERROR, TEXT, REASON } wrong;
 };
 
 static struct orders *orders;
@@ -70,6 +73,29 @@ static void refuse(int fd, const struct sio_msg *request, int error)
 	e.h.error = sio_to_le32((uint32_t)error);
 	snprintf(e.text, sizeof(e.text), "refused with error %d", error);
 	send_with(fd, &e, sizeof(e), NULL, 0);
+}
+
+static void answer_wrongly(int fd, const struct sio_msg *request)
+{
+	struct sio_msg_error e = {.h = *request, .text = "no"};
+	bool refusal = orders->wrong > SIZE;
+	size_t len = refusal ? sizeof(e) : sizeof(e.h);
+
+	e.h.error = sio_to_le32(refusal ? ETIMEDOUT : 0);
+	if (orders->wrong == TYPE || orders->wrong == REFUSAL_TYPE)
+		e.h.type = sio_to_le32(SIO_MSG_BYE);
+	else if (orders->wrong == SIZE)
+		len += 8;
+	else if (orders->wrong == REFUSAL_SIZE)
+		len -= 8;
+	else if (orders->wrong == ERROR)
+		e.h.error = sio_to_le32(4096);
+	else if (orders->wrong == TEXT)
+		memset(e.text, 'x', sizeof(e.text));
+	else
+		e.reason = sio_to_le32(SIO_OUT_OF_COUNT);
+	e.h.size = sio_to_le32((uint32_t)len);
+	send_with(fd, &e, len, NULL, 0);
 }
 
 static int status_page(void)
@@ -163,6 +189,8 @@ static void serve(int fd)
 			describe_adapter(fd, request);
 		else if (sio_from_le32(request->type) == SIO_MSG_NODE_PROBE && orders->farewell)
 			break;
+		else if (sio_from_le32(request->type) == SIO_MSG_NODE_PROBE && orders->wrong)
+			answer_wrongly(fd, request);
 		else
 			refuse(fd, request,
 			       sio_from_le32(request->type) == SIO_MSG_HELLO ? orders->greeting
@@ -386,6 +414,7 @@ static void errors_by_their_names(void **state)
 		{borrow, ENODEV, SCI_ERR_NO_SUCH_FDID},
 		{borrow, EBUSY, SCI_ERR_NOT_AVAILABLE},
 		{borrow, EACCES, SCI_ERR_NOT_AVAILABLE},
+		{borrow, EPERM, SCI_ERR_ACCESS},
 	};
 	sci_error_t error;
 
@@ -405,6 +434,33 @@ static void errors_by_their_names(void **state)
 				 SCIGetErrorString(cases[i].error), smartio_last_error());
 	}
 	SCITerminate(); /* with a device and a descriptor left */
+}
+
+/* It is not believed, and says nothing of the next. */
+static void a_malformed_answer_is_an_error(void **state)
+{
+	static const char *const says[] = {
+		[TYPE] = "a reply of type",
+		[SIZE] = "24 bytes, not 16",
+		[REFUSAL_TYPE] = "a reply of type",
+		[REFUSAL_SIZE] = "208 bytes, not 216",
+		[ERROR] = "error 4096",
+		[TEXT] = "a text without end",
+		[REASON] = "reason",
+	};
+
+	(void)state;
+	begin();
+	for (unsigned wrong = TYPE; wrong <= REASON; wrong++) {
+		orders->wrong = wrong;
+		assert_int_equal(probe(), SCI_ERR_INCONSISTENT_VERSIONS);
+		if (!strstr(smartio_last_error(), says[wrong]))
+			fail_msg("%u: %s, expected %s", wrong, smartio_last_error(), says[wrong]);
+	}
+	orders->wrong = NOTHING;
+	orders->answer = ETIMEDOUT;
+	assert_int_equal(probe(), SCI_ERR_NODE_NOT_RESPONDING);
+	SCITerminate();
 }
 
 static sci_error_t ask_adapter(unsigned subcommand, unsigned *value)
@@ -503,6 +559,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(versions_that_differ),
 		cmocka_unit_test(errors_by_their_names),
+		cmocka_unit_test(a_malformed_answer_is_an_error),
 		cmocka_unit_test(an_adapter_may_have_no_engine_and_no_cable),
 		cmocka_unit_test(the_end_comes_at_any_word),
 	};

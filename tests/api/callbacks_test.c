@@ -119,7 +119,7 @@ static sci_callback_action_t local_inside(void *arg, sci_local_segment_t segment
 		i->local++;
 		return SCI_CALLBACK_CONTINUE;
 	}
-	/* Who was here is gone: so goes the segment, by its own callback. */
+	/* Whoever was here is gone: so goes the segment, by its own callback. */
 	CHECK(reason == SCI_CB_DISCONNECT);
 	SCIRemoveSegment(segment, 0, &error);
 	CHECK_OK(error);

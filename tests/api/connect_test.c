@@ -189,7 +189,7 @@ struct meeting {
 	unsigned other, connects, disconnects;
 };
 
-/* Who is connected to connects back, writes, and leaves, while the other does the same. */
+/* Whoever is connected to connects back, writes, and leaves, while the other does the same. */
 static sci_callback_action_t on_guest(void *arg, sci_local_segment_t segment,
 				      sci_segment_cb_reason_t reason, unsigned node,
 				      unsigned adapter, sci_error_t status)
@@ -214,6 +214,7 @@ static sci_callback_action_t on_guest(void *arg, sci_local_segment_t segment,
 	p = SCIMapRemoteSegment(back, &map, 0, sizeof(*p), NULL, 0, &error);
 	CHECK_OK(error);
 	put32(p, get32(p) + 1);
+	(void)get32(p); /* a store is posted: between machines the step would be there before it */
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
 	disconnect(back);

@@ -72,7 +72,8 @@ static int receiver(void *arg)
 	while (!stays)
 		pause();
 	/*
-	 * Who connects to this node alone is welcome, too; that is another sender: in either order.
+	 * Whoever connects to this node alone is welcome, too; that is another sender: in either
+	 * order.
 	 */
 	last = take(all);
 	CHECK(last == MESSAGES || last == MESSAGES + 1);

@@ -399,7 +399,7 @@ static void threads_share_handles(void **state)
 	assert_int_equal(cluster_wait(cluster_fork(*state, 4, threads, NULL)), 0);
 }
 
-/* Who has its message waits no more: another one has the next. */
+/* Whoever has its message waits no more: another one has the next. */
 
 static void *wait_for_one(void *arg)
 {

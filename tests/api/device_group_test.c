@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "admin.h"
+#include "member.h"
 #include "topology.h"
 
 #define PAGE 4096u
@@ -21,50 +22,22 @@ enum { JOINED, WRITTEN, SEEN, OVER }; /* steps */
 
 static uint8_t *written; /* shared: what the drive writes */
 
-static volatile uint8_t *join(sci_desc_t sd, sci_local_segment_t *ret, sci_map_t *map)
-{
-	volatile uint8_t *p;
-	sci_error_t error;
-
-	SCICreateSegment(sd, ret, GROUP, 2 * PAGE, NULL, NULL, SCI_FLAG_BROADCAST, &error);
-	CHECK_OK(error);
-	SCIPrepareSegment(*ret, 0, SCI_FLAG_BROADCAST, &error);
-	CHECK_OK(error);
-	p = SCIMapLocalSegment(*ret, map, 0, 2 * PAGE, NULL, 0, &error);
-	CHECK_OK(error);
-	SCISetSegmentAvailable(*ret, 0, 0, &error);
-	CHECK_OK(error);
-	return p;
-}
-
-static void leave(sci_local_segment_t seg, sci_map_t map)
-{
-	sci_error_t error;
-
-	SCIUnmapSegment(map, 0, &error);
-	CHECK_OK(error);
-	SCIRemoveSegment(seg, 0, &error);
-	CHECK_OK(error);
-}
-
 static int is_member(void *arg)
 {
 	sci_desc_t sd = api_begin();
-	volatile uint8_t *p;
-	sci_local_segment_t seg;
-	sci_map_t map;
+	struct member m;
 
 	(void)arg;
-	p = join(sd, &seg, &map);
+	member_join(&m, sd, GROUP, 2 * PAGE, 0);
 	step_done(JOINED);
 	for (unsigned round = 0; round < 2; round++) {
 		step_await(WRITTEN);
 		for (unsigned i = 0; i < PAGE; i++)
-			CHECK(get8(p + PAGE + i) == written[i] && get8(p + i) == 0);
+			CHECK(get8(m.memory + PAGE + i) == written[i] && get8(m.memory + i) == 0);
 		step_done(SEEN);
 	}
 	step_await(OVER);
-	leave(seg, map);
+	member_leave(&m);
 	api_end(sd);
 	return 0;
 }
@@ -74,7 +47,7 @@ static int is_member(void *arg)
  * comes behind it, then into the second page of the group, to which another way may lead. Steps
  * come last.
  */
-static void identify(struct admin *a, uint64_t at, const volatile uint8_t *member, unsigned round)
+static void identify(struct admin *a, uint64_t at, const struct member *m, unsigned round)
 {
 	admin_command(a, IDENTIFY, round, a->data_at, round ? 0 : 1);
 	admin_await(a);
@@ -91,31 +64,27 @@ static void identify(struct admin *a, uint64_t at, const volatile uint8_t *membe
 	for (unsigned i = 0; i < HOSTS - 1; i++)
 		step_await(SEEN);
 	for (unsigned i = 0; i < PAGE; i++)
-		CHECK(get8(member + PAGE + i) == written[i]);
+		CHECK(get8(m->memory + PAGE + i) == written[i]);
 }
 
 static int drives(void *arg)
 {
 	sci_remote_segment_t all = NULL;
-	volatile uint8_t *member;
-	sci_local_segment_t seg;
 	sci_ioaddr_t at = 0;
 	sci_error_t error;
+	struct member m;
 	struct admin a;
-	sci_map_t map;
 
 	(void)arg;
 	admin_start(&a);
-	member = join(a.sd, &seg, &map);
+	member_join(&m, a.sd, GROUP, 2 * PAGE, 0);
 	for (unsigned i = 0; i < HOSTS - 1; i++)
 		step_await(JOINED);
-	SCIConnectSegment(a.sd, &all, DIS_BROADCAST_NODEID_GROUP_ALL, GROUP, 0, NULL, NULL,
-			  SCI_INFINITE_TIMEOUT, SCI_FLAG_BROADCAST, &error);
-	CHECK_OK(error);
+	CHECK_OK(group_reach(a.sd, GROUP, &all));
 	SCIMapRemoteSegmentForDevice(all, a.device, &at, PAGE, PAGE, 0, &error);
 	CHECK_OK(error);
 	for (unsigned round = 0; round < 2; round++)
-		identify(&a, at, member, round);
+		identify(&a, at, &m, round);
 	SCIDisconnectSegment(all, 0, &error);
 	CHECK_IS(error, SCI_ERR_BUSY); /* the device reaches it */
 	SCIUnmapRemoteSegmentForDevice(all, a.device, 0, &error);
@@ -124,7 +93,7 @@ static int drives(void *arg)
 	CHECK_OK(error);
 	for (unsigned i = 0; i < HOSTS - 1; i++)
 		step_done(OVER);
-	leave(seg, map);
+	member_leave(&m);
 	admin_stop(&a);
 	return 0;
 }

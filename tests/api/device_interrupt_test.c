@@ -185,17 +185,22 @@ static void refuses_to_plug(sci_smartio_device_t device, sci_local_interrupt_t i
 	uint32_t place = 0;
 	sci_error_t error;
 
-	smartio_plug_in(NULL, &i, 1, SMARTIO_ALL_MEMORY, &place, &error);
+	smartio_plug_in(NULL, &i, 1, 0, SMARTIO_ALL_MEMORY, &place, &error);
 	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
-	smartio_plug_in(device, &i, 1, SMARTIO_ALL_MEMORY, NULL, &error);
+	smartio_plug_in(device, &i, 1, 0, SMARTIO_ALL_MEMORY, NULL, &error);
 	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
-	smartio_plug_in(device, NULL, 1, SMARTIO_ALL_MEMORY, &place, &error);
+	smartio_plug_in(device, NULL, 1, 0, SMARTIO_ALL_MEMORY, &place, &error);
 	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
-	smartio_plug_in(device, &i, SMARTIO_PLUG_VECTORS + 1, SMARTIO_ALL_MEMORY, &place, &error);
+	smartio_plug_in(device, &i, SMARTIO_PLUG_VECTORS + 1, 0, SMARTIO_ALL_MEMORY, &place,
+			&error);
 	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
-	smartio_plug_in(device, &i, 1, SMARTIO_ALL_MEMORY, &place, &error);
-	CHECK_IS(error, SCI_ERR_NOT_SUPPORTED);
-	CHECK(strstr(smartio_last_error(), "smartio_lend.ko"));
+	smartio_plug_in(device, &i, 1, 0, SMARTIO_ALL_MEMORY, &place, &error);
+	if (getenv("SMARTIO_TEST_PAIR")) { /* whose windows are shorter than all memory */
+		CHECK(strstr(smartio_last_error(), "out of look-up entries"));
+	} else {
+		CHECK_IS(error, SCI_ERR_NOT_SUPPORTED);
+		CHECK(strstr(smartio_last_error(), "smartio_lend.ko"));
+	}
 	smartio_unplug(device, &error);
 	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
 	smartio_unplug(NULL, &error);

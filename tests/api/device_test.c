@@ -554,6 +554,7 @@ static int rings_late(void *arg)
 
 static void a_reset_takes_doorbells_away(void **state)
 {
+	cluster_needs_module(NEEDS_REVOKE);
 	for (unsigned node = 4; node <= 12; node += 4) {
 		pid_t a, b;
 

@@ -2,10 +2,11 @@
 /*
  * A scenario in a program of its own, for fault_calls_test.py, which makes one system call of it
  * fail.
+ *
  * usage: fault-calls SCENARIO [KIND [link]], or library: no object at all; serve: what the scenario
  * "far" looks for. KIND: what will fail, the connection, messages for want of memory ("unsent"), a
  * system call, or the link to the other host; without it nothing may. The scenario's own calls
- * stand between two calls of getppid(). Then the same once more: strace counts anew for each
+ * stand between two calls of getppid(). Then the same once more: strace counts again for each
  * thread, so that something may fail then, too. Prints "begun" and "done".
  */
 #include <dirent.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""tests/api/functions.txt, the installed headers, the library's exports and the tests agree.
+"""docs/sisci-coverage.md, the installed headers, the library's exports and the tests agree.
 
 usage: functions_test.py SOURCE LIBRARY
 """
@@ -14,7 +14,6 @@ import unittest
 SOURCE, LIBRARY = sys.argv[1:3]
 sys.path.insert(0, os.path.join(SOURCE, "tools", "build"))
 import sisci_coverage  # noqa: E402
-FIELDS = 6
 
 
 def read(*path):
@@ -44,19 +43,8 @@ def exported():
     return {n for n in names if re.match(r"_?SCI[A-Za-z]|SetSci", n)}
 
 
-def rows():
-    table = []
-    for number, line in enumerate(read("tests", "api", "functions.txt").splitlines(), 1):
-        if line.strip() and not line.startswith("#"):
-            fields = [f.strip() for f in line.split("|")]
-            if len(fields) != FIELDS:
-                raise SystemExit(f"functions.txt:{number}: {len(fields)} fields, not {FIELDS}")
-            table.append(fields)
-    return table
-
-
-ROWS = rows()
-DONE = {r[0]: normal(r[1]) for r in ROWS if r[5] == "done"}
+ROWS = sisci_coverage.functions(sisci_coverage.table_of(SOURCE))
+THERE = {name: normal(prototype) for name, prototype, _, _, _ in ROWS}
 
 
 class Functions(unittest.TestCase):
@@ -64,30 +52,29 @@ class Functions(unittest.TestCase):
         names = [r[0] for r in ROWS]
         self.assertGreater(len(names), 90)
         self.assertEqual(len(names), len(set(names)), "a function stands twice")
-        for name, prototype, _, _, source, state in ROWS:
+        for name, prototype, _, _, source in ROWS:
             self.assertIn(source, ("known", "chosen"), name)
-            self.assertIn(state, ("done", "later"), name)
             self.assertRegex(prototype, rf"^[\w *]+\b{name}\(.*\)$")
 
     def test_flags_and_errors_exist(self):
         flags = set(re.findall(r"define SCI_FLAG_(\w+)", read("include", "sisci_api.h")))
         errors = set(re.findall(r"\bSCI_ERR_(\w+) =", read("include", "sisci_error.h")))
-        for name, _, used_flags, used_errors, _, _ in ROWS:
-            for word in used_flags.split():
-                self.assertIn(word, flags | {"-"}, name)
-            for word in used_errors.split():
-                self.assertIn(word.lstrip("~"), errors | {"-"}, name)
+        for name, _, used_flags, used_errors, _ in ROWS:
+            for word in used_flags:
+                self.assertIn(word, flags, name)
+            for word in used_errors:
+                self.assertIn(word.lstrip("~"), errors, name)
 
-    def test_done_is_what_the_header_declares(self):
-        self.assertEqual(DONE, declared())
+    def test_header_declares_them(self):
+        self.assertEqual(THERE, declared())
 
-    def test_done_is_what_the_library_exports(self):
-        self.assertEqual(set(DONE), exported())
+    def test_library_exports_them(self):
+        self.assertEqual(set(THERE), exported())
 
-    def test_a_test_calls_each_done_function(self):
+    def test_a_test_calls_each(self):
         text = "".join(read(path) for room in ("api", "lib")
                        for path in glob.glob(os.path.join(SOURCE, "tests", room, "*.[ch]")))
-        untested = [n for n in DONE if not re.search(rf"\b{n}\(", text)]
+        untested = [n for n in THERE if not re.search(rf"\b{n}\(", text)]
         self.assertEqual(untested, [], "no test in tests/api calls these")
 
     def test_a_test_names_each_flag_with_its_function(self):
@@ -100,8 +87,8 @@ class Functions(unittest.TestCase):
 
     def test_what_is_never_given_has_its_reason(self):
         limits = read("docs", "sisci-limits.md").split("## Errors that are listed")[1].split("## ")[0]
-        for name, _, _, used_errors, _, _ in ROWS:
-            for word in used_errors.split():
+        for name, _, _, used_errors, _ in ROWS:
+            for word in used_errors:
                 if word.startswith("~"):
                     self.assertRegex(limits, rf"(?m)^\|[^|]*\b{word[1:]}\b[^|]*\|[^|]*\b{name}\b",
                                      "docs/sisci-limits.md has no row for these")

@@ -5,6 +5,9 @@ the library exports the declared functions and nothing else.
 
 usage: install_test.py BUILD CC CXX
 """
+import fnmatch
+import glob
+import json
 import os
 import re
 import shutil
@@ -14,6 +17,7 @@ import tempfile
 import unittest
 
 BUILD, CC, CXX = sys.argv[1:4]
+DEBIAN = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../tools/debian")
 STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic"]
 # Names that programs define themselves.
 TAKEN = """NO_FLAGS NO_CALLBACK NO_ARG NO_OFFSET SCI_NO_FLAGS SCI_NO_CALLBACK ADAPTER_NO
@@ -21,6 +25,7 @@ NO_CALLBACK_ARG TRUE FALSE boolean SISCI_CHECK SEOE""".split()
 PROGRAM = r"""
 #include <sisci_api.h>
 #include <smartio/ext.h>
+#include <smartio/guest.h>
 #include <dis/dis_types.h>
 int main(void)
 {
@@ -62,6 +67,23 @@ class Install(unittest.TestCase):
     def variable(cls, name):
         return os.path.normpath(run("pkg-config", f"--variable={name}", cls.pc).strip())
 
+    def test_packages_have_all(self):
+        """Each file that is installed is in a Debian package, and in one."""
+        patterns = {}
+        for path in glob.glob(os.path.join(DEBIAN, "*.install")):
+            with open(path, encoding="ascii") as f:
+                patterns[os.path.basename(path)] = [line.split()[0] for line in f if line.startswith("usr/")]
+        prefix = run("pkg-config", "--variable=prefix", self.pc).strip()
+        for folder, _, files in os.walk(prefix):
+            for name in files:
+                path = re.sub("/lib(64)?/(?!x86_64|systemd)", "/lib/any/", "/usr/" + os.path.relpath(os.path.join(folder, name), prefix))[1:]
+                path = path.replace("lib/x86_64-linux-gnu/", "lib/any/")
+                if name == "accel-kernels.ptx" or "accelgpu" in name or "/bench/gpu" in folder:  # packages are built without CUDA
+                    continue
+                has = [p for p, list_ in patterns.items() for w in list_
+                       if fnmatch.fnmatch(path, w) or path.startswith(w + "/")]
+                self.assertEqual(len(has), 1, f"{path} is in {has or 'no'} of tools/debian/*.install")
+
     def headers(self):
         return [os.path.relpath(os.path.join(d, f), self.include)
                 for d, _, files in os.walk(self.include) for f in files]
@@ -72,7 +94,8 @@ class Install(unittest.TestCase):
     def test_headers_compile_alone(self):
         headers = self.headers()
         for name in ("sisci_api.h", "sisci_types.h", "sisci_error.h", "dis/dis_types.h",
-                     "smartio/ext.h", "smartio/io.h", "smartio/nvme.h", "smartio/uapi.h"):
+                     "smartio/ext.h", "smartio/gpu.h", "smartio/guest.h", "smartio/io.h", "smartio/nvme.h",
+                     "smartio/uapi.h"):
             self.assertIn(name, headers)
         for name in headers:
             text = f"#include <{name}>\n#include <{name}>\nextern int something;\n"
@@ -146,9 +169,25 @@ int main(void)
                 with open(os.path.join(folder, page), encoding="utf-8") as f:
                     self.assertIn(f"\\fB{name}\\fR()", f.read())
 
+    def test_the_benchmark_runs(self):
+        """From where the files lie, by the link in bin/: modelled, measured on a cluster, and by each program."""
+        program = os.path.join(self.variable("prefix"), "bin", "smartio-bench")
+        if not os.path.exists(program):
+            self.skipTest("built without smartiod")
+        out = os.path.join(self.dir.name, "results")
+        env = {**os.environ, "LD_LIBRARY_PATH": self.lib}
+        self.assertIn("default: what is installed", " ".join(run(program, "--help", env=env).split()))
+        done = run(program, "--quick", "--out", out, "fidelity", "training", "functions", "sisci", env=env, cwd="/")
+        self.assertIn("two lenders", done)
+        self.assertIn("two functions, two hosts", done)
+        with open(os.path.join(out, "results.json"), encoding="utf-8") as f:
+            results = json.load(f)
+        self.assertEqual([e.get("failed") for e in results["experiments"]], [None] * 4)
+        self.assertIn("smartio", results["about"]["commit"])
+
     def test_exports_are_what_is_declared(self):
         text = ""
-        for name in ("sisci_api.h", "smartio/ext.h"):
+        for name in ("sisci_api.h", "smartio/ext.h", "smartio/gpu.h", "smartio/guest.h"):
             with open(os.path.join(self.include, name), encoding="ascii") as f:
                 text += re.sub(r"/\*.*?\*/", "", f.read(), flags=re.S)
         declared = set(re.findall(r"\b((?:SCI|SetSci|smartio_)\w+)\(", text))

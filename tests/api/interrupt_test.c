@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -54,6 +55,13 @@ static sci_error_t wait_for(sci_local_interrupt_t i, unsigned timeout)
 	return error;
 }
 
+static bool readable(sci_local_interrupt_t i)
+{
+	struct pollfd p = {.fd = smartio_interrupt_fd(i), .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
 static void remove_when_free(sci_local_interrupt_t i)
 {
 	sci_error_t error;
@@ -84,10 +92,13 @@ static int receiver(void *arg)
 	SCIRemoveInterrupt(same, 0, &error);
 	CHECK_OK(error);
 	CHECK_IS(wait_for(same, 0), SCI_ERR_ILLEGAL_PARAMETER);
+	CHECK(smartio_interrupt_fd(same) == -1);
 	CHECK_IS(wait_for(latched, 0), SCI_ERR_TIMEOUT);
 	CHECK_IS(wait_for(latched, 10), SCI_ERR_TIMEOUT);
+	CHECK(!readable(latched));
 	step_done(0);
 	step_await(1);
+	CHECK(readable(latched));
 	/* Triggered often before anybody waited. */
 	CHECK_OK(wait_for(latched, 0));
 	CHECK_IS(wait_for(latched, 0), SCI_ERR_TIMEOUT);

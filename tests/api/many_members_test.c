@@ -18,6 +18,7 @@
 #include "core/route.h"
 #include "topofile/topofile.h"
 #include "admin.h"
+#include "member.h"
 
 #define PAGE 4096u
 #define GROUP 7u
@@ -42,56 +43,25 @@ static uint8_t *written; /* shared: what the drive writes */
 
 /* ---- programs ---- */
 
-struct member {
-	sci_local_segment_t seg;
-	sci_map_t map;
-	volatile uint8_t *p;
-};
-
-static struct member join(sci_desc_t sd)
-{
-	sci_error_t error;
-	struct member m;
-
-	SCICreateSegment(sd, &m.seg, GROUP, PAGE, NULL, NULL, SCI_FLAG_BROADCAST, &error);
-	CHECK_OK(error);
-	SCIPrepareSegment(m.seg, 0, SCI_FLAG_BROADCAST, &error);
-	CHECK_OK(error);
-	m.p = SCIMapLocalSegment(m.seg, &m.map, 0, PAGE, NULL, 0, &error);
-	CHECK_OK(error);
-	SCISetSegmentAvailable(m.seg, 0, 0, &error);
-	CHECK_OK(error);
-	return m;
-}
-
-static void leave(struct member *m)
-{
-	sci_error_t error;
-
-	SCIUnmapSegment(m->map, 0, &error);
-	CHECK_OK(error);
-	SCIRemoveSegment(m->seg, 0, &error);
-	CHECK_OK(error);
-}
-
 static void has_all(const struct member *m)
 {
 	for (unsigned i = 0; i < PAGE; i++)
-		CHECK(get8(m->p + i) == written[i]);
+		CHECK(get8(m->memory + i) == written[i]);
 }
 
 static int listens(void *arg)
 {
 	sci_desc_t sd = api_begin();
-	struct member m = join(sd);
+	struct member m;
 
 	(void)arg;
+	member_join(&m, sd, GROUP, PAGE, 0);
 	step_done(JOINED);
 	step_await(WRITTEN);
 	has_all(&m);
 	step_done(SEEN);
 	step_await(OVER);
-	leave(&m);
+	member_leave(&m);
 	api_end(sd);
 	return 0;
 }
@@ -112,12 +82,10 @@ static int drives(void *arg)
 
 	(void)arg;
 	admin_start(&a);
-	m = join(a.sd);
+	member_join(&m, a.sd, GROUP, PAGE, 0);
 	for (unsigned i = 0; i < MEMBERS - 1; i++)
 		step_await(JOINED);
-	SCIConnectSegment(a.sd, &group, DIS_BROADCAST_NODEID_GROUP_ALL, GROUP, 0, NULL, NULL,
-			  SCI_INFINITE_TIMEOUT, SCI_FLAG_BROADCAST, &error);
-	CHECK_OK(error);
+	CHECK_OK(group_reach(a.sd, GROUP, &group));
 	SCIMapRemoteSegmentForDevice(group, a.device, &at, 0, PAGE, 0, &error);
 	CHECK_OK(error);
 	admin_command(&a, IDENTIFY, 0, a.data_at, 1);
@@ -139,7 +107,7 @@ static int drives(void *arg)
 	CHECK_OK(error);
 	SCIDisconnectSegment(group, 0, &error);
 	CHECK_OK(error);
-	leave(&m);
+	member_leave(&m);
 	admin_stop(&a);
 	return 0;
 }

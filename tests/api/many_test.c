@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * 20,000 segments, connections and maps in one program: all of them work, and when the program is
- * killed its host's smartiod takes them back while it serves others.
+ * killed its host's smartiod takes them back while others ask it.
  *
  * A machine whose limits are lower (descriptors, mappings) is tested with as many as it allows.
  */
@@ -161,7 +161,9 @@ static sci_error_t try_id(sci_desc_t sd, unsigned id)
 
 /*
  * The ids of a killed program become free one after the other. Whoever is answered when the first
- * one is free and the last one is not was served in the middle.
+ * one is free and the last one is not was served in the middle: how often depends on when this
+ * program had a processor, and may be never. That the daemon serves others in between is held by
+ * tests/smartiod/hostile_test.c, where nobody waits for a processor.
  */
 static int bystander(void *arg)
 {
@@ -176,7 +178,6 @@ static int bystander(void *arg)
 	while (try_id(sd, FIRST_OWN + count - 1) != SCI_ERR_OK)
 		served++;
 	fprintf(stderr, "served %u times while %u objects were taken back\n", served, 3 * count);
-	CHECK(served > 0);
 	api_end(sd);
 	return 0;
 }

@@ -36,7 +36,7 @@ struct misuse {
 	uint64_t result;
 };
 
-/* A row of the table that misuse_calls.py makes of functions.txt. */
+/* A row of the table that misuse_calls.py makes of the table of functions. */
 struct call {
 	const char *name;
 	void (*make)(struct misuse *m);

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""A C table of calls of every function in functions.txt, for misuse_test.c to make with whatever is wrong.
+"""A C table of calls of every function of the API, for misuse_test.c to make with whatever is wrong.
 
-usage: misuse_calls.py FUNCTIONS OUTPUT
+usage: misuse_calls.py TABLE OUTPUT     TABLE: docs/sisci-coverage.md
 """
+import os
 import re
 import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "build"))
+import sisci_coverage  # noqa: E402
 
 HANDLES = {
     "sci_desc_t": "DESC", "sci_local_segment_t": "LOCAL_SEGMENT", "sci_remote_segment_t": "REMOTE_SEGMENT",
@@ -56,11 +60,11 @@ def call(name, prototype, flags, errors):
     if returns:
         cast = "(uint64_t)(uintptr_t)" if "*" in head else "(uint64_t)"
         body = f"m->result = {cast}{body}"
-    lawful = " | ".join("SCI_FLAG_" + f for f in flags.split()) if flags != "-" else "0"
+    lawful = " | ".join("SCI_FLAG_" + f for f in flags) or "0"
     row = [f'.name = "{name}"', f".make = call_{name}", f".lawful = {lawful}"]
     row += [f".{what} = true" for what, is_so in (
         ("has_flags", made["flags"]), ("has_error", made["error"]), ("returns", returns),
-        ("absent", errors == "NOT_SUPPORTED")) if is_so]
+        ("absent", errors == ["NOT_SUPPORTED"])) if is_so]
     if made["handles"]:
         row += [f".n_handles = {len(made['handles'])}", f".handle = {{{', '.join(made['handles'])}}}"]
     if made["pointers"]:
@@ -72,14 +76,10 @@ def call(name, prototype, flags, errors):
 
 def main():
     functions, table = "", ""
-    with open(sys.argv[1], encoding="ascii") as f:
-        for line in f:
-            if not line.strip() or line.startswith("#"):
-                continue
-            name, prototype, flags, errors, _, state = (field.strip() for field in line.split("|"))
-            if state == "done" and name != "SCITerminate":
-                function, row = call(name, prototype, flags, errors)
-                functions, table = functions + function, table + row
+    for name, prototype, flags, errors, _ in sisci_coverage.functions(sys.argv[1]):
+        if name != "SCITerminate":
+            function, row = call(name, prototype, flags, errors)
+            functions, table = functions + function, table + row
     with open(sys.argv[2], "w", encoding="ascii") as f:
         f.write(f"{functions}static const struct call calls[] = {{\n{table}}};\n")
 

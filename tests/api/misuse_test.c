@@ -2,8 +2,8 @@
 /*
  * Every function with one thing wrong: a handle that is NULL, of another kind, removed or none at
  * all, a flag that it does not take, a pointer that is NULL, no room for its error. The calls are
- * made of functions.txt, so a new function is here as soon as it is there. What is left as it was
- * shows in the end, when each object is removed.
+ * made of docs/sisci-coverage.md, so a new function is here as soon as it is there. What is left
+ * as it was shows in the end, when each object is removed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@
 
 #define NO_MAPS (SCI_FLAG_CONDITIONAL_INTERRUPT_MAP | SCI_FLAG_UNCONDITIONAL_DATA_INTERRUPT_MAP)
 
-/* What need not be there, and flags that stand in no row of functions.txt. */
+/* What need not be there, and flags that stand in no row of docs/sisci-coverage.md. */
 static const struct {
 	const char *name;
 	const char *pointer;	      /* may be NULL, or something else is wrong with it */

@@ -14,6 +14,7 @@
 #include "../lib/cluster.h"
 #include "../lib/mapped.h"
 #include "../lib/program.h"
+#include "member.h"
 
 #define GROUP 5u
 #define BYTES (3u << 20)
@@ -56,50 +57,17 @@ static int audit(void **state)
 	return cluster_audit(*state);
 }
 
-struct member {
-	sci_local_segment_t seg;
-	sci_map_t map;
-	volatile uint8_t *memory;
-};
-
-static void join_as(struct member *m, sci_desc_t sd, unsigned flags)
-{
-	sci_error_t error;
-
-	SCICreateSegment(sd, &m->seg, GROUP, BYTES, NULL, NULL, SCI_FLAG_BROADCAST | flags, &error);
-	CHECK_OK(error);
-	SCIPrepareSegment(m->seg, 0, SCI_FLAG_BROADCAST, &error);
-	CHECK_OK(error);
-	m->memory = SCIMapLocalSegment(m->seg, &m->map, 0, BYTES, NULL, 0, &error);
-	CHECK_OK(error);
-	SCISetSegmentAvailable(m->seg, 0, 0, &error);
-	CHECK_OK(error);
-}
-
 static void join(struct member *m, sci_desc_t sd)
 {
-	join_as(m, sd, 0);
+	member_join(m, sd, GROUP, BYTES, 0);
 }
 
 static sci_remote_segment_t reach_all(sci_desc_t sd)
 {
 	sci_remote_segment_t all = NULL;
-	sci_error_t error;
 
-	SCIConnectSegment(sd, &all, DIS_BROADCAST_NODEID_GROUP_ALL, GROUP, 0, NULL, NULL,
-			  SCI_INFINITE_TIMEOUT, SCI_FLAG_BROADCAST, &error);
-	CHECK_OK(error);
+	CHECK_OK(group_reach(sd, GROUP, &all));
 	return all;
-}
-
-static void leave(struct member *m)
-{
-	sci_error_t error;
-
-	SCIUnmapSegment(m->map, 0, &error);
-	CHECK_OK(error);
-	SCIRemoveSegment(m->seg, 0, &error);
-	CHECK_OK(error);
 }
 
 static uint8_t pattern(unsigned i)
@@ -152,7 +120,7 @@ static int is_member(void *arg)
 	step_await(ALL_DONE);
 	check_text(&m, AFTER_LOSS, "again");
 	check_all(&m, own);
-	leave(&m);
+	member_leave(&m);
 	api_end(sd);
 	return 0;
 }
@@ -240,7 +208,7 @@ static void with_a_link_down(sci_map_t map, sci_sequence_t seq)
 	SCIMemCpy(seq, (char[]){"first"}, map, AFTER_LOSS, 5, SCI_FLAG_ERROR_CHECK, &error);
 	CHECK_IS(error, SCI_ERR_TRANSFER_FAILED);
 	CHECK(SCICheckSequence(seq, 0, &error) == SCI_SEQ_RETRIABLE);
-	/* Who asks the sequence alone hears of it there. */
+	/* Whoever asks the sequence alone hears of it there. */
 	CHECK(SCIStartSequence(seq, 0, &error) == SCI_SEQ_OK);
 	SCIMemCpy(seq, (char[]){"first"}, map, AFTER_LOSS, 5, 0, &error);
 	CHECK_OK(error);
@@ -302,7 +270,7 @@ static int sends(void *arg)
 	with_a_link_down(map, seq);
 	for (unsigned i = 0; i < MEMBERS; i++)
 		step_done(ALL_DONE);
-	leave(&m);
+	member_leave(&m);
 	SCIRemoveSequence(seq, 0, &error);
 	CHECK_OK(error);
 	SCIDisconnectSegment(all, 0, &error);
@@ -376,7 +344,7 @@ static int allows_unicast(void *arg)
 	sci_error_t error;
 
 	(void)arg;
-	join_as(&m, sd, SCI_FLAG_ALLOW_UNICAST);
+	member_join(&m, sd, GROUP, BYTES, SCI_FLAG_ALLOW_UNICAST);
 	SCICreateSegment(sd, &other, GROUP, 4096, NULL, NULL, 0, &error);
 	CHECK_IS(error, SCI_ERR_SEGMENTID_USED);
 	step_done(JOINED);
@@ -439,7 +407,7 @@ static int writes_to_one(void *arg)
 	SCIDisconnectSegment(one, 0, &error);
 	SCIDisconnectSegment(all, 0, &error);
 	CHECK_OK(error);
-	leave(&m);
+	member_leave(&m);
 	step_done(ALL_DONE);
 	api_end(sd);
 	return 0;
@@ -496,7 +464,7 @@ static int maps_for_a_device(void *arg)
 	CHECK_OK(error);
 	SCIDisconnectSegment(all, 0, &error);
 	CHECK_OK(error);
-	leave(&m);
+	member_leave(&m);
 	api_end(sd);
 	return 0;
 }

@@ -12,51 +12,13 @@
 #include <cmocka.h>
 
 #include "../lib/mapped.h"
+#include "member.h"
 #include "topology.h"
 
 #define GROUP 2u
 #define BYTES 16384u
 #define MEMBERS 3u
 #define DONE 10 /* steps */
-
-struct member {
-	sci_local_segment_t seg;
-	sci_map_t map;
-	volatile uint32_t *memory;
-};
-
-static void join(struct member *m, sci_desc_t sd, unsigned group, size_t bytes)
-{
-	sci_error_t error;
-
-	SCICreateSegment(sd, &m->seg, group, bytes, NULL, NULL, SCI_FLAG_BROADCAST, &error);
-	CHECK_OK(error);
-	SCIPrepareSegment(m->seg, 0, SCI_FLAG_BROADCAST, &error);
-	CHECK_OK(error);
-	m->memory = SCIMapLocalSegment(m->seg, &m->map, 0, bytes, NULL, 0, &error);
-	CHECK_OK(error);
-	SCISetSegmentAvailable(m->seg, 0, 0, &error);
-	CHECK_OK(error);
-}
-
-static void leave(struct member *m)
-{
-	sci_error_t error;
-
-	SCIUnmapSegment(m->map, 0, &error);
-	CHECK_OK(error);
-	SCIRemoveSegment(m->seg, 0, &error);
-	CHECK_OK(error);
-}
-
-static sci_error_t reach(sci_desc_t sd, unsigned group, sci_remote_segment_t *ret)
-{
-	sci_error_t error;
-
-	SCIConnectSegment(sd, ret, DIS_BROADCAST_NODEID_GROUP_ALL, group, 0, NULL, NULL,
-			  SCI_INFINITE_TIMEOUT, SCI_FLAG_BROADCAST, &error);
-	return error;
-}
 
 /* Each of three writes its word to all and waits for the others'. The order of ending is theirs. */
 static int reflects(void *arg)
@@ -69,8 +31,8 @@ static int reflects(void *arg)
 	sci_error_t error;
 	sci_map_t map;
 
-	join(&m, sd, GROUP, BYTES);
-	CHECK_OK(reach(sd, GROUP, &all));
+	member_join(&m, sd, GROUP, BYTES, 0);
+	CHECK_OK(group_reach(sd, GROUP, &all));
 	CHECK(SCIGetRemoteSegmentSize(all) == BYTES);
 	CHECK(SCIGetRemoteSegmentId(all) == GROUP);
 	CHECK(SCIGetRemoteSegmentNodeId(all) == DIS_BROADCAST_NODEID_GROUP_ALL);
@@ -80,11 +42,11 @@ static int reflects(void *arg)
 		put32(write + 16 * me, round);
 		SCIFlush(NULL, 0);
 		for (unsigned i = 0; i < MEMBERS; i++)
-			while (get32(m.memory + 16 * i) < round)
+			while (get32(m.memory + 64 * i) < round)
 				sched_yield();
 	}
 	/* The member goes while everybody, this process too, is connected to the group. */
-	leave(&m);
+	member_leave(&m);
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
 	SCIDisconnectSegment(all, 0, &error);
@@ -110,13 +72,13 @@ static int is_member(void *arg)
 	struct member m;
 
 	(void)arg;
-	join(&m, sd, GROUP, BYTES);
+	member_join(&m, sd, GROUP, BYTES, 0);
 	step_done(0);
 	step_await(1);
 	for (unsigned i = 0; i < 64; i++)
-		CHECK(get32(m.memory + 1024 + i) == i * 3);
-	CHECK(same_bytes(m.memory + 2048, "copied", 7));
-	leave(&m);
+		CHECK(get32(m.memory + 4096 + 4 * i) == i * 3);
+	CHECK(same_bytes(m.memory + 8192, "copied", 7));
+	member_leave(&m);
 	api_end(sd);
 	return 0;
 }
@@ -134,11 +96,11 @@ static int sends(void *arg)
 	sci_error_t error;
 
 	(void)arg;
-	CHECK_IS(reach(sd, GROUP, &all), SCI_ERR_NO_SUCH_SEGMENT);
+	CHECK_IS(group_reach(sd, GROUP, &all), SCI_ERR_NO_SUCH_SEGMENT);
 	step_done(2);
 	step_await(0); /* both members are in */
 	step_await(0);
-	CHECK_OK(reach(sd, GROUP, &all));
+	CHECK_OK(group_reach(sd, GROUP, &all));
 	SCICreateSegment(sd, &source, 1, 4096, NULL, NULL, 0, &error);
 	CHECK_OK(error);
 	SCIPrepareSegment(source, 0, SCI_FLAG_DMA_SOURCE_ONLY, &error);
@@ -214,7 +176,7 @@ static int makes_mistakes(void *arg)
 	SCICreateSegment(sd, &seg, 1, 4096, NULL, NULL, SCI_FLAG_ALLOW_UNICAST, &error);
 	CHECK_IS(error, SCI_ERR_ILLEGAL_FLAG);
 	CHECK(seg == NULL);
-	join(&m, sd, 1, 4096);
+	member_join(&m, sd, 1, 4096, 0);
 	SCICreateSegment(sd, &seg, 1, 4096, NULL, NULL, SCI_FLAG_BROADCAST, &error);
 	CHECK_IS(error, SCI_ERR_SEGMENTID_USED);
 	/* Groups and segments are numbered apart. */
@@ -230,14 +192,14 @@ static int makes_mistakes(void *arg)
 	CHECK_IS(error, SCI_ERR_NO_SUCH_SEGMENT);
 	SCISetSegmentUnavailable(m.seg, 0, 0, &error);
 	CHECK_OK(error);
-	CHECK_IS(reach(sd, 1, &all), SCI_ERR_NO_SUCH_SEGMENT);
+	CHECK_IS(group_reach(sd, 1, &all), SCI_ERR_NO_SUCH_SEGMENT);
 	SCISetSegmentAvailable(m.seg, 0, 0, &error);
 	CHECK_OK(error);
-	CHECK_OK(reach(sd, 1, &all));
-	CHECK_IS(reach(sd, 9, &all), SCI_ERR_ILLEGAL_PARAMETER);
+	CHECK_OK(group_reach(sd, 1, &all));
+	CHECK_IS(group_reach(sd, 9, &all), SCI_ERR_ILLEGAL_PARAMETER);
 	SCIRemoveSegment(m.seg, 0, &error);
 	CHECK_IS(error, SCI_ERR_BUSY); /* mapped */
-	leave(&m);
+	member_leave(&m);
 	SCIDisconnectSegment(all, 0, &error);
 	CHECK_OK(error);
 	api_end(sd);
@@ -257,8 +219,8 @@ static int stays(void *arg)
 	struct member m;
 
 	(void)arg;
-	join(&m, sd, GROUP, BYTES);
-	CHECK_OK(reach(sd, GROUP, &all));
+	member_join(&m, sd, GROUP, BYTES, 0);
+	CHECK_OK(group_reach(sd, GROUP, &all));
 	step_done(0);
 	for (;;)
 		pause();
@@ -272,12 +234,12 @@ static int outlives(void *arg)
 	sci_error_t error;
 
 	(void)arg;
-	join(&m, sd, GROUP, BYTES);
+	member_join(&m, sd, GROUP, BYTES, 0);
 	step_done(1);
 	step_await(2);
-	CHECK_OK(reach(sd, GROUP, &all));
-	put32(m.memory + 7, 9);
-	leave(&m);
+	CHECK_OK(group_reach(sd, GROUP, &all));
+	put32(m.memory + 28, 9);
+	member_leave(&m);
 	SCIDisconnectSegment(all, 0, &error);
 	CHECK_OK(error);
 	api_end(sd);

@@ -154,7 +154,7 @@ static int passes_pointers(void *arg)
 	(void)arg;
 	make(&a, 0);
 	stir(&a);
-	/* Who waits gets it all. */
+	/* Whoever waits gets it all. */
 	CHECK(SCIWaitForLocalSegmentEvent(a.segment, NULL, NULL, SCI_INFINITE_TIMEOUT, 0, &error) ==
 	      SCI_CB_CONNECT);
 	CHECK_OK(error);

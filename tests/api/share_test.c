@@ -284,7 +284,7 @@ static int stays_connected(void *arg)
 	return 0;
 }
 
-static void what_the_maker_let_go_of_stays(void **state)
+static void what_the_maker_released_stays(void **state)
 {
 	for (unsigned killed = 0; killed < 2; killed++) {
 		pid_t a, b, c;
@@ -402,7 +402,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		API_TEST(the_last_handle_frees_the_memory),
-		API_TEST(what_the_maker_let_go_of_stays),
+		API_TEST(what_the_maker_released_stays),
 		API_TEST(a_segment_ends_with_its_maker),
 	};
 

@@ -295,7 +295,7 @@ static void the_last_to_wait_reads_the_socket(void **state)
 }
 
 /*
- * Who waits for a transfer looks for a while, and then sleeps. A second one as long is slept
+ * Whoever waits for a transfer looks for a while, and then sleeps. A second one as long is slept
  * through until shortly before its end.
  */
 static int looks_then_sleeps(void *arg)

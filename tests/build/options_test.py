@@ -63,13 +63,18 @@ class Options(Folder):
             run(program, env={**os.environ, "LD_LIBRARY_PATH": f"{dis}/lib64", "SMARTIO_SOCKET": "/nowhere"})
 
     def test_daemon_without_names_of_pci_functions_and_tls(self):
-        self.setup("-Dpci=disabled", "-Dtls=disabled", "-Dcurses=disabled", "-Ddocs=disabled", "-Dtests=disabled", "-Ddaemon=enabled")
+        self.setup("-Dpci=disabled", "-Dtls=disabled", "-Dcurses=disabled", "-Dweb=disabled", "-During=disabled",
+                   "-Ddocs=disabled", "-Dtests=disabled", "-Ddaemon=enabled")
         run("ninja", "-C", self.build, "tools/smartio", "smartiod/smartiod", "emu/smartio-emu")
-        for library in ("libpci", "libncurses", "libtinfo"):
+        for library in ("libpci", "libncurses", "libtinfo", "libmicrohttpd"):
             self.assertNotIn(library, run("ldd", os.path.join(self.build, "tools", "smartio")))
         for program in ("tools/smartio", "smartiod/smartiod"):
             self.assertNotIn("libgnutls", run("ldd", os.path.join(self.build, program)))
         run(os.path.join(self.build, "tools", "smartio"), "--version")
+
+    @staticmethod
+    def has_elogind():
+        return subprocess.run(["pkg-config", "--exists", "libelogind"], check=False).returncode == 0
 
     def test_what_is_asked_for_and_cannot_be_had_is_named(self):
         for options, words in (
@@ -87,14 +92,19 @@ class Options(Folder):
 
     def test_each_option_alone_configures(self):
         """Compiled above, several at once; that one alone leaves the rest in place is seen here."""
+        daemon = {"daemon", "daemons over TLS", "drives in files", "live view in browsers", "live view on terminals",
+                  "names of PCI functions", "tests"}
         for option, parts in (("docs", {"manual pages"}), ("tests", {"tests"}),
                               ("pci", {"names of PCI functions"}),
                               ("tls", {"daemons over TLS"}),
+                              ("uring", {"drives in files"}),
                               ("nbdkit", {"nbdkit plugin"}),
-                              ("cuda", {"kernels for CUDA"}),
+                              ("cuda", {"kernels and programs for CUDA"}),
                               ("curses", {"live view on terminals"}),
-                              ("daemon", {"daemon", "daemons over TLS", "live view on terminals",
-                                          "names of PCI functions", "tests"})):
+                              ("web", {"live view in browsers"}),
+                              ("probes", {"static probes"}),
+                              ("systemd", set() if self.has_elogind() else daemon),
+                              ("daemon", daemon)):
             with self.subTest(option=option):
                 off = set()
                 for line in self.setup(f"-D{option}=disabled").splitlines():
@@ -103,7 +113,7 @@ class Options(Folder):
                         off.add(name.strip())
                 shutil.rmtree(self.build)
                 if option != "cuda":
-                    off.discard("kernels for CUDA")  # no package of a distribution: few have it
+                    off.discard("kernels and programs for CUDA")  # no package of a distribution: few have it
                 self.assertEqual(off, parts)
 
 

@@ -138,8 +138,8 @@ static void owners(void **state)
 	x = agreeing();
 	drop(&x->host[0].port[SIO_KIND_OWNER]);
 	EXPECT(x, "a: borrower 1 has owner 12, which the port does not know",
-	       "a: object 14 of kind 8 hangs on owner 12",
-	       "a: object 15 of kind 4 hangs on owner 12");
+	       "a: object 14 of kind 8 belongs to owner 12",
+	       "a: object 15 of kind 4 belongs to owner 12");
 	x = agreeing();
 	daemon_row(x, 0, SIO_LIST_CLIENTS, 0)->owner = 0;
 	EXPECT(x, "a: the port has live owner 11, which smartiod does not know");
@@ -221,7 +221,7 @@ static void quarantine_is_no_problem(void **state)
 }
 
 /* Its lender was lost, and is there again: grants wait for its word. */
-static void so_is_what_is_adrift(void **state)
+static void so_is_what_is_orphaned(void **state)
 {
 	struct audit *x = agreeing();
 
@@ -339,6 +339,25 @@ static void the_system(void **state)
 	       "1 file in the state directory", "a: node.4 or peer.4 is missing");
 }
 
+/* On a machine of a cluster the other hosts are seen from here alone. */
+static void another_machine_is_counted_there(void **state)
+{
+	struct audit *x = agreeing();
+
+	(void)state;
+	x->machine = true;
+	x->room.runs = false;
+	x->host[1].far = true;
+	x->host[1].up = x->host[1].process.runs = false;
+	x->host[1].node_socket = x->host[1].peer_socket = false;
+	EXPECT(x);
+	x = agreeing();
+	x->machine = true;
+	x->host[1].far = true;
+	x->host[0].node_socket = false;
+	EXPECT(x, "a: node.4 or peer.4 is missing");
+}
+
 /* Ids, addresses and process numbers differ; the summary must not. */
 static void summaries_of_equal_situations_are_equal(void **state)
 {
@@ -388,11 +407,12 @@ int main(void)
 		cmocka_unit_test(dma),
 		cmocka_unit_test(queues),
 		cmocka_unit_test(quarantine_is_no_problem),
-		cmocka_unit_test(so_is_what_is_adrift),
+		cmocka_unit_test(so_is_what_is_orphaned),
 		cmocka_unit_test(windows),
 		cmocka_unit_test(host_down),
 		cmocka_unit_test(nodes_and_borrowers),
 		cmocka_unit_test(the_system),
+		cmocka_unit_test(another_machine_is_counted_there),
 		cmocka_unit_test(summaries_of_equal_situations_are_equal),
 	};
 

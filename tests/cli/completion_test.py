@@ -50,11 +50,13 @@ class Completion(base.CommandTest):
 
     def test_words(self):
         self.assertIn("cluster", self.complete("cl"))
-        self.check([("cluster re", ["restart-node"]), ("doctor --au", ["--audit"]),
+        self.check([("cluster rest", ["restart-node"]), ("doctor --au", ["--audit"]),
                     ("cluster up --na", ["--name"]), ("--ver", ["--version"]),
                     ("fault link x ", ["down", "up"]), ("fault link x up ", []),
                     ("fault switch x ", ["down", "up"]), ("fault trunk x y ", ["down", "up"]),
-                    ("fault device x ", ["in", "out"]), ("node ", ["list"]),
+                    ("fault device x ", ["clear", "delay", "doorbell", "drop", "error", "fatal", "in", "out", "twice",
+                                         "wrong-id"]),
+                    ("fault device x i", ["in"]), ("node ", ["list"]),
                     ("device --json in", ["info"]), ("run --det", ["--detach"]),
                     ("complete n", ["nodes"]), ("stats --no", ["--node"]),
                     ("device list --class ", ["accelerator", "memory", "nvme"]), ("device list --class=n", ["nvme"]),
@@ -88,11 +90,11 @@ class Completion(base.CommandTest):
         self.check([("cluster down ", names)])
 
     def test_machines(self):
-        """They have cables, but run no programs of ours."""
+        """They have cables, and no smartiod on this machine."""
         self.smartio("cluster", "up", self.file("m.yaml", "cluster: m\nswitches: [s, t]\nhosts:\n"
                                                 "  a: { adapters: [{ to: t }] }\n"
                                                 "  v: { kind: machine, adapters: [{ to: s }] }\n"))
-        self.check([("fault link ", ["a", "v"]), ("run -n ", ["a"]), ("fault switch ", ["s", "t"]),
+        self.check([("fault link ", ["a", "v"]), ("run -n ", ["a", "v"]), ("machine start ", ["v"]), ("cluster restart-node ", ["a"]), ("fault switch ", ["s", "t"]),
                     ("fault trunk s ", ["s", "t"]), ("complete sw", ["switches"])])
 
     def test_nodes(self):
@@ -130,7 +132,7 @@ class Completion(base.CommandTest):
         self.check([("identify ", ["nvme0"]), ("bench n", ["nvme0"]), ("man", ["manager"]),
                     ("copy", ["copy-in", "copy-out"]), ("bench --ran", ["--random"]),
                     ("bench -d 4 n", ["nvme0"]), ("bench --depth 4 n", ["nvme0"]), ("bench --depth ", []),
-                    ("identify nvme0 ", [])], program="smartio-nvme", function="_smartio_nvme")
+                    ("identify nvme0 ", []), ("detach n", [])], program="smartio-nvme", function="_smartio_nvme")
         del self.env["SMARTIO_STATE"]
 
     def test_segments(self):
@@ -158,6 +160,52 @@ class Completion(base.CommandTest):
                                                           ["three.txt", "two.yml"]),
                     ("write nvme0 -i o", ["one.yaml"])], program="smartio-nvme",
                    function="_smartio_nvme", cwd=folder)
+
+    def test_each_option_and_place_that_takes_a_name(self):
+        """By what --help says that they take: none is left out, nor will be."""
+        self.up()
+        folder = os.path.join(self.dir, "files")
+        os.makedirs(os.path.join(folder, "below"))
+        with open(os.path.join(folder, "one.yaml"), "w", encoding="ascii") as f:
+            f.write(TWO_LINKS)
+        hosts = ["client1", "client2", "lender"]
+        names = {"NODE": hosts, "HOST": hosts, "HOST[.ADAPTER]": hosts, "DEVICE": ["nvme0"], "ID": [],
+                 "FROM": [*hosts, "nvme0"], "TO": [*hosts, "nvme0"], "SWITCH": ["sw0"], "SWITCH[.PORT]": ["sw0"],
+                 "TOPOLOGY": ["below", "one.yaml"], "FOLDER": ["below"], "DIR": ["below"],
+                 "FILE": ["below", "one.yaml"], "PATH": ["below", "one.yaml"],
+                 "FUNCTION": self.complete("device add ")}
+        other = {"SECONDS", "N", "NS", "MS", "SIZE", "PORT", "CODE"}
+        seen = set()
+        for name in re.findall(r"(?m)^  ([a-z-]+(?: [a-z-]+)*)  ", self.smartio("--help").stdout):
+            text = self.smartio(*name.split(), "--help").stdout
+            places = [(f"{name} --{option} ", option, word) for option, word in
+                      re.findall(r"(?m)^  (?:-., |    )?--([a-z-]+) ([^ a-z]\S*)", text)]
+            line, usage = f"{name} ", text.splitlines()[0].partition(f"smartio {name}")[2]
+            if "|" not in usage.replace("down|up", ""):  # more than one form
+                for word in re.sub(r"\[?-[^\]]*\]|--\w+ \S+", "", usage).split():
+                    if word == "--":
+                        break
+                    places.append((line, None, word.strip("[]") if word[0] == "[" else word))
+                    line += "x "
+            for line, option, word in places:
+                if word in other or option in ("opcode", "queue") or "|" in word:
+                    continue
+                with self.subTest(line=line, word=word):
+                    if word == "NAME":
+                        want = [] if name == "cluster up" and option == "name" else ["test"]
+                    elif (name, word) in (("machine start", "NODE"), ("machine stop", "NODE"),
+                                          ("machine console", "NODE")):
+                        want = []  # it has no machines: test_machines
+                    else:
+                        want = names[word]
+                    self.assertEqual(self.complete(line, cwd=folder), sorted(want))
+                    seen.add(word)
+        self.assertLessEqual({"NODE", "HOST", "NAME", "DEVICE", "FROM", "TO", "SWITCH", "TOPOLOGY", "FOLDER", "DIR",
+                              "FILE", "PATH", "FUNCTION"}, {w.partition("[")[0] for w in seen})
+        # Of the file that stands on the line.
+        for line in ("cluster keys one.yaml keys --renew ", "cluster keys one.yaml --revoke="):
+            self.assertEqual(self.complete(line, cwd=folder), ["left", "right"])
+        self.assertEqual(self.complete("cluster keys none.yaml keys --renew ", cwd=folder), [])
 
     def test_a_name_is_not_run(self):
         """Names may have what a shell would run."""

@@ -3,7 +3,7 @@
 """smartio topology --dot, --mermaid and --svg: the same nodes and links as the topology files name, and as a cluster
 that runs has; and the schema of topology files, which says of each file what the command says.
 
-usage: graph_test.py EXAMPLES SCHEMA
+usage: graph_test.py EXAMPLES SCHEMA TOPOLOGY.MD
 """
 import glob
 import json
@@ -20,7 +20,8 @@ try:
 except ImportError:  # the tests that need it say so
     yaml = None
 
-EXAMPLES, SCHEMA = sys.argv.pop(1), sys.argv.pop(1)
+EXAMPLES, SCHEMA, PAGE = (sys.argv.pop(1) for _ in range(3))
+SOURCE = os.path.dirname(EXAMPLES)
 
 
 def read(path):
@@ -54,7 +55,8 @@ def links_of(topology):
             else:  # cables of the examples name an adapter, or there is one only
                 cables.setdefault(frozenset((f"{name}.{i}", ".".join(to) if len(to) > 1 else to[0] + ".0")), 8)
         for device, part in host.get("devices", {}).items():
-            links.append((f"{name}:{device}", above(part), part.get("width", 4)))
+            functions = [device] + [f"{device}-vf{i + 1}" for i in range(part.get("virtual_functions", 0))]
+            links += [(f"{name}:{f}", above(part), part.get("width", 4)) for f in functions]
     links += [(*sorted(ends), width) for ends, width in cables.items()]
     return sorted((*sorted(l[:2]), int(l[2])) for l in links)
 
@@ -170,8 +172,9 @@ hosts:
                 validator.validate(read(path))
                 self.smartio("cluster", "validate", path)
                 named = re.search(r"^# yaml-language-server: \$schema=(.*)$", f.read(), re.M)
-                self.assertEqual(os.path.realpath(os.path.join(os.path.dirname(path), named[1])),
-                                 os.path.realpath(SCHEMA))
+                # That of the build that `make` makes.
+                self.assertEqual(os.path.normpath(os.path.join(os.path.dirname(path), named[1])),
+                                 os.path.join(SOURCE, "build/plain/libsmartio/topofile/topology.schema.json"))
 
     def test_the_schema_knows_the_keys(self):
         """All that the reader knows, and no other: it lists them where one is wrong."""
@@ -182,12 +185,31 @@ hosts:
                 ("cluster: c\nzz: 1\nhosts: { a: }\n", schema),
                 ("cluster: c\nswitches: [{ zz: 1 }]\nhosts: { a: }\n", defs["switch"]["anyOf"][1]),
                 ("cluster: c\nlinks: [{ zz: 1 }]\nhosts: { a: }\n", defs["link"]),
+                ("cluster: c\nhosts: { a: }\naccess: { zz: 1 }\n", defs["access"]),
+                ("cluster: c\nhosts: { a: }\naccess: { rules: [{ zz: 1 }] }\n", defs["rule"]),
+                ("cluster: c\nhosts: { a: }\nquotas: { zz: 1 }\n", defs["quotas"]),
+                ("cluster: c\nhosts: { a: }\nquotas: { node: { zz: 1 } }\n", defs["limits"]),
                 (host + "    zz: 1\n", defs["host"]), (host + "    adapters: [{ zz: 1 }]\n", defs["adapter"]),
-                (host + "    devices: { d: { zz: 1 } }\n", defs["device"]),
+                *((host + f"    devices: {{ d: {{ type: {t}, zz: 1 }} }}\n", defs[f"device_{t}"])
+                  for t in defs["device"]["properties"]["type"]["enum"]),
                 (host + "    chassis: { d: { zz: 1 } }\n", defs["chassis"])]:
             said = self.smartio("cluster", "validate", self.file("t.yaml", text), status=1).stderr
             known = re.search(r"no such key; one of (.*) is right", said)
             self.assertEqual(sorted(known[1].split(", ")), sorted(part["properties"]))
+
+    def test_the_page_has_the_keys_of_devices(self):
+        """The tables of docs/topology.md: of each device, and of a drive."""
+        schema, _ = self.schema()
+        with open(PAGE, encoding="utf-8") as f:
+            page = f.read()
+        each = set(schema["$defs"]["each_device"]["properties"]) | {"type"}
+        drive = set(schema["$defs"]["device_nvme"]["properties"]) - each
+        for heading, keys in (("## Keys of a device", each), ("### Keys of an NVMe drive", drive)):
+            part = re.search(rf"^{heading}\n(.*?)(?=^##)", page, re.M | re.S)[1]
+            rows = re.findall(r"^\| (`.*?) \|", part, re.M)
+            self.assertEqual(sorted(re.findall(r"`(\w+)`", " ".join(rows))), sorted(keys))
+        for kind in schema["$defs"]["device"]["properties"]["type"]["enum"]:
+            self.assertIn(f"`{kind}`", page)
 
     def test_the_schema_refuses_what_the_reader_refuses(self):
         _, validator = self.schema()
@@ -197,9 +219,20 @@ hosts:
                      "cluster: c\nhosts: { a: { adapters: [{ width: 3 }] } }\n",
                      "cluster: c\nhosts: { a: { adapters: [{ to: b.c }] } }\n",
                      "cluster: c\nhosts: { a: { devices: { d: } } }\n",
+                     "cluster: c\nhosts: { a: { devices: { d: { type: lamp } } } }\n",
+                     "cluster: c\nhosts: { a: { devices: { d: { type: memory, block: 512 } } } }\n",
+                     "cluster: c\nhosts: { a: { devices: { d: { type: nvme, block: 513 } } } }\n",
+                     "cluster: c\nhosts: { a: { devices: { d: { type: nvme, namespaces: [] } } } }\n",
+                     "cluster: c\nhosts: { a: { devices: { d: { type: accelerator, units: 9 } } } }\n",
                      "cluster: c\nhosts: { a: { chassis: { d: { lanes: 4 } } } }\n",
                      "cluster: c\nswitches: [{ name: s, lanes: 4 }]\nhosts: { a: }\n",
-                     "cluster: c\nswitches: [s]\nlinks: [{ from: s }]\nhosts: { a: }\n"]:
+                     "cluster: c\nswitches: [s]\nlinks: [{ from: s }]\nhosts: { a: }\n",
+                     "cluster: c\nhosts: { a: }\naccess: { between_machines: ajar }\n",
+                     "cluster: c\nhosts: { a: }\naccess: { rules: [{ nodes: all }] }\n",
+                     "cluster: c\nhosts: { a: }\naccess: { rules: [{ device: all }] }\n",
+                     "cluster: c\nhosts: { a: }\naccess: { rules: [{ segments: 1-, nodes: all }] }\n",
+                     "cluster: c\nhosts: { a: }\naccess: { rules: [{ segments: all, users: [-a] }] }\n",
+                     "cluster: c\nhosts: { a: }\nquotas: { program: { borrows: 1G } }\n"]:
             path = self.file("t.yaml", text)
             self.assertFalse(validator.is_valid(read(path)), text)
             self.smartio("cluster", "validate", path, status=1)

@@ -58,7 +58,7 @@ class Daemon:
             return data[16:]
 
     def segment(self, number, size=65536):
-        reply = self.call(SEG_CREATE, struct.pack("<IIQ", number, 0, size))
+        reply = self.call(SEG_CREATE, struct.pack("<IIQQ", number, 0, size, 0))
         handle = struct.unpack_from("<I", reply)[0]
         for kind in (SEG_PREPARE, SEG_AVAILABLE):
             self.call(kind, struct.pack("<IIII", handle, 0, 0, 0))
@@ -70,9 +70,9 @@ class Daemon:
         self.call(SEG_MAP, struct.pack("<IIQQ", handle, 0, 0, size))
 
     def lend(self, device, segment):
-        reply = self.call(DEV_BORROW, struct.pack("<II", device, 0))
+        reply = self.call(DEV_BORROW, struct.pack("<IIII", device, 0, 0, 0))
         handle = struct.unpack_from("<I", reply)[0]
-        self.call(DMA_MAP, struct.pack("<IIIIQQII", handle, segment, 0, 0, 0, 65536, 0, 0))
+        self.call(DMA_MAP, struct.pack("<IIIIQQQII", handle, segment, 0, 0, 0, 65536, 0, 0, 0))
 
 
 def lock(size):

@@ -11,7 +11,7 @@ import sys
 import base
 
 HOLDER = os.path.join(base.HERE, "holder.py")
-NVME = 0x401
+NVME = 0x4f4093
 
 
 class Listing(base.CommandTest):
@@ -26,7 +26,7 @@ class Listing(base.CommandTest):
             self.fail(f"holder on {node}: {line}{child.communicate()[1]}")
         return child
 
-    def let_go(self, child):
+    def release(self, child):
         child.stdin.close()
         self.assertEqual(child.wait(60), 0)
 
@@ -61,7 +61,7 @@ class Listing(base.CommandTest):
             self.fail(self.smartio("device", "list").stdout)
         name = self.json("device", "list")["devices"][0]["name"]
         self.fails("fault", "device", "nobody", "out", say="has no device 'nobody'")
-        for word in (name, "0x401", "1025"):
+        for word in (name, "0x4f4093", "5193875"):
             self.smartio("fault", "device", word, "out")
             self.smartio("fault", "device", word, "out")
             until(True)
@@ -91,7 +91,7 @@ class Listing(base.CommandTest):
         used = a["entries_total"] - a["entries_free"]
         self.assertRegex(self.smartio("node", "list").stdout,
                          rf"(?m)^client2 +12 +up +64M +off +1/1 up +{used} of {a['entries_total']} +0 +1$")
-        self.let_go(held)
+        self.release(held)
 
     def test_aligned(self):
         lines = self.smartio("node", "list").stdout.splitlines()
@@ -111,8 +111,8 @@ class Listing(base.CommandTest):
                           device["size"], device["class"]),
                          ("nvme0", NVME, "lender", "free", 16 << 20, 0x010802))
         self.assertRegex(self.smartio("device", "list").stdout,
-                         r"nvme0 +0x401 +nvme +16M +lender +1/1 up +free +0 +0")
-        for name in ("nvme0", "0x401", "1025"):
+                         r"nvme0 +0x4f4093 +nvme +16M +lender +1/1 up +free +0 +0")
+        for name in ("nvme0", "0x4f4093", "5193875"):
             self.assertEqual(self.json("device", "info", name)["id"], NVME)
         self.assertRegex(self.smartio("device", "info", "nvme0").stdout, "class +010802")
         self.fails("device", "info", "nvme1", say=["no device 'nvme1'", "nvme0"])
@@ -131,7 +131,7 @@ class Listing(base.CommandTest):
         self.assertRegex(self.smartio("segment", "list").stdout,
                          r"client1 +1/1 up +0x77 +64K +available +0 +\d+ +segment")
         self.assertEqual(len(self.smartio("segment", "list", "-q").stdout.splitlines()), 1)
-        self.let_go(child)
+        self.release(child)
         self.smartio("doctor", "--audit", "--within", "10")
 
     def test_quarantine(self):
@@ -156,7 +156,7 @@ class Listing(base.CommandTest):
         self.assertEqual(counts["lender"]["borrows quarantined"], 1)
         # The last borrow ends: nobody lives who could settle, so the lender does.
         resets = self.json("device", "info", "nvme0")["generation"]
-        self.let_go(other)
+        self.release(other)
         self.until_clean()
         self.smartio("doctor", "--audit", "--within", "10")
         self.assertEqual(self.json("device", "info", "nvme0")["generation"], resets + 2)
@@ -180,7 +180,7 @@ class Listing(base.CommandTest):
         self.assertEqual(self.json("device", "info", "nvme0")["reset_state"], "used")
         self.fails("device", "reset", "nvme0", say=["--force", "nvme0 is in use: 1 borrow lives"])
         self.assertEqual(self.json("device", "info", "nvme0")["generation"], before["generation"])
-        reset = self.json("device", "reset", "--force", "0x401")
+        reset = self.json("device", "reset", "--force", "0x4f4093")
         self.assertEqual((reset["name"], reset["reset"], reset["borrows"], reset["settled"],
                           reset["generation"]), ("nvme0", "function", 1, 0, before["generation"] + 2))
         self.assertEqual(self.json("device", "info", "nvme0")["reset_state"], "used")
@@ -196,7 +196,7 @@ class Listing(base.CommandTest):
             pass
         done = self.smartio("device", "reset", "nvme0", "--force")
         self.assertIn("the quarantine of 1 dead borrow ended: 1 mapping", done.stdout)
-        self.let_go(child)
+        self.release(child)
         self.until_clean()
         self.fails("device", "reset", "nvme7", say=["no device 'nvme7'", "nvme0"])
         self.fails("device", "reset", status=2, say="")
@@ -257,8 +257,8 @@ class Listing(base.CommandTest):
         self.assertEqual(counts["client2"]["port windows"], 3)  # segment, ring, trigger
         done = self.smartio("doctor", "--audit", "--expect", before, status=1)
         self.assertIn("expected 'client1: segments 0', found 'client1: segments 1'", done.stderr)
-        self.let_go(two)
-        self.let_go(one)
+        self.release(two)
+        self.release(one)
         self.smartio("doctor", "--audit", "--expect", before, "--within", "10")
         # The same with JSON, and killed instead of ended; without a device nothing stays.
         before = self.audit_file("--json")

@@ -12,7 +12,8 @@ import openmetrics
 
 NVME = os.environ.get("SMARTIO_NVME", "smartio-nvme")
 PAGE = os.path.join(base.HERE, "..", "..", "docs", "views.md")
-KINDS = {"daemon": "daemons", "host": "hosts", "adapter": "adapters", "device": "devices"}
+KINDS = {"daemon": "daemons", "host": "hosts", "adapter": "adapters", "device": "devices", "engine": "engines",
+         "chassis": "chassis", "trunk": "trunks"}
 TREE = """cluster: tree
 switches: [left, right]
 links: [{ from: right, to: left }]
@@ -20,7 +21,8 @@ hosts:
   a:
     ram: 64M
     adapters: [{ to: left }]
-    devices: { m0: { type: memory, size: 1M }, x0: { type: accelerator, size: 1M } }
+    chassis: { box: {} }
+    devices: { m0: { type: memory, size: 1M, in: box }, x0: { type: accelerator, size: 1M } }
   b: { ram: 64M, adapters: [{ to: right }] }
 """
 
@@ -64,7 +66,14 @@ class Metrics(base.CommandTest):
 
     def labels(self, data, kind, thing):
         node = [("node", str(thing["node"]))]
-        if kind == "adapter":
+        if kind == "trunk":
+            ends = thing["name"].split("-")
+            return tuple(sorted([("cluster", data["cluster"]), ("from", ends[0]), ("to", ends[1]),
+                                 ("trunk", str(thing["id"]))]))
+        if kind == "chassis":
+            host, chassis = thing["name"].split("/")
+            node.append(("chassis", chassis))
+        elif kind in ("adapter", "engine"):
             host, adapter = thing["name"].rsplit(".", 1)
             node.append(("adapter", adapter))
         elif kind == "device":
@@ -147,7 +156,7 @@ class Metrics(base.CommandTest):
             self.assertEqual(set(found[name].samples.values()), values, name)
         self.assertEqual({dict(key)["cluster"] for f in found.values() for key in f.samples}, {'a "quoted" one'})
         self.assertEqual({(dict(k)["device"], dict(k)["type"], dict(k)["id"]) for k in
-                          found["smartio_device"].samples}, {("m0", "memory", "0x401"), ("x0", "accelerator", "0x402")})
+                          found["smartio_device"].samples}, {("m0", "memory", "0x463996"), ("x0", "accelerator", "0x4608e2")})
         self.smartio("fault", "trunk", "left", "right", "down")
         self.smartio("fault", "link", "b", "down")
         found, _ = self.compare()

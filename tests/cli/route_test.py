@@ -104,6 +104,8 @@ class Files(base.CommandTest):
         byte = max(LANE[l["generation"] - 1] // l["width"] for l in data["links"])
         for t in data["transfers"]:
             self.assertEqual(t["write_ps"], write_ps(chips, byte, t["bytes"]))
+            self.assertEqual([t[k] for k in ("write_packets", "read_requests", "completions")],
+                             [-(-t["bytes"] // most) for most in (256, 512, 256)])
             if t["bytes"] <= 1 << 20:
                 self.assertEqual(t["read_ps"],
                                  read_ps(chips, byte, t["bytes"], data["tags"], data["memory_ps"]))
@@ -165,14 +167,25 @@ class Files(base.CommandTest):
         self.assertEqual(self.route("nvme0", "client1")["hops"], 4)
         self.smartio("fault", "link", "client2", "up")
         self.assertEqual(self.route("nvme0", "client2")["hops"], 4)
+        self.smartio("fault", "device", "nvme0", "out")
+        self.assertIn("device 'nvme0' is out of its slot",
+                      self.smartio("route", "client2", "nvme0", status=1).stderr)
 
     def test_the_document_has_what_is_predicted(self):
-        """docs/fidelity.md shows what the script prints, line by line."""
+        """docs/fidelity.md shows what the script prints, line by line, and says something of each figure that does
+        not fit."""
         done = subprocess.run([sys.executable, "-B", PREDICT, "--tool", base.TOOL], capture_output=True, text=True,
                               check=True)
         with open(FIDELITY, encoding="utf-8") as f:
-            self.assertIn("\n" + done.stdout + "\n", f.read())
-        self.assertGreaterEqual(done.stdout.count("\n| "), 15)
+            text = f.read()
+        self.assertIn("\n" + done.stdout + "\n", text)
+        rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("| ")][1:]
+        self.assertGreaterEqual(int(re.search(r" of (\d+) figures", done.stdout)[1]), 20)
+        for what, *_, label, fits, _source in rows:
+            self.assertIn(label, ("modelled", "counted"))
+            if fits == "no":
+                self.assertIn(f"\n- **{what[0].upper()}{what[1:]}", text)
+
 
 
 if __name__ == "__main__":

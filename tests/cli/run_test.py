@@ -201,7 +201,7 @@ class Run(base.CommandTest):
             base.wait_gone(pid)
         _, err = child.communicate(timeout=60)
         self.assertEqual(child.returncode, 137)
-        self.assertRegex(err, r"(?m)^smartio: host client1 crashed; killed 3 processes$")
+        self.assertRegex(err, r"(?m)^smartio: host client1 is down; killed 3 processes$")
         self.assertIsNone(other.poll())
         for pid in others:
             os.kill(pid, 0)
@@ -277,6 +277,15 @@ class Run(base.CommandTest):
         said = self.document(self.smartio("--json", "run", "-d", "-n", "client1", "--", "true").stdout)
         self.assertEqual(said["log"], f"{self.state}/run.8.{said['process']}.log")
 
+    def test_the_cluster_is_taken_down_meanwhile(self):
+        """Nothing crashed, and nothing says so."""
+        child, pids = self.family()
+        self.smartio("cluster", "down")
+        for pid in pids:
+            base.wait_gone(pid)
+        _, err = child.communicate(timeout=60)
+        self.assertEqual((child.returncode, err), (137, "smartio: host client1 is down; killed 3 processes\n"))
+
     def test_detached_cannot_be_run(self):
         self.assertIn("'/no/such' cannot be run: No such file", self.smartio(
             "run", "-d", "-n", "client1", "--", "/no/such", status=127).stderr)
@@ -291,7 +300,7 @@ class Run(base.CommandTest):
         self.crash(self.state, 8)
         base.wait_gone(pid)
         base.wait_gone(keeper)
-        self.assertEqual(self.read(log), "smartio: host client1 crashed; killed 1 process\n")
+        self.assertEqual(self.read(log), "smartio: host client1 is down; killed 1 process\n")
         self.smartio("cluster", "restart-node", "client1")
         pid, _ = self.detach("sh", "-c", "trap '' TERM; sleep 1000 & wait")
         self.smartio("cluster", "down")

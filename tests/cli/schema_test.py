@@ -6,13 +6,18 @@ import os
 import signal
 import subprocess
 import sys
+from urllib.parse import urlsplit
+from urllib.request import urlopen
 import base
 
 NVME = os.environ.get("SMARTIO_NVME", "smartio-nvme")
 HOLDER = os.path.join(base.HERE, "holder.py")
 
 # Of these the data depends on a PCI function and the kernel modules; tests/vm runs them.
-NEEDS_A_FUNCTION = {"device-add", "device-remove", "borrow", "return"}
+NEEDS_A_FUNCTION = {"nvme-attach", "nvme-detach", "device-add", "device-remove", "lend", "borrow", "return"}
+
+# Of these on virtual machines; machine_test.py and tests/vm/machines.py run them.
+NEEDS_A_MACHINE = {"machine-fetch", "machine-start", "machine-stop", "machine-list", "machine-demo"}
 
 TREE = """cluster: tree
 switches: [left, right]
@@ -63,19 +68,36 @@ class Json(base.CommandTest):
         up = self.run_json("cluster-up", "cluster", "up", self.topology(), "--name", "other")
         self.assertEqual((up["name"], up["cluster"], up["hosts"]), ("other", "test", 3))
         holder = self.start("run", "-n", "client1", "--", sys.executable, HOLDER, "segment=7",
-                            "lend=0x401")
+                            "lend=0x4f4093")
         self.assertEqual(holder.stdout.readline(), "ready\n")
         self.look()
         self.run_json("route", "route", "lender", "client1")
         segment = self.run_json("segment-list", "segment", "list")["segments"][0]
         self.assertGreater(int(segment["address"], 16), 2 ** 32)
+        used = {(q["host"], q["quota"]): q["used"] for q in self.run_json("quota", "quota")["quotas"]}
+        self.assertEqual(used[("client1", "exported")], segment["bytes"])
+        self.assertIn({"host": "client2", "node": 4, "name": "lender", "quota": "dma", "used": 0, "most": None},
+                      self.run_json("quota", "quota", "--all", "-n", "client2")["quotas"])
+        with open(self.topology(), encoding="ascii") as f:
+            stricter = self.file("stricter.yaml", f.read() + "quotas: { node: { borrows: 9 } }\n")
+        done = self.run_json("cluster-reload", "cluster", "reload", "--check", stricter)
+        self.assertEqual((done["applied"], done["hosts"], done["forbidden"], done["changes"]),
+                         (False, [], [], [{"text": "quotas.node.borrows is 9, was without limit"}]))
+        self.assertEqual(self.run_json("cluster-reload", "cluster", "reload", stricter)["hosts"],
+                         ["lender", "client1", "client2"])
         counts = self.run_json("audit", "doctor", "--audit")["counts"]
         self.assertEqual(counts["client1"]["segments"], 1)
         self.assertEqual(self.run_json("fault-link", "fault", "link", "client2", "down"),
                          {"host": "client2", "node": 12, "adapter": 0, "link": "down"})
         self.assertEqual(self.run_json("device-reset", "device", "reset", "--force", "nvme0")["borrows"], 1)
-        self.assertEqual(self.run_json("fault-device", "fault", "device", "0x401", "out"),
-                         {"name": "nvme0", "id": 0x401, "slot": "out"})
+        self.assertEqual(self.run_json("fault-device", "fault", "device", "nvme0", "delay", "--time", "20", "--opcode",
+                                       "read", "--queue", "3", "--count", "2"),
+                         {"name": "nvme0", "id": 0x4f4093, "fault": "delay", "opcode": 2, "queue": 3, "after": 0,
+                          "count": 2})
+        self.assertEqual(self.run_json("fault-device", "fault", "device", "nvme0", "clear"),
+                         {"name": "nvme0", "id": 0x4f4093, "fault": "clear"})
+        self.assertEqual(self.run_json("fault-device", "fault", "device", "0x4f4093", "out"),
+                         {"name": "nvme0", "id": 0x4f4093, "slot": "out"})
         self.look()
         self.assertEqual(self.run_json("doctor-clean", "doctor", "--clean"), {"removed": 0})
         self.crash(up["directory"], 8)
@@ -96,9 +118,24 @@ class Json(base.CommandTest):
                       "stats"):
             self.run_json(words.replace(" ", "-"), *words.split())
         self.run_json("top", "top", "--delay", "0.1")
+        self.web()
         self.assertIn("nvme0", self.run_json("complete", "complete", "devices")["names"])
         self.run_json("device-info", "device", "info", "nvme0")
         self.check(self.smartio("doctor", "--json", status=None).stdout, "doctor")
+
+    def web(self):
+        child = self.start("web", "--json")
+        text = ""
+        while not text.endswith("\n}\n") and (line := child.stdout.readline()):
+            text += line
+        if "built without libmicrohttpd" in text:
+            self.seen.update(("web", "web-live"))
+            return
+        url = urlsplit(self.check(text, "web")["url"])
+        with urlopen(url._replace(path="/live.json").geturl(), timeout=60) as reply:
+            self.check(reply.read().decode(), "web-live")
+        child.send_signal(signal.SIGTERM)
+        self.assertEqual(child.wait(60), 0)
 
     def test_2_nvme(self):
         self.check(subprocess.run([NVME, "--version", "--json"], capture_output=True, text=True,
@@ -118,6 +155,7 @@ class Json(base.CommandTest):
         self.nvme("nvme-bench", "bench", "nvme0", "-c", "50", "--counters")
         self.assertEqual(self.nvme("nvme-smart", "smart", "nvme0")["available_spare"], 100)
         self.nvme("nvme-errors", "errors", "nvme0")
+        self.assertEqual(self.nvme("nvme-disks", "disks"), {"disks": []})
         self.assertEqual(self.nvme("nvme-leases", "leases", "nvme0"), {"device": "nvme0", "leases": []})
         self.assertEqual(self.nvme("nvme-queues", "queues", "nvme0"),
                          {"device": "nvme0", "queue_pairs": 31, "taken": [], "manager": 12, "standbys": []})
@@ -135,7 +173,7 @@ class Json(base.CommandTest):
                 (("bench", "nvme9"), 1, "nvme9"),
                 (("bench", "nvme0", "--depth", "0"), 2, "--depth 0"),
                 (("bench",), 2, "needs a DEVICE"),
-                (("read", "nvme0", "-l", "1"), 1, "with --json stdout cannot hold the data")]:
+                (("read", "nvme0", "-l", "1"), 1, "with --json the data cannot go to stdout")]:
             error = self.nvme("error", *args, status=status)
             self.assertEqual((error["program"], error["command"], error["exit_status"]),
                              ("smartio-nvme", args[0], status))
@@ -182,7 +220,7 @@ class Json(base.CommandTest):
             Draft202012Validator.check_schema(schema)
             version = schema["properties"]["version"]["const"]
             self.assertEqual(schema["title"], f"smartio/{name}, version {version}")
-        self.assertEqual(self.seen, set(base.SCHEMAS) - NEEDS_A_FUNCTION)
+        self.assertEqual(self.seen, set(base.SCHEMAS) - NEEDS_A_FUNCTION - NEEDS_A_MACHINE)
 
 
 if __name__ == "__main__":

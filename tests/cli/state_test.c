@@ -92,6 +92,8 @@ static void states(void **state)
 	put(f->dir, "device-0000:05:00.0", "DMA-FQ\n");
 	put(f->dir, "local", "");
 	put(f->dir, "local.4711", "");
+	put(f->dir, "vfio", ""); /* a folder, where `device add --vfio` was used */
+	put(f->dir, "vfio.lock", "");
 	assert_int_equal(tool_state_strangers(f->dir), 0);
 	put(f->dir, "letter.txt", "dear");
 	assert_int_equal(tool_state_probe(f->dir), TOOL_STATE_FOREIGN);

@@ -254,6 +254,20 @@ class Top(base.CommandTest):
         until("up", "0")
         child.kill()
 
+    def test_a_link_between_switches_is_one_of_the_links(self):
+        self.smartio("cluster", "down")
+        self.smartio("cluster", "up", self.file("tree.yaml", """\
+cluster: tree
+switches: [s0, s1]
+links: [{ from: s0, to: s1 }]
+hosts: { a: { ram: 16M, adapters: [{ to: s0 }] }, b: { ram: 16M, adapters: [{ to: s1 }] } }
+"""))
+        for state, up in (("up", 3), ("down", 2)):
+            self.smartio("fault", "trunk", "s0", "s1", state)
+            text = self.smartio("top", "--once").stdout
+            self.assertIn(f"tree: hosts 2/2 up, links {up}/3 up,", text)
+            self.assertRegex(text, rf"(?m)^s0-s1 +{state}\b")
+
     def test_wrong(self):
         for words, say in [(("--delay", "0.01"), "--delay 0.01: 0.1 to 3600 seconds are right"),
                            (("--delay", "soon"), "0.1 to 3600"), (("--count", "0"), "--count 0: 1 to"),

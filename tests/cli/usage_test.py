@@ -76,7 +76,7 @@ class Usage(base.CommandTest):
                 (("run", "-x"), "unknown option '-x'"),
                 (("node", "list", "x"), "'x' is one word too many"),
                 (("device", "info"), "DEVICE is missing"),
-                (("device", "list", "--class", "nvm"), "--class nvm: nvme|memory|accelerator is right"),
+                (("device", "list", "--class", "nvm"), "--class nvm: nvme|accelerator|memory is right"),
                 (("device", "add"), "FUNCTION is missing"),
                 (("device", "remove"), "is missing"),
                 (("doctor", "--within", "3"), "belong to --audit"),
@@ -94,9 +94,19 @@ class Usage(base.CommandTest):
                 (("fault", "trunk", "x", "y", "out"), "'down' or 'up' is right"),
                 (("fault", "trunk", "x", "y", "up", "z"), "one word too many"),
                 (("fault", "device", "x"), "missing"),
-                (("fault", "device", "x", "up"), "'out' or 'in' is right")]:
+                (("fault", "device", "x", "up"), "one of out|in|delay|drop|error|wrong-id|twice|doorbell|fatal|clear is right"),
+                (("fault", "device", "x", "delay"), "--time is missing"),
+                (("fault", "device", "x", "delay", "--time", "5", "--status", "2"), "delay: --status is of error alone"),
+                (("fault", "device", "x", "drop", "--time", "5"), "drop: --time is of delay alone"),
+                (("fault", "device", "x", "error"), "--status is missing"),
+                (("fault", "device", "x", "out", "--count", "2"), "'out' takes no options"),
+                (("fault", "device", "x", "drop", "--opcode", "reed"), "--opcode reed: flush, write, read"),
+                (("fault", "device", "x", "drop", "--queue", "65536"), "a number up to 65535 is right")]:
             with self.subTest(args=args):
                 self.fails(*args, say=say, status=2)
+
+    def test_lend_undo_of_no_function(self):
+        self.fails("lend", "somewhere", "--undo", say="'somewhere' is no PCI function")
 
     def test_no_cluster(self):
         for args in [("node", "list"), ("device", "list"), ("segment", "list"), ("stats",),

@@ -186,6 +186,11 @@ hosts:
         self.assertEqual(near("a", "--class", "nvme"), near("a")[1:])
         self.assertRegex(self.smartio("--cluster", "tree", "device", "list", "--near", "b").stdout,
                          r"(?m)^b0 .* 0  the same host\na0 .* 4  adapter 1\n")
+        info = self.json("--cluster", "tree", "device", "info", "c0")
+        self.assertEqual((info["in"], info["memory_hops"]), ("box", 1))
+        self.assertRegex(self.smartio("--cluster", "tree", "device", "info", "c0").stdout, r"(?m)^in +box$")
+        host = self.json("--cluster", "tree", "topology")["hosts"][2]
+        self.assertEqual([c["name"] for c in host["chassis"]], ["box"])
         trunk("left right", "down")
         self.assertEqual(near("a"), [("a0", 0, None), ("b0", 4, 0), ("c1", 6, 0), ("c0", 7, 0)])
         trunk("top right", "down")

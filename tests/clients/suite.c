@@ -2,8 +2,8 @@
 /*
  * A performance suite as such programs are written: a server that offers resources by messages, and
  * experiments that order them. The server works in the callback of its data interrupt: there it
- * makes segments, interrupts and data interrupts, connects back to who asked, answers, and removes
- * what is no longer wanted.
+ * makes segments, interrupts and data interrupts, connects back to whoever asked, answers, and
+ * removes what is no longer wanted.
  *
  * usage: suite server | suite client NODE-OF-SERVER
  */

@@ -23,44 +23,12 @@ struct naive {
 
 static void compare(const struct sio_addrmap *m, const struct naive *n, unsigned at)
 {
-	uint64_t addr = n->origin + at;
-	const struct sio_region *r = sio_addrmap_find(m, addr);
-	const struct sio_region *below = sio_addrmap_below(m, addr);
-	const struct sio_region *above = sio_addrmap_above(m, addr);
-	const struct sio_region *near = sio_addrmap_nearest(m, addr);
-	unsigned best = SPAN + 1, low = 0, high = 0, i;
+	const struct sio_region *r = sio_addrmap_find(m, n->origin + at);
 
 	if (n->owner[at])
 		assert_memory_equal(r, &n->region[n->owner[at]], sizeof(*r));
 	else
 		assert_null(r);
-	for (i = 0; i < SPAN; i++) {
-		unsigned gap = i < at ? at - i : i - at;
-
-		if (n->owner[i] && gap < best)
-			best = gap;
-		if (n->owner[i] && n->region[n->owner[i]].base == n->origin + i) {
-			if (i <= at)
-				low = n->owner[i];
-			else if (!high)
-				high = n->owner[i];
-		}
-	}
-	assert_int_equal(below ? below->base : 0, low ? n->region[low].base : 0);
-	assert_int_equal(above ? above->base : 0, high ? n->region[high].base : 0);
-	if (best > SPAN) {
-		assert_null(near);
-	} else {
-		uint64_t last = sio_region_last(near);
-		uint64_t gap = addr < near->base ? near->base - addr
-			       : addr > last	 ? addr - last
-						 : 0;
-
-		assert_int_equal(gap, best);
-		/* Of two as near, the lower. */
-		if (gap && at >= best && n->owner[at - best])
-			assert_true(near->base < addr);
-	}
 }
 
 static void compare_overlap(const struct sio_addrmap *m, const struct naive *n, unsigned at,

@@ -86,11 +86,21 @@ static void without_memory_lists_get_longer(void **state)
 	agree(2);
 }
 
+/* The values that FNV-1a has for these: ids of devices are made of it, and stay the same. */
+static void bytes_have_the_known_hash(void **state)
+{
+	(void)state;
+	assert_true(sio_hash_bytes("", 0) == 0xcbf29ce484222325u);
+	assert_true(sio_hash_bytes("a", 1) == 0xaf63dc4c8601ec8cu);
+	assert_true(sio_hash_bytes("foobar", 6) == 0x85944171f73967e8u);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(agrees_with_a_list),
 		cmocka_unit_test(without_memory_lists_get_longer),
+		cmocka_unit_test(bytes_have_the_known_hash),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,11 @@
 #include "core/iommu.h"
 #include "prng.h"
 
+#define IOVA(address)                                                                              \
+	(struct sio_dev_addr)                                                                      \
+	{                                                                                          \
+		address                                                                            \
+	}
 #define PAGES 64
 #define PAGE ((uint64_t)SIO_PAGE_SIZE)
 
@@ -40,7 +45,8 @@ static void try_map(struct sio_iommu *d, struct naive *n)
 	for (unsigned i = at; i < at + len; i++)
 		want = n->page[i].object ? -EEXIST : want;
 	want = access ? want : -EINVAL;
-	rc = sio_iommu_map(d, n->origin + at * PAGE, len * PAGE, object, offset, access, NULL);
+	rc = sio_iommu_map(d, IOVA(n->origin + at * PAGE), len * PAGE, object, offset, access,
+			   NULL);
 	assert_int_equal(rc, want);
 	for (unsigned i = 0; rc == 0 && i < len; i++) {
 		n->page[at + i].object = object;
@@ -56,7 +62,7 @@ static void try_unmap(struct sio_iommu *d, struct naive *n)
 	unsigned at = (unsigned)prng_below(PAGES);
 	bool begins = n->page[at].begins;
 
-	assert_int_equal(sio_iommu_unmap(d, n->origin + at * PAGE), begins ? 0 : -ENOENT);
+	assert_int_equal(sio_iommu_unmap(d, IOVA(n->origin + at * PAGE)), begins ? 0 : -ENOENT);
 	if (begins)
 		memset(&n->page[at], 0, n->page[at].left * sizeof(n->page[0]));
 }
@@ -66,7 +72,7 @@ static void compare(const struct sio_iommu *d, const struct naive *n)
 	unsigned at = (unsigned)prng_below(PAGES), in = (unsigned)prng_below(PAGE);
 	uint32_t access = 1 + (uint32_t)prng_below(3);
 	struct sio_iommu_hit hit = {0};
-	int rc = sio_iommu_translate(d, n->origin + at * PAGE + in, access, &hit);
+	int rc = sio_iommu_translate(d, IOVA(n->origin + at * PAGE + in), access, &hit);
 
 	if (!n->page[at].object) {
 		assert_int_equal(rc, -ENOENT);
@@ -113,16 +119,16 @@ static void refuses_what_no_page_table_can_say(void **state)
 
 	(void)state;
 	sio_iommu_init(&d, "nvme0");
-	assert_int_equal(sio_iommu_map(&d, 0x1001, PAGE, objects, 0, 3, &err), -EINVAL);
+	assert_int_equal(sio_iommu_map(&d, IOVA(0x1001), PAGE, objects, 0, 3, &err), -EINVAL);
 	assert_string_equal(err.text, "nvme0: 0x1001 + 0x1000 at offset 0; multiples of 4096 are "
 				      "right");
-	assert_int_equal(sio_iommu_map(&d, 0x1000, 1, objects, 0, 3, &err), -EINVAL);
-	assert_int_equal(sio_iommu_map(&d, 0x1000, PAGE, objects, 8, 3, &err), -EINVAL);
-	assert_int_equal(sio_iommu_map(&d, 0x1000, 0, objects, 0, 3, &err), -EINVAL);
-	assert_int_equal(sio_iommu_map(&d, 0x1000, PAGE, objects, 0, 0, &err), -EINVAL);
-	assert_int_equal(sio_iommu_map(&d, 0x1000, PAGE, objects, 0, 4, &err), -EINVAL);
-	assert_int_equal(sio_iommu_map(&d, 0 - PAGE, 2 * PAGE, objects, 0, 3, &err), -EINVAL);
-	assert_int_equal(sio_iommu_map(&d, 0, 2 * PAGE, objects, 0 - PAGE, 3, &err), -EINVAL);
+	assert_int_equal(sio_iommu_map(&d, IOVA(0x1000), 1, objects, 0, 3, &err), -EINVAL);
+	assert_int_equal(sio_iommu_map(&d, IOVA(0x1000), PAGE, objects, 8, 3, &err), -EINVAL);
+	assert_int_equal(sio_iommu_map(&d, IOVA(0x1000), 0, objects, 0, 3, &err), -EINVAL);
+	assert_int_equal(sio_iommu_map(&d, IOVA(0x1000), PAGE, objects, 0, 0, &err), -EINVAL);
+	assert_int_equal(sio_iommu_map(&d, IOVA(0x1000), PAGE, objects, 0, 4, &err), -EINVAL);
+	assert_int_equal(sio_iommu_map(&d, IOVA(0 - PAGE), 2 * PAGE, objects, 0, 3, &err), -EINVAL);
+	assert_int_equal(sio_iommu_map(&d, IOVA(0), 2 * PAGE, objects, 0 - PAGE, 3, &err), -EINVAL);
 	assert_int_equal(d.map.n, 0);
 	sio_iommu_done(&d);
 }

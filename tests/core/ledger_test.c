@@ -256,7 +256,7 @@ static void adopted_registers_are_nobody_elses(void **state)
 	assert_int_equal(take(10), 0);
 }
 
-/* Who knows what an adopted one has is the adopted one alone, and only while it lives. */
+/* Whoever knows what an adopted one has is the adopted one alone, and only while it lives. */
 static void adopted_one_holds_what_it_had(void **state)
 {
 	(void)state;
@@ -274,7 +274,7 @@ static void adopted_one_holds_what_it_had(void **state)
 	assert_int_equal(sio_ledger_count(&ledger).live, 2);
 }
 
-/* Who made an adopted entry is back: what it has is known, and it keeps nobody out any more. */
+/* Whoever made an adopted entry is back: what it has is known, and it keeps nobody out any more. */
 static void restored_one_is_as_it_was(void **state)
 {
 	(void)state;
@@ -306,7 +306,7 @@ static void restored_one_has_opened_the_device(void **state)
 	assert_int_equal(take(5), 0);
 }
 
-/* A later one proves that it is open. Who does not know may say so once more, and no other. */
+/* A later one proves that it is open. Whoever does not know may say so once more, and no other. */
 static void restored_one_may_not_have_heard(void **state)
 {
 	(void)state;
@@ -319,6 +319,25 @@ static void restored_one_may_not_have_heard(void **state)
 	assert_int_equal(sio_ledger_release_exclusive(&ledger, 5, NULL), 0);
 	assert_int_equal(sio_ledger_release_exclusive(&ledger, 5, NULL), -EPERM);
 	assert_int_equal(sio_ledger_may_hold(&ledger, 5, NULL), 0);
+}
+
+/* It has come back, and says what it has one by one. */
+static void registers_wait_until_all_is_said(void **state)
+{
+	(void)state;
+	assert_int_equal(adopt(5, false), 0);
+	assert_int_equal(adopt(7, false), 0);
+	sio_ledger_restore(&ledger, 7, 107, false);
+	sio_ledger_restore(&ledger, 5, 105, false);
+	sio_ledger_known(&ledger, 5, false);
+	sio_ledger_known(&ledger, 6, false); /* nobody's: nothing changes */
+	assert_int_equal(take(7), -EACCES);
+	assert_int_equal(sio_ledger_may_reset(&ledger, 7, NULL), -EACCES);
+	assert_true(sio_ledger_hold_again(&ledger, 5));
+	sio_ledger_known(&ledger, 5, true);
+	assert_int_equal(take(7), -EACCES);
+	sio_ledger_drop_registers(&ledger, 5);
+	assert_int_equal(take(7), 0);
 }
 
 static void restored_one_that_knows_has_nothing_to_open(void **state)
@@ -399,6 +418,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(restored_one_has_opened_the_device, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(restored_one_may_not_have_heard, setup, teardown),
+		cmocka_unit_test_setup_teardown(registers_wait_until_all_is_said, setup, teardown),
 		cmocka_unit_test_setup_teardown(restored_one_that_knows_has_nothing_to_open, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(who_holds_again, setup, teardown),

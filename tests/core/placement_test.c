@@ -20,8 +20,9 @@ enum { BORROWER, LENDER };
 #define P2P SIO_HINT_P2P
 
 static const struct sio_place far[] = {
-	{.node = 4, .device_hops = 2, .host_hops = 0}, /* the borrower's */
-	{.node = 8, .device_hops = 0, .host_hops = 2}, /* the lender's */
+	/* The borrower's, and the lender's: his device is a link away from his memory. */
+	{.node = 4, .borrower = true, .device_hops = 5, .host_hops = 0},
+	{.node = 8, .lender = true, .device_hops = 1, .host_hops = 4},
 };
 
 static int first(uint32_t hints, uint32_t flags)
@@ -104,7 +105,7 @@ static void preference_outweighs_all(void **state)
 
 static void both_only_flags_agree_on_the_lender_itself(void **state)
 {
-	static const struct sio_place here = {.node = 4};
+	static const struct sio_place here = {.node = 4, .lender = true, .borrower = true};
 	unsigned order[SIO_PLACE_SITES];
 
 	(void)state;
@@ -128,6 +129,33 @@ static void fewer_hops_win(void **state)
 	assert_int_equal(order[0], 2);
 	assert_int_equal(order[1], 1);
 	assert_int_equal(order[2], 0);
+}
+
+/*
+ * The device and the lender's adapter are in one chassis: the borrower's memory is no further away
+ * than the two ways by the lender's root together, and less than them.
+ */
+static void a_chassis_brings_the_borrower_nearer(void **state)
+{
+	static const struct sio_place deep[] = {
+		{.node = 8, .lender = true, .device_hops = 4, .host_hops = 4},
+		{.node = 4, .borrower = true, .device_hops = 5, .host_hops = 0},
+	};
+	unsigned order[SIO_PLACE_SITES];
+
+	(void)state;
+	assert_int_equal(sio_placement_rank(deep, 2, 0, 0, order, NULL), 2);
+	assert_int_equal(order[0], 1); /* beside the root both cost the same */
+	assert_int_equal(sio_placement_rank(deep, 2, DR | HW, 0, order, NULL), 2);
+	assert_int_equal(order[0], 0);
+	assert_int_equal(
+		sio_placement_rank(deep, 2, DR | DW, SIO_PLACE_HOST_PREFER_BANDWIDTH, order, NULL),
+		2);
+	assert_int_equal(order[0], 0); /* nothing is preferred, for the host does nothing */
+	assert_int_equal(sio_placement_rank(deep, 2, DR | HR, SIO_PLACE_DEVICE_PREFER_BANDWIDTH,
+					    order, NULL),
+			 2);
+	assert_int_equal(order[0], 0);
 }
 
 static void nonsense_is_refused(void **state)
@@ -163,6 +191,7 @@ int main(void)
 		cmocka_unit_test(preference_outweighs_all),
 		cmocka_unit_test(both_only_flags_agree_on_the_lender_itself),
 		cmocka_unit_test(fewer_hops_win),
+		cmocka_unit_test(a_chassis_brings_the_borrower_nearer),
 		cmocka_unit_test(nonsense_is_refused),
 		cmocka_unit_test(more_places_than_there_are_names_for),
 	};

@@ -248,24 +248,6 @@ static void goes_around_what_is_out(void **state)
 	assert_route(w, root, client, 0, 0, 4);
 }
 
-static void goes_through_the_adapter_asked_for(void **state)
-{
-	struct world *w = *state;
-	unsigned near = sio_graph_device(w->g, 0, 0), client = sio_graph_host(w->g, 1);
-	unsigned root = sio_graph_host(w->g, 0);
-	struct sio_route route = {9, 9, 9};
-
-	assert_int_equal(sio_routes_find_via(w->r, near, 0, client, &route), 0);
-	assert_int_equal(route.adapter, 0);
-	assert_int_equal(route.hops, 7);
-	assert_int_equal(sio_routes_find_via(w->r, near, 1, client, &route), 0);
-	assert_int_equal(route.hops, 5);
-	assert_int_equal(sio_routes_find_via(w->r, near, 2, client, &route), -EHOSTUNREACH);
-	assert_int_equal(sio_routes_find_via(w->r, client, 1, near, &route), -EHOSTUNREACH);
-	assert_int_equal(sio_routes_find_via(w->r, near, 0, root, &route), -EHOSTUNREACH);
-	assert_int_equal(sio_routes_find_via(w->r, near, NONE, client, &route), -EHOSTUNREACH);
-}
-
 static void knows_what_can_be_an_end(void **state)
 {
 	struct world *w = *state;
@@ -275,8 +257,6 @@ static void knows_what_can_be_an_end(void **state)
 	assert_int_equal(sio_routes_find(w->r, adapter, root, &route), -EINVAL);
 	assert_int_equal(sio_routes_find(w->r, root, 0, &route), -EINVAL);
 	assert_int_equal(sio_routes_find(w->r, root, w->g->n_nodes, &route), -EINVAL);
-	assert_int_equal(sio_routes_find_via(w->r, adapter, 0, root, &route), -EINVAL);
-	assert_int_equal(sio_routes_find_via(w->r, root, 0, adapter, &route), -EINVAL);
 }
 
 static void assert_path(const struct sio_path *p, unsigned adapter, unsigned peer, unsigned hops)
@@ -284,34 +264,6 @@ static void assert_path(const struct sio_path *p, unsigned adapter, unsigned pee
 	assert_int_equal(p->adapter, adapter);
 	assert_int_equal(p->peer_adapter, peer);
 	assert_int_equal(p->hops, hops);
-}
-
-static void orders_paths_by_hops_then_adapters(void **state)
-{
-	struct world *w = *state;
-	struct sio_path path[4] = {{0}};
-
-	assert_int_equal(sio_routes_paths(w->r, 0, 1, path, 4), 2);
-	assert_path(&path[0], 0, 0, 3);
-	assert_path(&path[1], 1, 0, 3);
-	assert_int_equal(sio_routes_paths(w->r, 1, 0, path, 1), 2);
-	assert_path(&path[0], 0, 0, 3);
-	assert_int_equal(sio_routes_paths(w->r, 1, 2, path, 4), 1);
-	assert_path(&path[0], 1, 0, 1);
-	assert_int_equal(sio_routes_paths(w->r, 0, 2, path, 4), 0);
-	assert_int_equal(sio_routes_paths(w->r, 0, 0, path, 4), 0);
-	w->out[2] = w->out[3] = true;
-	sio_routes_set(w->r, w->out);
-	assert_int_equal(sio_routes_paths(w->r, 0, 1, path, 4), 2);
-	assert_path(&path[0], 1, 0, 3);
-	assert_path(&path[1], 0, 0, 4);
-	/* A cable that is out; an adapter that has lost its host, at either end. */
-	cut(w, sio_graph_adapter(w->g, 0, 0), 0);
-	assert_int_equal(sio_routes_paths(w->r, 0, 1, path, 4), 1);
-	assert_int_equal(sio_routes_paths(w->r, 1, 0, path, 4), 1);
-	cut(w, sio_graph_adapter(w->g, 0, 1), sio_graph_chassis(w->g, 0, 1));
-	assert_int_equal(sio_routes_paths(w->r, 0, 1, path, 4), 0);
-	assert_int_equal(sio_routes_paths(w->r, 1, 0, path, 4), 0);
 }
 
 static void counts_trunks_in_the_paths_of_a_topology(void **state)
@@ -393,9 +345,7 @@ int main(void)
 		TEST(stays_within_a_host_where_both_ends_are),
 		TEST(takes_the_nearer_adapter),
 		TEST(goes_around_what_is_out),
-		TEST(goes_through_the_adapter_asked_for),
 		TEST(knows_what_can_be_an_end),
-		TEST(orders_paths_by_hops_then_adapters),
 		TEST(counts_trunks_in_the_paths_of_a_topology),
 		cmocka_unit_test(knows_how_many_ports_a_link_takes),
 		TEST(a_cable_with_one_end_leads_nowhere),

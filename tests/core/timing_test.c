@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Times of transactions, against what can be worked out by hand or is counted anew. */
+/* Times of transactions, against what can be worked out by hand or is counted again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +74,9 @@ static void many_requests_fill_the_link(void **state)
 	assert_in_range(t, len / 512 / 4 * one, (len / 512 / 4 + 1) * one);
 }
 
-/* ---- the same, told anew ---- */
+/*
+ * ---- the same, told again ----
+ */
 
 #define REQUESTS 4096u
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../lib/topology_path.h"
 #include "core/topology.h"
 
 static struct sio_topo_adapter to_switch(unsigned sw)
@@ -31,7 +32,7 @@ static void add_host(struct sio_topology *t, const char *name, uint32_t node, un
 	h->device = calloc(n_devices + 1, sizeof(*h->device));
 	assert_non_null(h->device);
 	for (unsigned i = 0; i < n_devices; i++)
-		h->device[i].fdid = sio_topology_fdid(node, i);
+		h->device[i].fdid = sio_topology_fdid(node, i + 1);
 }
 
 static void add_adapter(struct sio_topology *t, unsigned host, struct sio_topo_adapter a)
@@ -86,15 +87,16 @@ static void finds_hosts_and_devices(void **state)
 	assert_null(sio_topology_host(t, 12));
 	assert_ptr_equal(sio_topology_host_by_name(t, "d"), &t->host[3]);
 	assert_null(sio_topology_host_by_name(t, "dd"));
-	assert_int_equal(sio_topology_fdid(4, 0), 0x401);
-	assert_int_equal(sio_topology_fdid(252, 30), 0xfc1f);
-	assert_ptr_equal(sio_topology_device(t, 0x402, &host), &t->host[0].device[1]);
+	assert_int_equal(sio_topology_fdid(4, 1), 0x400001);
+	assert_int_equal(sio_topology_fdid(252, 31), 0xfc0001f);
+	assert_int_equal(sio_topology_fdid_node(sio_topology_fdid(508, SIO_TOPO_NUMBERS)), 508);
+	assert_ptr_equal(sio_topology_device(t, 0x400002, &host), &t->host[0].device[1]);
 	assert_ptr_equal(host, &t->host[0]);
-	assert_ptr_equal(sio_topology_device(t, 0x1401, NULL), &t->host[2].device[0]);
-	assert_null(sio_topology_device(t, 0x403, NULL));
-	assert_null(sio_topology_device(t, 0x400, NULL));
-	assert_null(sio_topology_device(t, 0x801, NULL));
-	assert_null(sio_topology_device(t, 0xc01, NULL));
+	assert_ptr_equal(sio_topology_device(t, 0x1400001, NULL), &t->host[2].device[0]);
+	assert_null(sio_topology_device(t, 0x400003, NULL));
+	assert_null(sio_topology_device(t, 0x400000, NULL));
+	assert_null(sio_topology_device(t, 0x800001, NULL));
+	assert_null(sio_topology_device(t, 0xc00001, NULL));
 	assert_null(sio_topology_device(t, UINT32_MAX, NULL));
 }
 
@@ -133,14 +135,14 @@ static void goes_through_the_adapter_asked_for(void **state)
 	const struct sio_topology *t = *state;
 	struct sio_path path = {9, 9, 9};
 
-	assert_int_equal(sio_topology_path(t, 4, 3, 8, &path), -EHOSTUNREACH);
-	assert_int_equal(sio_topology_path(t, 4, 1, 20, &path), -EHOSTUNREACH);
-	assert_int_equal(sio_topology_path(t, 4, 0, 4, &path), -EHOSTUNREACH);
-	assert_int_equal(sio_topology_path(t, 248, 0, 4, &path), -EHOSTUNREACH);
+	assert_int_equal(topology_path(t, 4, 3, 8, &path), -EHOSTUNREACH);
+	assert_int_equal(topology_path(t, 4, 1, 20, &path), -EHOSTUNREACH);
+	assert_int_equal(topology_path(t, 4, 0, 4, &path), -EHOSTUNREACH);
+	assert_int_equal(topology_path(t, 248, 0, 4, &path), -EHOSTUNREACH);
 	assert_path(&path, 9, 9, 9);
-	assert_int_equal(sio_topology_path(t, 4, 1, 8, &path), 0);
+	assert_int_equal(topology_path(t, 4, 1, 8, &path), 0);
 	assert_path(&path, 1, 1, 2);
-	assert_int_equal(sio_topology_path(t, 8, 2, 4, &path), 0);
+	assert_int_equal(topology_path(t, 8, 2, 4, &path), 0);
 	assert_path(&path, 2, 2, 1);
 }
 

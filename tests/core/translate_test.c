@@ -46,7 +46,8 @@ struct mapping {
 	uint64_t offset;
 	uint32_t access;
 	struct host *peer; /* NULL: the lender's own memory */
-	uint64_t peer_bus, window_offset;
+	uint64_t peer_bus;
+	struct sio_window_at at;
 };
 
 struct world {
@@ -76,7 +77,8 @@ static int enter(const struct host *h, uint64_t addr, uint32_t access, struct hi
 	int rc = 0;
 
 	if (h->iommu)
-		rc = sio_iommu_translate(&h->domain, addr, access, &physical);
+		rc = sio_iommu_translate(&h->domain, (struct sio_dev_addr){addr}, access,
+					 &physical);
 	if (rc < 0)
 		return rc;
 	r = sio_addrmap_find(&h->physical, physical.offset);
@@ -99,7 +101,7 @@ static int translate(const struct world *w, uint64_t addr, uint32_t access, stru
 	if (rc < 0 || kind == KIND_RAM)
 		return rc;
 	first = ret->length;
-	rc = sio_lut_translate(&w->lut, ret->offset, &target, &length);
+	rc = sio_lut_translate(&w->lut, (struct sio_window_at){ret->offset}, &target, &length);
 	if (rc < 0)
 		return rc;
 	rc = enter(&w->host[target.bus.node / 4 - 1], target.bus.addr, access, ret, &kind);
@@ -173,7 +175,9 @@ static uint64_t grant(struct host *h, uint64_t physical, uint64_t len, uint32_t 
 	if (!h->iommu)
 		return physical;
 	assert_int_equal(sio_range_alloc(&h->iova, len, PAGE, SIO_RANGE_ANYWHERE, &iova, NULL), 0);
-	assert_int_equal(sio_iommu_map(&h->domain, iova, len, h, physical, access, NULL), 0);
+	assert_int_equal(sio_iommu_map(&h->domain, (struct sio_dev_addr){iova}, len, h, physical,
+				       access, NULL),
+			 0);
 	return iova;
 }
 
@@ -181,7 +185,7 @@ static void ungrant(struct host *h, uint64_t bus)
 {
 	if (!h->iommu)
 		return;
-	assert_int_equal(sio_iommu_unmap(&h->domain, bus), 0);
+	assert_int_equal(sio_iommu_unmap(&h->domain, (struct sio_dev_addr){bus}), 0);
 	assert_int_equal(sio_range_free(&h->iova, bus), 0);
 }
 
@@ -204,11 +208,11 @@ static void add_mapping(struct world *w)
 
 		m.peer = h;
 		m.peer_bus = target.bus.addr = grant(h, physical, m.len, granted);
-		if (sio_lut_map(&w->lut, &target, m.len, &m.window_offset, NULL) < 0) {
+		if (sio_lut_map(&w->lut, &target, m.len, &m.at, NULL) < 0) {
 			ungrant(h, m.peer_bus);
 			return;
 		}
-		physical = w->aperture + m.window_offset;
+		physical = w->aperture + m.at.offset;
 		if (h->iommu)
 			m.access &= granted;
 	}
@@ -222,7 +226,7 @@ static void remove_mapping(struct world *w, unsigned i)
 
 	ungrant(&w->host[0], m.device_addr);
 	if (m.peer) {
-		assert_int_equal(sio_lut_unmap(&w->lut, m.window_offset, m.len, NULL), 0);
+		assert_int_equal(sio_lut_unmap(&w->lut, m.at, m.len, NULL), 0);
 		ungrant(m.peer, m.peer_bus);
 	}
 	w->list[i] = w->list[--w->n];

@@ -101,8 +101,36 @@ def walks(path, text):
             yield f"{path}: a walk has {count[0]} files and {count[1]} returns, not {files} and {returns}"
 
 
+# The recipes of docs/CONTRIBUTING.md: heading, and what the names of its example are in the product.
+RECIPES = {
+    "A SISCI call": r"\bSCIProbeNode\b|\b(SIO_MSG_)?NODE_PROBE\b|\bsmartiod_node_probe\b",
+    "A request of the port": r"\b(SIO_OP_)?DMA_DETACH\b|_dma_detach\b",
+    "A device model": r"\bemu_memdev_(model|type)\b|'memdev'",
+    "A request to the lender": r"\b(SIO_PEER_)?UNHOLD\b|\b(sio_peer|smartiod_lend)_unhold\b",
+    "A subcommand": r"\b(tool_)?device_reset(_command)?\b|\bdevice-reset\b",
+}
+PRODUCT = ("include", "libsmartio", "smartiod", "emu", "shim", "tools")
+
+
+def recipe_files(text, heading, names, files):
+    """Files of the product that have the names of a recipe's example, and do not stand in the recipe."""
+    part = re.search(rf"^### {heading}\n(.*?)(?=^### |\Z)", text, re.S | re.M)[1]
+    found = [f for f in files if f.startswith(PRODUCT) and
+             re.search(names, f + re.sub(r"/\*.*?\*/", "", read(f), flags=re.S))]  # comments may
+    yield from (f"docs/CONTRIBUTING.md: '{heading}' does not name {f}" for f in found if f"`{f}`" not in part)
+    if len(found) < 2:
+        yield f"docs/CONTRIBUTING.md: the example of '{heading}' is in {len(found)} files"
+
+
 # Of the words that docs/glossary.md replaces, those that have no other meaning; names in `code` and of mutants may stay.
-REPLACED = re.compile(r"(?<![\w-])(adrift|leftovers?|let(?:s|ting)? go of|who(?:ever)? has|the books)(?![\w-])", re.I)
+REPLACED = re.compile(r"(?<![\w-])(adrift|leftovers?|let(?:s|ting)? go of|who(?:ever)? has (?!which|how|what|to\b)(?=it\b|them\b|the\b)|"
+                      r"(?:the|its|their|daemon's) books|(?:hangs?|hung|hanging) on|tells? of|told of|awaited|lured|hasty|"
+                      r"holders? of the registers)(?![\w-])", re.I)
+# The code has them neither in comments nor in names nor in messages.
+REPLACED_CODE = re.compile(r"(?<![A-Za-z])(adrift|leftovers?|hasty|lured|awaited|let[ _]go|lets go of|news|"
+                           r"(?:the|its|their|daemon's) books|books_\w+|(?:hangs?|hung|hanging) on|tells? of|told of|"
+                           r"holders? of the registers)(?![A-Za-z])", re.I)
+ROOMS = re.compile(r"(?:smartiod|emu|libsmartio|drivers|tools|shim|include|tests/sim)/.*\.[ch]$")
 
 
 def replaced_words(path, text):
@@ -111,11 +139,17 @@ def replaced_words(path, text):
             yield f"{path}:{number}: '{word}': docs/glossary.md has the field's term"
 
 
+def replaced_in_code(path, text):
+    """Comments may be broken over lines, so line ends, and what begins the next line, are spaces here."""
+    for word in REPLACED_CODE.findall(re.sub(r"\s*\n\s*\*?\s*", " ", text)):
+        yield f"{path}: '{word}': docs/glossary.md has the field's term"
+
+
 def sources():
     for folder in CODE:
         for at, _, names in os.walk(os.path.join(SOURCE, folder)):
             for name in names:
-                if re.search(r"\.(c|h|py|sh|build)$", name):
+                if re.search(r"\.(c|h|py|sh|build|json)$", name):
                     yield os.path.relpath(os.path.join(at, name), SOURCE)
 
 
@@ -144,9 +178,19 @@ class Index(unittest.TestCase):
         self.assertGreaterEqual(len(WALK.findall(text)), 2)
         self.none(walks("docs/ARCHITECTURE.md", text))
 
+    def test_recipes(self):
+        files = list(sources())
+        self.none(wrong for heading, names in RECIPES.items()
+                  for wrong in recipe_files(read("docs/CONTRIBUTING.md"), heading, names, files))
+
     def test_words(self):
         self.none(wrong for path in found(DOCUMENTS) if path not in ("docs/glossary.md", "docs/STATUS.md")
                   for wrong in replaced_words(path, read(path)))
+
+    def test_words_of_code(self):
+        rooms = [path for path in sources() if ROOMS.match(path)]
+        self.assertGreater(len(rooms), 500)
+        self.none(wrong for path in rooms for wrong in replaced_in_code(path, read(path)))
 
     def test_pages_that_code_names(self):
         pages = {os.path.basename(p) for p in found(("docs/*.md",))}
@@ -168,6 +212,10 @@ class Checks(unittest.TestCase):
         self.assertEqual(list(replaced_words("x.md", "`adrift.c` and daemon-adrift-address are names")), [])
         self.assertEqual(len(list(replaced_words("x.md", "It lets go of what goes adrift"))), 2)
 
+    def test_words_of_code(self):
+        self.assertEqual(list(replaced_in_code("x.c", "/* It is notified of Hangzhou's newsletter. */")), [])
+        self.assertEqual(len(list(replaced_in_code("x.c", "/* It hangs\n * on that. */ n_leftover = let_go(x);"))), 3)
+
     def test_walks(self):
         head = "| file | function | what it does |\n|---|---|---|\n"
         steps = ("| `emu/meson.build` | | x |\n| `tests/docs/index_test.py` | `walks()` | x |\n"
@@ -176,6 +224,13 @@ class Checks(unittest.TestCase):
         self.assertEqual(len(list(walks("x.md", head + steps + "\n**2 files, 2 returns**\n"))), 1)
         steps = steps.replace("walks()", "walk" + "ed()")
         self.assertEqual(len(list(walks("x.md", head + steps + "\n**2 files, 1 returns**\n"))), 1)
+
+    def test_recipes(self):
+        text = "### A call\n`emu/meson.build` `tools/main.c`\n### B\n`emu/live/main.c`\n"
+        files = ["emu/meson.build", "tools/main.c", "emu/live/main.c"]
+        self.assertEqual(list(recipe_files(text, "A call", "main.c", files[:2])), [])
+        self.assertEqual(len(list(recipe_files(text, "A call", "main.c", files))), 1)
+        self.assertEqual(len(list(recipe_files(text, "A call", "no such name", files))), 1)
 
     def test_files(self):
         self.assertEqual(list(missing_files("x.md", "emu/live/main.c, core/lut.c, include/smartio/*.h, build/emu/no.c")), [])

@@ -249,11 +249,45 @@ static uint64_t fake_random(void *ctx)
 
 static void fake_log(void *ctx, const char *text)
 {
-	(void)ctx;
-	assert_true(strlen(text) > 0);
+	struct fake *f = ctx;
+
+	assert_true(*text);
+	snprintf(f->log, sizeof(f->log), "%s", text);
+	f->log_lines++;
+}
+
+static int machine_memory(void *ctx, const struct emu_reach *x, struct emu_reached *ret)
+{
+	struct fake *f = ctx;
+
+	f->reach = *x;
+	if (x->node != NODE(LENDER) || x->machine != NODE(MACHINE) || !f->machine_access ||
+	    x->address < MACHINE_RAM ||
+	    x->address + x->length > MACHINE_RAM + sizeof(f->machine_ram))
+		return -EACCES;
+	*ret = (struct emu_reached){.data = f->machine_ram + (x->address - MACHINE_RAM),
+				    .fd = x->file ? 77 : -1,
+				    .fd_offset = 0x7000 + (x->address - MACHINE_RAM),
+				    .access = f->machine_access};
+	return 0;
+}
+
+static int machine_message(void *ctx, const struct emu_reach *x, uint32_t data, bool send)
+{
+	struct fake *f = ctx;
+
+	if (x->node != NODE(LENDER) || x->machine != NODE(MACHINE) || x->address != MACHINE_IRQ ||
+	    data != MACHINE_MESSAGE)
+		return -EACCES;
+	if (send && f->machine_is_full)
+		return -EBUSY;
+	f->machine_messages += send;
+	return 0;
 }
 
 static const struct emu_ops ops = {
+	.machine_memory = machine_memory,
+	.machine_message = machine_message,
 	.mem_new = mem_new,
 	.mem_seal = mem_seal,
 	.mem_free = mem_free,
@@ -301,7 +335,7 @@ static void make_device(struct fake *f, unsigned index, unsigned host, unsigned 
 	snprintf(d->type, sizeof(d->type), "fake");
 	d->bdf = 0x100 + (slot << 3);
 	d->slot = slot;
-	d->fdid = sio_topology_fdid(NODE(host), slot);
+	d->fdid = DEV(host, slot);
 	d->bar_base = 0x80000000ull + index * 0x100000ull;
 	d->dma_bits = bits;
 	d->reset = SIO_TOPO_RESET_FUNCTION;
@@ -355,6 +389,31 @@ struct fake *fake_new_of(unsigned iommu, unsigned requesters)
 	return start(make(iommu, requesters));
 }
 
+struct fake *fake_new_functions(unsigned iommu)
+{
+	struct fake *f = make(iommu, 4);
+
+	f->device[0].virtual_functions = 2;
+	f->device[2].dma_bits = 64;
+	for (unsigned i = 1; i < 3; i++) {
+		f->device[i].physical = 1;
+		f->device[i].bdf = f->device[0].bdf | i;
+		f->device[i].slot = f->device[0].slot;
+	}
+	return start(f);
+}
+
+struct fake *fake_new_mixed(unsigned iommu)
+{
+	struct fake *f = make(iommu, 4);
+
+	make_host(f, MACHINE, false, 4);
+	f->host[MACHINE].machine = true;
+	f->topo.n_machines = 1;
+	f->topo.machine = &f->host[MACHINE];
+	return start(f);
+}
+
 struct fake *fake_new_cascade(bool joined)
 {
 	struct fake *f = make(0, 4);
@@ -365,6 +424,25 @@ struct fake *fake_new_cascade(bool joined)
 	f->topo.trunk = &f->trunk;
 	f->trunk = (struct sio_topo_trunk){.sw = {0, 1}, .link_width = 8, .link_generation = 3};
 	assert_int_equal(sio_topology_measure(&f->topo), 0);
+	return start(f);
+}
+
+struct fake *fake_new_tree(unsigned iommu, unsigned n,
+			   void (*change)(struct sio_topology *t, void *arg), void *arg)
+{
+	struct fake *f = make(iommu, 4);
+
+	f->host[CLIENT].adapter[0].attach_index = f->host[OTHER].adapter[0].attach_index = 1;
+	f->topo.n_switches = 2;
+	f->topo.n_trunks = 1;
+	f->topo.trunk = &f->trunk;
+	f->trunk = (struct sio_topo_trunk){.sw = {0, 1}, .link_width = 8, .link_generation = 3};
+	assert_int_equal(sio_topology_measure(&f->topo), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		f->host[i].chassis = f->chassis[i];
+		f->host[i].n_chassis = n;
+	}
+	change(&f->topo, arg);
 	return start(f);
 }
 

@@ -17,11 +17,15 @@
 #include "emu/machine/requests.h"
 #include "emu/machine/room.h"
 
-#define LENDER 0 /* node 4: devices 0 to 2 */
-#define CLIENT 1 /* node 8: device 0 */
-#define OTHER 2	 /* node 12 */
+#define LENDER 0		/* node 4: devices 0 to 2 */
+#define CLIENT 1		/* node 8: device 0 */
+#define OTHER 2			/* node 12 */
+#define MACHINE 3		/* node 16, of fake_new_mixed() */
+#define MACHINE_RAM 0x100000u	/* two pages, that it has granted to the lender */
+#define MACHINE_MESSAGE 0x4031u /* of an interrupt that it has granted to it */
+#define MACHINE_IRQ 0xfee01000u
 #define NODE(host) (((host) + 1) * 4)
-#define DEV(host, index) sio_topology_fdid(NODE(host), index)
+#define DEV(host, index) sio_topology_fdid(NODE(host), (index) + 1)
 
 #define REGISTERS 0 /* offsets in BAR 0 of the model */
 #define DOORBELLS 0x1000
@@ -29,6 +33,7 @@
 #define MEMORY 0x3000
 #define REGISTERS_RUN 0
 #define DOORBELLS_RUN 1
+#define MEMORY_RUN 3
 
 /* The test's device model: what it was told. */
 struct fake_model {
@@ -53,8 +58,9 @@ struct fake_event {
 
 struct fake {
 	struct sio_topology topo;
-	struct sio_topo_host host[3];
+	struct sio_topo_host host[4];
 	struct sio_topo_device device[4];
+	struct sio_topo_chassis chassis[3][4];
 	struct sio_topo_switch sw[2];
 	struct sio_topo_trunk trunk;
 	struct emu_room *room;
@@ -69,6 +75,14 @@ struct fake {
 	unsigned n_with;
 	int next_fd;
 	uint64_t cookie, clock, seed;
+	/* The machine, if there is one. */
+	uint8_t machine_ram[2 * 0x1000];
+	uint32_t machine_access; /* what it grants, SIO_ACCESS_* */
+	unsigned machine_messages;
+	bool machine_is_full;	/* it takes no message */
+	struct emu_reach reach; /* the last */
+	char log[256];		/* the last line */
+	unsigned log_lines;
 	unsigned calls, fail_at; /* the fail_at-th operation that may fail does; 0: none */
 };
 
@@ -76,8 +90,15 @@ struct fake {
 struct fake *fake_new(unsigned iommu);
 /* The same, with so many requester entries in each adapter instead of 4. */
 struct fake *fake_new_of(unsigned iommu, unsigned requesters);
+/* The lender's devices 1 and 2 are virtual functions of its device 0. */
+struct fake *fake_new_functions(unsigned iommu);
+/* A machine is at the switch, too; it is off. */
+struct fake *fake_new_mixed(unsigned iommu);
 /* Client and other host at a second switch, which a link joins with the lender's, or nothing. */
 struct fake *fake_new_cascade(bool joined);
+/* Cabled as the latter; every host has @n chassis, within one another as @change makes it. */
+struct fake *fake_new_tree(unsigned iommu, unsigned n,
+			   void (*change)(struct sio_topology *t, void *arg), void *arg);
 /* Also asserts that the room gave everything back. */
 void fake_free(struct fake *f);
 void fake_up(struct fake *f, unsigned host);

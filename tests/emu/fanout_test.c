@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Exact multicast groups against the obvious: a copy of each member's memory, and counters kept by
- * walking through the members for each write. Random members, links, writes of a device and of a
- * DMA engine; and what may not be asked of such a group.
+ * walking through the members for each write. Random members, in RAM and in BARs of devices,
+ * links, writes of a device and of a DMA engine; and what may not be asked of such a group.
+ * Overlays alone: overlay_test.c.
  */
 #include "fake.h"
 
@@ -12,10 +13,13 @@
 #define SIZE 0x3000u
 #define MEMBERS 6u
 #define STEPS 4000u
+#define BAR_BYTES 0x2000u
 
 struct obvious {
 	unsigned host;
-	uint64_t id; /* 0: there is none */
+	uint64_t id;  /* 0: there is none */
+	uint64_t bar; /* the view that it is laid on; 0: on none */
+	uint8_t *bar_data;
 	bool published;
 	uint64_t size;
 	uint8_t copy[SIZE];
@@ -61,6 +65,39 @@ static struct emu_object *object(struct fake *f, unsigned host, uint64_t id)
 	return o;
 }
 
+/* Members 3 and 4 have a device each, whose BAR no other member lies in. */
+static bool may_overlay(unsigned i)
+{
+	return i == 3 || i == 4;
+}
+
+static void join_bar(struct group_test *t, unsigned i)
+{
+	struct sio_req_mcast req = {.group = GROUP,
+				    .what = SIO_MCAST_JOIN,
+				    .length = EMU_PAGE * (1 + pick(t, 2)),
+				    .source_kind = SIO_KIND_BAR};
+	unsigned host = i % 3, device = host == LENDER;
+	struct sio_req_bar view = {.device = DEV(host, device),
+				   .offset = MEMORY,
+				   .length = BAR_BYTES,
+				   .access = SIO_ACCESS_READ | SIO_ACCESS_WRITE};
+	struct obvious *m = &t->member[i];
+	struct sio_evt_mcast evt;
+	struct sio_evt_bar bar;
+
+	req.offset = req.length == EMU_PAGE ? EMU_PAGE * pick(t, 2) : 0;
+	assert_int_equal(ask(t->f, host, &view, SIO_OP_BAR, &bar), 0);
+	req.source = bar.id;
+	assert_int_equal(ask(t->f, host, &req, SIO_OP_MCAST, &evt), 0);
+	assert_int_equal(t->f->answer.n_fds, 0);
+	assert_int_equal(evt.size, req.length);
+	*m = (struct obvious){.host = host, .id = evt.id, .size = evt.size, .bar = bar.id};
+	m->bar_data = (uint8_t *)t->f->room->host[host].device[device].run[MEMORY_RUN].mem.data +
+		      req.offset;
+	memcpy(m->copy, m->bar_data, m->size);
+}
+
 static void join(struct group_test *t, unsigned i, uint64_t size)
 {
 	struct obvious *m = &t->member[i];
@@ -71,6 +108,7 @@ static void join(struct group_test *t, unsigned i, uint64_t size)
 	assert_int_equal(t->f->answer.n_fds, 1);
 	assert_int_equal(evt.mode, SIO_MCAST_EXACT);
 	m->id = evt.id;
+	m->bar = 0;
 	m->size = evt.size;
 	m->published = false;
 	memset(m->copy, 0, sizeof(m->copy));
@@ -81,10 +119,14 @@ static void change_member(struct group_test *t, unsigned i)
 	struct obvious *m = &t->member[i];
 	struct sio_evt_mcast evt;
 
-	if (!m->id) {
+	if (!m->id && may_overlay(i) && pick(t, 2)) {
+		join_bar(t, i);
+	} else if (!m->id) {
 		join(t, i, pick(t, 2) ? SIZE : SIZE / 3);
 	} else if (i > 0 && pick(t, 4) == 0) { /* the first keeps the group */
 		assert_int_equal(fake_end(t->f, m->host, SIO_OP_FREE, m->id, 0), 0);
+		if (m->bar)
+			assert_int_equal(fake_end(t->f, m->host, SIO_OP_BAR_CLOSE, m->bar, 0), 0);
 		m->id = 0;
 	} else {
 		m->published = !m->published;
@@ -187,7 +229,9 @@ static void compare(struct group_test *t)
 {
 	for (unsigned i = 0; i < MEMBERS; i++)
 		if (t->member[i].id)
-			assert_memory_equal(fake_data(t->f, t->member[i].host, t->member[i].id),
+			assert_memory_equal(t->member[i].bar ? t->member[i].bar_data
+							     : fake_data(t->f, t->member[i].host,
+									 t->member[i].id),
 					    t->member[i].copy, t->member[i].size);
 	for (unsigned h = 0; h < 3; h++) {
 		const struct emu_adapter *a = &t->f->room->host[h].adapter[0];
@@ -238,6 +282,8 @@ static void setup_group(struct group_test *t, unsigned iommu)
 		t->link[i] = true;
 	}
 	fake_open(t->f, LENDER, 0);
+	fake_open(t->f, LENDER, 1);
+	fake_open(t->f, CLIENT, 0);
 	t->dev = fake_dev(t->f, LENDER, 0);
 	join(t, 0, SIZE);
 	change_member(t, 0);
@@ -311,7 +357,7 @@ static void nothing_else_goes_there(void **state)
 		strstr(t.f->room->host[LENDER]
 			       .faults.ring[(t.f->room->host[LENDER].faults.count - 1) % EMU_FAULTS]
 			       .reason,
-		       "written to alone"));
+		       "can only be written to"));
 	/* In use it cannot go; a member can, of which nobody but the sender is left then. */
 	assert_int_equal(fake_end(t.f, LENDER, SIO_OP_FREE, t.sender[LENDER], 0), -EBUSY);
 	assert_int_equal(fake_end(t.f, LENDER, SIO_OP_FREE, t.member[0].id, 0), 0);

@@ -102,7 +102,7 @@ static void requesters_are_found_as_by_a_walk(void **state)
 			check_requesters(f);
 	}
 	assert_true(full > 50);
-	/* A host that starts anew has an empty table. */
+	/* A host that starts again has an empty table. */
 	emu_room_host_down(f->room, LENDER);
 	fake_up(f, LENDER);
 	assert_int_equal(f->room->host[LENDER].adapter[0].requesters_used, EMU_CPU_REQUESTERS);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """An initiator of vfio-user, without QEMU: the client of one PCI function that smartio-emu serves."""
+import fcntl
 import mmap
 import os
 import select
@@ -22,7 +23,7 @@ class Refused(Exception):
 class Initiator:
     """Its messages, its memory, its interrupts."""
 
-    def __init__(self, path, ram=True, vectors=3):
+    def __init__(self, path, ram=True, vectors=3, sealed=False):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(WAIT)
         self.sock.connect(path)
@@ -30,8 +31,10 @@ class Initiator:
         self.sent = b""
         self.dma = []  # what the server asked of us
         self.irq = [os.eventfd(0, os.EFD_NONBLOCK) for _ in range(vectors)]
-        self.ram_fd = os.memfd_create("ram")
+        self.ram_fd = os.memfd_create("ram", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.ram_fd, RAM_BYTES)
+        if sealed:
+            fcntl.fcntl(self.ram_fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
         self.ram = mmap.mmap(self.ram_fd, RAM_BYTES)
         self.version = self.ask(VERSION, struct.pack("=HH", 0, 0) + b'{"capabilities":{"max_msg_fds":8}}\0')
         if ram:
@@ -109,3 +112,57 @@ class Initiator:
         """Wait for it; the vector has fired."""
         ready = select.select([self.irq[vector]], [], [], WAIT)[0]
         return bool(ready) and os.eventfd_read(self.irq[vector]) > 0
+
+
+CC, CSTS, AQA, ASQ, ACQ = 0x14, 0x1c, 0x24, 0x28, 0x30
+
+
+class Drive(Initiator):
+    """With an NVMe driver of one I/O queue pair."""
+
+    # ---- a driver: admin queues at RAM, I/O queues behind, data from 64K on ----
+
+    def enable(self, master=True):
+        self.ram[:0x4000] = bytes(0x4000)
+        self.tail, self.head, self.phase = [0, 0], [0, 0], [1, 1]
+        self.write(4, struct.pack("=H", 6 if master else 2), CONFIG)
+        self.write32(AQA, 0xf000f)
+        self.write(ASQ, struct.pack("=QQ", RAM, RAM + 0x1000))
+        self.write32(CC, 0x460001)
+        assert self.is_ready()
+        assert self.read32(AQA) == 0xf000f
+
+    def is_ready(self):
+        """A store to a register takes effect before its reply."""
+        return self.read32(CSTS) & 1
+
+    def submit(self, queue, opcode, prp1, nsid=0, dwords=()):
+        dwords = (*dwords, *[0] * (6 - len(dwords)))
+        entry = struct.pack("=BBHIQQQQIIIIII", opcode, 0, self.tail[queue], nsid, 0, 0, prp1,
+                            (prp1 + 4096) % 2**64, *dwords)
+        at = queue * 0x2000 + self.tail[queue] * 64
+        self.ram[at:at + 64] = entry
+        self.tail[queue] = (self.tail[queue] + 1) % 16
+        self.post32(0x1000 + 8 * queue, self.tail[queue])
+
+    def completed(self, queue):
+        """Its status. The interrupt has told of it: it is in memory."""
+        at = queue * 0x2000 + 0x1000 + self.head[queue] * 16
+        status = struct.unpack_from("=H", self.ram, at + 14)[0]
+        assert status & 1 == self.phase[queue], "interrupt without a completion"
+        self.head[queue] = (self.head[queue] + 1) % 16
+        if self.head[queue] == 0:
+            self.phase[queue] ^= 1
+        self.post32(0x1004 + 8 * queue, self.head[queue])
+        return status >> 1
+
+    def do(self, queue, opcode, prp1=0, nsid=0, dwords=()):
+        self.submit(queue, opcode, prp1, nsid, dwords)
+        assert self.interrupted(queue), "no interrupt"
+        return self.completed(queue)
+
+    def start(self):
+        self.set_irqs(self.irq)
+        self.enable()
+        assert self.do(0, 5, RAM + 0x3000, 0, (15 << 16 | 1, 1 << 16 | 3)) == 0
+        assert self.do(0, 1, RAM + 0x2000, 0, (15 << 16 | 1, 1 << 16 | 1)) == 0

@@ -72,7 +72,7 @@ static void the_last_one_ends_the_group(void **state)
 	assert_int_equal(mcast(f, OTHER, 0, SIO_MCAST_CONNECT, 0, 0, 0, &two), -ENOENT);
 	assert_int_equal(fake_end(f, LENDER, SIO_OP_FREE, one.id, 0), 0);
 	assert_int_equal(fake_data(f, OTHER, sender.id)[0], 1);
-	/* Who joins while a sender has it finds what is there. */
+	/* Whoever joins while a sender has it finds what is there. */
 	assert_int_equal(mcast(f, LENDER, 0, SIO_MCAST_JOIN, 0, 0, 0x1000, &one), 0);
 	assert_int_equal(one.members, 1);
 	emu_room_host_down(f->room, OTHER);

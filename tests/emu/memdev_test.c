@@ -333,7 +333,7 @@ static void a_reset_forgets_all(void **state)
 	assert_int_equal(reg(r, SIO_MEMDEV_CONTROL), 0);
 	assert_int_equal(reg(r, SIO_MEMDEV_DONE), 0);
 	assert_int_equal(r->doorbell[0], 0);
-	/* Who loses the registers does not stop the engine. */
+	/* Whoever loses the registers does not stop the engine. */
 	enable(r, BASE + RING, ENTRIES);
 	r->taken = false;
 	emu_memdev_model.view_changed(r->model, 0);

@@ -41,15 +41,15 @@ static void unmap(void *ctx, void *data, uint64_t size)
 	((struct ntbs_machine *)ctx)->mapped--;
 }
 
-static void take_ask(struct ntbs_machine *m, const struct emu_vfio_header *head,
+static void take_ask(struct ntbs_machine *m, const struct sio_vfio_header *head,
 		     const uint8_t *message)
 {
 	struct ntbs_ask *a = &m->ask[m->n_asks % NTBS_ASKS];
-	struct emu_vfio_dma dma;
+	struct sio_vfio_dma dma;
 
 	memcpy(&dma, message + sizeof(*head), sizeof(dma));
 	*a = (struct ntbs_ask){.id = head->id,
-			       .read = head->command == EMU_VFIO_DMA_READ,
+			       .read = head->command == SIO_VFIO_DMA_READ,
 			       .address = dma.address,
 			       .len = dma.count};
 	must(a->read || head->size == sizeof(*head) + sizeof(dma) + dma.count, "data of a write");
@@ -62,13 +62,13 @@ static void take_ask(struct ntbs_machine *m, const struct emu_vfio_header *head,
 static void send_message(void *ctx, const void *message, size_t len, int fd)
 {
 	struct ntbs_machine *m = ctx;
-	struct emu_vfio_header head;
+	struct sio_vfio_header head;
 
 	(void)fd;
 	must(len >= sizeof(head), "a whole head");
 	memcpy(&head, message, sizeof(head));
-	must(head.size == len && emu_vfio_check_head(&head, NULL) == 0, "a right head");
-	if (!(head.flags & EMU_VFIO_REPLY)) {
+	must(head.size == len && sio_vfio_check_head(&head, NULL) == 0, "a right head");
+	if (!(head.flags & SIO_VFIO_REPLY)) {
 		take_ask(m, &head, message);
 		return;
 	}
@@ -104,7 +104,7 @@ static void say(void *ctx, const char *text)
 	must(*text, "a text");
 }
 
-static const struct emu_vfio_session_ops session_ops = {.memory = {map, unmap},
+static const struct sio_vfio_session_ops session_ops = {.memory = {map, unmap},
 							.send = send_message,
 							.is_event = is_event,
 							.signal = signal_event,
@@ -118,14 +118,44 @@ static uint64_t now(void *ctx)
 
 static void set_alarm(void *ctx, uint64_t when)
 {
-	((struct ntbs *)ctx)->alarm = when;
+	struct ntbs *s = ctx;
+
+	if (!s->alarm || when < s->alarm)
+		s->alarm = when;
 }
 
-static const struct emu_ntb_ops ntb_ops = {.now = now, .alarm = set_alarm, .log = say};
+static int outward(void *ctx, const struct emu_ntb_outward *x, uint8_t **ret)
+{
+	struct ntbs *s = ctx;
+
+	s->n_outward++;
+	s->outward = *x;
+	if (x->address == NTBS_HOST_RAM + NTBS_HOST_BYTES) {
+		s->n_messages += x->data != NULL;
+		return x->data ? 1 : -EPERM;
+	}
+	if (x->address < NTBS_HOST_RAM || x->address + x->len > NTBS_HOST_RAM + NTBS_HOST_BYTES)
+		return -EACCES;
+	*ret = s->host_ram + (x->address - NTBS_HOST_RAM);
+	return 0;
+}
+
+static void power(void *ctx, uint32_t node, unsigned adapter, uint64_t start)
+{
+	struct ntbs *s = ctx;
+
+	must(adapter == 0, "the only adapter");
+	must(start != s->power[node / 4 - 1], "news");
+	s->power[node / 4 - 1] = start;
+	s->n_power++;
+}
+
+static const struct emu_ntb_ops ntb_ops = {
+	.outward = outward, .power = power, .now = now, .alarm = set_alarm, .log = say};
 
 /* ---- machines ---- */
 
-struct ntbs *ntbs_new(unsigned n, bool mapped)
+static struct ntbs *make(unsigned hosts, unsigned n, bool mapped)
 {
 	struct ntbs *s = calloc(1, sizeof(*s));
 	struct emu_ntb_pool pool = {.fd = -1};
@@ -133,11 +163,12 @@ struct ntbs *ntbs_new(unsigned n, bool mapped)
 	must(s != NULL, "memory");
 	s->n = n;
 	s->topo = (struct sio_topology){
-		.name = "t", .n_machines = n, .host = s->host, .machine = s->host, .n_switches = 1};
-	for (unsigned i = 0; i < n; i++) {
+		.name = "t", .n_hosts = hosts, .n_machines = n, .host = s->host, .n_switches = 1};
+	s->topo.machine = s->host + hosts;
+	for (unsigned i = 0; i < hosts + n; i++) {
 		snprintf(s->host[i].name, sizeof(s->host[i].name), "m%u", i);
 		s->host[i].node = 4 * (i + 1);
-		s->host[i].machine = true;
+		s->host[i].machine = i >= hosts;
 		s->host[i].mapped = mapped;
 		s->host[i].ram_size = 2u << 20;
 		s->host[i].n_adapters = 1;
@@ -163,6 +194,16 @@ struct ntbs *ntbs_new(unsigned n, bool mapped)
 	return s;
 }
 
+struct ntbs *ntbs_new(unsigned n, bool mapped)
+{
+	return make(0, n, mapped);
+}
+
+struct ntbs *ntbs_new_beside(unsigned n)
+{
+	return make(1, n, false);
+}
+
 void ntbs_free(struct ntbs *s)
 {
 	for (unsigned i = 0; i < s->n; i++)
@@ -174,12 +215,12 @@ void ntbs_free(struct ntbs *s)
 int ntbs_tell(struct ntbs_machine *m, unsigned command, uint32_t flags, const void *body,
 	      size_t len, int fd, unsigned n_fds)
 {
-	struct emu_vfio_header head = {.id = ++m->id,
+	struct sio_vfio_header head = {.id = ++m->id,
 				       .command = (uint16_t)command,
 				       .size = (uint32_t)(sizeof(head) + len),
 				       .flags = flags};
 	uint8_t *message = malloc(sizeof(head) + len);
-	int fds[EMU_VFIO_MAX_FDS], rc;
+	int fds[SIO_VFIO_MAX_FDS], rc;
 
 	must(message != NULL, "memory");
 	memcpy(message, &head, sizeof(head));
@@ -189,7 +230,7 @@ int ntbs_tell(struct ntbs_machine *m, unsigned command, uint32_t flags, const vo
 		fds[i] = fd + (int)i;
 	m->fds += (int)n_fds;
 	m->replied = false;
-	rc = emu_vfio_session_take(m->session, message, head.size, fds, n_fds);
+	rc = sio_vfio_session_take(m->session, message, head.size, fds, n_fds);
 	free(message);
 	return rc;
 }
@@ -204,32 +245,32 @@ static void tell_ok(struct ntbs_machine *m, unsigned command, const void *body, 
 void ntbs_connect(struct ntbs *s, unsigned machine)
 {
 	struct ntbs_machine *m = &s->machine[machine];
-	const struct emu_vfio_version version = {0};
-	struct emu_vfio_dma_map dma = {.argsz = sizeof(dma), .flags = 3};
+	const struct sio_vfio_version version = {0};
+	struct sio_vfio_dma_map dma = {.argsz = sizeof(dma), .flags = 3};
 	uint16_t command = PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER;
 
-	m->session = emu_vfio_session_new(&emu_ntb_function, m->adapter, &session_ops, m);
+	m->session = sio_vfio_session_new(&emu_ntb_function, m->adapter, &session_ops, m);
 	must(m->session != NULL, "memory");
 	emu_ntb_attach(m->adapter, m->session);
 	m->n_asks = 0;
-	tell_ok(m, EMU_VFIO_VERSION, &version, sizeof(version), -1, 0);
+	tell_ok(m, SIO_VFIO_VERSION, &version, sizeof(version), -1, 0);
 	dma.address = NTBS_RAM;
 	dma.size = NTBS_RAM_BYTES;
-	tell_ok(m, EMU_VFIO_DMA_MAP, &dma, sizeof(dma), RAM_FD, 1);
+	tell_ok(m, SIO_VFIO_DMA_MAP, &dma, sizeof(dma), RAM_FD, 1);
 	dma.address = NTBS_DEVICE;
 	dma.size = NTBS_DEVICE_BYTES;
-	tell_ok(m, EMU_VFIO_DMA_MAP, &dma, sizeof(dma), -1, 0);
-	for (unsigned i = 0; i < SIO_VNTB_VECTORS; i += EMU_VFIO_MAX_FDS) {
-		struct emu_vfio_irq_set set = {.argsz = sizeof(set),
-					       .flags = EMU_VFIO_SET_EVENTFD | EMU_VFIO_SET_TRIGGER,
-					       .index = EMU_VFIO_MSIX,
+	tell_ok(m, SIO_VFIO_DMA_MAP, &dma, sizeof(dma), -1, 0);
+	for (unsigned i = 0; i < SIO_VNTB_VECTORS; i += SIO_VFIO_MAX_FDS) {
+		struct sio_vfio_irq_set set = {.argsz = sizeof(set),
+					       .flags = SIO_VFIO_SET_EVENTFD | SIO_VFIO_SET_TRIGGER,
+					       .index = SIO_VFIO_MSIX,
 					       .start = i,
-					       .count = EMU_VFIO_MAX_FDS};
+					       .count = SIO_VFIO_MAX_FDS};
 
-		tell_ok(m, EMU_VFIO_SET_IRQS, &set, sizeof(set), EVENT_FD + (int)i,
-			EMU_VFIO_MAX_FDS);
+		tell_ok(m, SIO_VFIO_SET_IRQS, &set, sizeof(set), EVENT_FD + (int)i,
+			SIO_VFIO_MAX_FDS);
 	}
-	ntbs_write(s, machine, EMU_VFIO_CONFIG, PCI_COMMAND, &command, sizeof(command));
+	ntbs_write(s, machine, SIO_VFIO_CONFIG, PCI_COMMAND, &command, sizeof(command));
 }
 
 void ntbs_disconnect(struct ntbs *s, unsigned machine)
@@ -239,7 +280,7 @@ void ntbs_disconnect(struct ntbs *s, unsigned machine)
 	if (!m->session)
 		return;
 	emu_ntb_attach(m->adapter, NULL);
-	emu_vfio_session_free(m->session);
+	sio_vfio_session_free(m->session);
 	m->session = NULL;
 	must(m->fds == 0 && m->mapped == 0, "all is given back");
 }
@@ -248,10 +289,10 @@ bool ntbs_read(struct ntbs *s, unsigned machine, unsigned region, uint64_t offse
 	       size_t len)
 {
 	struct ntbs_machine *m = &s->machine[machine];
-	const struct emu_vfio_access a = {
+	const struct sio_vfio_access a = {
 		.offset = offset, .region = region, .count = (uint32_t)len};
 
-	must(ntbs_tell(m, EMU_VFIO_REGION_READ, 0, &a, sizeof(a), -1, 0) == 0, "it goes on");
+	must(ntbs_tell(m, SIO_VFIO_REGION_READ, 0, &a, sizeof(a), -1, 0) == 0, "it goes on");
 	if (m->replied) {
 		must(m->reply_error == 0 && m->reply_len == sizeof(a) + len, "what was asked for");
 		memcpy(buf, m->reply + sizeof(a), len);
@@ -262,12 +303,12 @@ bool ntbs_read(struct ntbs *s, unsigned machine, unsigned region, uint64_t offse
 void ntbs_write(struct ntbs *s, unsigned machine, unsigned region, uint64_t offset, const void *buf,
 		size_t len)
 {
-	struct emu_vfio_access a = {.offset = offset, .region = region, .count = (uint32_t)len};
+	struct sio_vfio_access a = {.offset = offset, .region = region, .count = (uint32_t)len};
 	uint8_t body[sizeof(a) + 64];
 
 	memcpy(body, &a, sizeof(a));
 	memcpy(body + sizeof(a), buf, len);
-	tell_ok(&s->machine[machine], EMU_VFIO_REGION_WRITE, body, sizeof(a) + len, -1, 0);
+	tell_ok(&s->machine[machine], SIO_VFIO_REGION_WRITE, body, sizeof(a) + len, -1, 0);
 }
 
 uint32_t ntbs_get(struct ntbs *s, unsigned machine, uint64_t reg)
@@ -300,11 +341,11 @@ void ntbs_answer(struct ntbs *s, unsigned machine, unsigned ask, int rc, const v
 {
 	struct ntbs_machine *m = &s->machine[machine];
 	const struct ntbs_ask *a = &m->ask[ask % NTBS_ASKS];
-	struct emu_vfio_header head = {.id = a->id,
-				       .command = a->read ? EMU_VFIO_DMA_READ : EMU_VFIO_DMA_WRITE,
-				       .flags = EMU_VFIO_REPLY | (rc ? EMU_VFIO_ERROR : 0),
+	struct sio_vfio_header head = {.id = a->id,
+				       .command = a->read ? SIO_VFIO_DMA_READ : SIO_VFIO_DMA_WRITE,
+				       .flags = SIO_VFIO_REPLY | (rc ? SIO_VFIO_ERROR : 0),
 				       .error = (uint32_t)-rc};
-	struct emu_vfio_dma dma = {.address = a->address, .count = a->len};
+	struct sio_vfio_dma dma = {.address = a->address, .count = a->len};
 	uint8_t message[sizeof(head) + sizeof(dma) + 64];
 
 	head.size = (uint32_t)sizeof(head);
@@ -315,7 +356,7 @@ void ntbs_answer(struct ntbs *s, unsigned machine, unsigned ask, int rc, const v
 			memcpy(message + sizeof(head) + sizeof(dma), data, a->len);
 	}
 	memcpy(message, &head, sizeof(head));
-	must(emu_vfio_session_take(m->session, message, head.size, NULL, 0) == 0, "a reply");
+	must(sio_vfio_session_take(m->session, message, head.size, NULL, 0) == 0, "a reply");
 }
 
 void ntbs_grant(struct ntbs *s, unsigned machine, unsigned range, unsigned row, uint64_t base,

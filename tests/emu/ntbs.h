@@ -16,7 +16,9 @@
 #define NTBS_RAM_BYTES 0x10000u
 #define NTBS_DEVICE 0xfe000000u /* of a device: no file */
 #define NTBS_DEVICE_BYTES 0x1000u
-#define NTBS_ASKS 256u
+#define NTBS_HOST_RAM 0x50000u /* an emulated host grants this to all; a message behind it */
+#define NTBS_HOST_BYTES 0x1000u
+#define NTBS_ASKS 2048
 
 enum { NTBS_REGISTERS = SIO_VNTB_BAR_REGISTERS, NTBS_WINDOW = SIO_VNTB_BAR_WINDOW };
 
@@ -34,7 +36,7 @@ struct ntbs_machine {
 	struct ntbs *all;
 	unsigned index;
 	struct emu_ntb_adapter *adapter;
-	struct emu_vfio_session *session;
+	struct sio_vfio_session *session;
 	uint8_t ram[NTBS_RAM_BYTES];
 	unsigned signals[SIO_VNTB_VECTORS];
 	uint16_t id; /* of the last message */
@@ -52,16 +54,24 @@ struct ntbs_machine {
 
 struct ntbs {
 	struct sio_topology topo;
-	struct sio_topo_host host[NTBS_MOST];
+	struct sio_topo_host host[1 + NTBS_MOST];
 	struct emu_ntb *ntb;
 	struct ntbs_machine machine[NTBS_MOST];
 	unsigned n;
 	uint64_t now, alarm;
+	/* Of an emulated host, and what it was asked. */
+	uint8_t host_ram[NTBS_HOST_BYTES];
+	unsigned n_outward, n_messages;
+	struct emu_ntb_outward outward; /* the last */
+	unsigned n_power;
+	uint64_t power[1 + NTBS_MOST]; /* what it was told of each machine, by node / 4 - 1 */
 	uint8_t pool[8u << 20];
 };
 
 /* @n machines behind one switch; @mapped: each with 2M of RAM in a pool. They are not connected. */
 struct ntbs *ntbs_new(unsigned n, bool mapped);
+/* The same beside an emulated host, which has node id 4, and is off. */
+struct ntbs *ntbs_new_beside(unsigned n);
 void ntbs_free(struct ntbs *s);
 /* A QEMU: version, memory, interrupts, bus master. */
 void ntbs_connect(struct ntbs *s, unsigned machine);

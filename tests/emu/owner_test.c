@@ -65,6 +65,19 @@ static void what_nothing_reaches_goes_with_its_owner(void **state)
 	fake_free(f);
 }
 
+/* An open device is an object by its device id, however many objects its host has made. */
+static void ids_are_no_device_ids(void **state)
+{
+	struct fake *f = fake_new(0);
+
+	(void)state;
+	fake_up(f, LENDER);
+	fake_open(f, LENDER, 0);
+	assert_true(fake_alloc(f, LENDER, 0, SIZE) >
+		    sio_topology_fdid(SIO_MAX_NODE, SIO_TOPO_NUMBERS));
+	fake_free(f);
+}
+
 static uint64_t child_of(struct fake *f, uint64_t parent)
 {
 	struct sio_req_owner_new req = {.h = {.owner = parent, .flags = SIO_OWNER_CHILD}};
@@ -188,7 +201,7 @@ static void device_memory_waits_for_settle(void **state)
 	assert_null(fake_take(f, LENDER, SIO_EV_OWNER_END));
 	assert_int_equal(fake_count(f, LENDER, SIO_KIND_MEM), 1);
 
-	/* All stays in place for the device, nothing of it can be ended or used anew. */
+	/* All stays in place for the device, nothing of it can be ended or used again. */
 	assert_int_equal(dev->write(dev, local.iova, buf, 16), 0);
 	assert_int_equal(dev->write(dev, remote.iova, buf, 16), 0);
 	assert_int_equal(fake_end(f, LENDER, SIO_OP_DMAUNMAP, local.id, 0), -EPERM);
@@ -595,6 +608,7 @@ static void events_are_dropped_until_the_daemon_reads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ids_are_no_device_ids),
 		cmocka_unit_test(what_nothing_reaches_goes_with_its_owner),
 		cmocka_unit_test(device_memory_waits_for_settle),
 		cmocka_unit_test(resets_spare_the_living),

@@ -340,7 +340,7 @@ static void ask_nonsense(struct player *p, unsigned host)
 				       12,
 				       0x1000,
 				       0x2000,
-				       0x401,
+				       0x400001, /* DEV(0, 0) */
 				       EMU_FIRST_ID,
 				       UINT32_MAX,
 				       1ull << 63,

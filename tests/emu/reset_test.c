@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A reset takes the doorbells from all who have them; registers stay with who has them. */
+/* A reset takes the doorbells from all who have them; registers stay with whoever has them. */
 #include "fake.h"
 
 struct had {
@@ -93,13 +93,13 @@ static void all_lose_their_doorbells(void **state)
 		assert_non_null(strstr(fake_text(h.f), "gone"));
 		map = fake_map_request(LENDER, &h.grant);
 		assert_int_equal(ask_only(h.f, CLIENT, &map, SIO_OP_MAP), -ENODEV);
-		/* The registers' holder writes to them still, which nobody waits for by a watch. */
+		/* The registers' owner writes to them still, which nobody waits for by a watch. */
 		assert_int_equal(ask_bar(&h, REGISTERS, &bar), -EBUSY);
 		assert_true(emu_room_naps(h.f->room));
 		assert_int_equal(ask_watch(&h, LENDER, SIO_KIND_BAR, h.registers), 0);
 		assert_int_equal(fake_end(h.f, LENDER, SIO_OP_BAR_CLOSE, h.registers, h.owner), 0);
 		assert_false(emu_room_naps(h.f->room));
-		/* Who comes now has the new ones. */
+		/* Whoever comes now has the new ones. */
 		assert_int_equal(ask_bar(&h, DOORBELLS, &bar), 0);
 		assert_true(emu_room_naps(h.f->room));
 		assert_int_equal(fake_end(h.f, LENDER, SIO_OP_BAR_CLOSE, h.bell, h.owner), -EBUSY);
@@ -114,7 +114,7 @@ static void all_lose_their_doorbells(void **state)
 	}
 }
 
-/* What was rung before counts; what is rung by who had them does not. */
+/* What was rung before counts; what is rung by whoever had them does not. */
 static void what_was_rung_stays(void **state)
 {
 	volatile uint32_t *fresh;

@@ -15,8 +15,8 @@ import sys
 import tempfile
 import unittest
 
-from initiator import (CONFIG, DMA_READ, DMA_WRITE, FOREIGN, GET_INFO, GET_IRQ_INFO, GET_REGION_INFO, RAM, RAM_BYTES,
-                       REGION_READ, REGION_WRITE, REPLY, RESET, WAIT, Initiator, Refused)
+from initiator import (ASQ, CC, CONFIG, CSTS, DMA_READ, DMA_WRITE, FOREIGN, GET_INFO, GET_IRQ_INFO, GET_REGION_INFO, RAM, RAM_BYTES,
+                       REGION_READ, REGION_WRITE, REPLY, RESET, WAIT, Drive, Initiator, Refused)
 
 EMU = sys.argv.pop(1)
 RECORD = None
@@ -32,54 +32,6 @@ hosts:
       other: { type: nvme, size: 1M }
       acc: { type: accelerator, size: 1M, units: 1, vectors: 3 }
 """
-CC, CSTS, AQA, ASQ, ACQ = 0x14, 0x1c, 0x24, 0x28, 0x30
-
-
-class Drive(Initiator):
-    """With an NVMe driver of one I/O queue pair."""
-
-    # ---- a driver: admin queues at RAM, I/O queues behind, data from 64K on ----
-
-    def enable(self, master=True):
-        self.ram[:0x4000] = bytes(0x4000)
-        self.tail, self.head, self.phase = [0, 0], [0, 0], [1, 1]
-        self.write(4, struct.pack("=H", 6 if master else 2), CONFIG)
-        self.write32(AQA, 0xf000f)
-        self.write(ASQ, struct.pack("=QQ", RAM, RAM + 0x1000))
-        self.write32(CC, 0x460001)
-        assert self.read32(CSTS) & 1
-        assert self.read32(AQA) == 0xf000f
-
-    def submit(self, queue, opcode, prp1, nsid=0, dwords=()):
-        dwords = (*dwords, *[0] * (6 - len(dwords)))
-        entry = struct.pack("=BBHIQQQQIIIIII", opcode, 0, self.tail[queue], nsid, 0, 0, prp1,
-                            (prp1 + 4096) % 2**64, *dwords)
-        at = queue * 0x2000 + self.tail[queue] * 64
-        self.ram[at:at + 64] = entry
-        self.tail[queue] = (self.tail[queue] + 1) % 16
-        self.post32(0x1000 + 8 * queue, self.tail[queue])
-
-    def completed(self, queue):
-        """Its status. The interrupt has told of it: it is in memory."""
-        at = queue * 0x2000 + 0x1000 + self.head[queue] * 16
-        status = struct.unpack_from("=H", self.ram, at + 14)[0]
-        assert status & 1 == self.phase[queue], "interrupt without a completion"
-        self.head[queue] = (self.head[queue] + 1) % 16
-        if self.head[queue] == 0:
-            self.phase[queue] ^= 1
-        self.post32(0x1004 + 8 * queue, self.head[queue])
-        return status >> 1
-
-    def do(self, queue, opcode, prp1=0, nsid=0, dwords=()):
-        self.submit(queue, opcode, prp1, nsid, dwords)
-        assert self.interrupted(queue), "no interrupt"
-        return self.completed(queue)
-
-    def start(self):
-        self.set_irqs(self.irq)
-        self.enable()
-        assert self.do(0, 5, RAM + 0x3000, 0, (15 << 16 | 1, 1 << 16 | 3)) == 0
-        assert self.do(0, 1, RAM + 0x2000, 0, (15 << 16 | 1, 1 << 16 | 1)) == 0
 
 
 class Accelerator(Initiator):

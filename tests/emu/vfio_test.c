@@ -12,8 +12,8 @@
 #include <cmocka.h>
 #include <linux/pci_regs.h>
 
-#include "emu/vfio/config.h"
-#include "emu/vfio/session.h"
+#include "vfio/config.h"
+#include "vfio/session.h"
 
 #define RAM 0x100000u
 #define RAM_BYTES 0x4000u
@@ -23,7 +23,7 @@
 
 /* A peer, its server, and a function with a BAR of plain memory. */
 struct world {
-	struct emu_vfio_session *s;
+	struct sio_vfio_session *s;
 	uint8_t ram[RAM_BYTES], bar[BAR_BYTES];
 	unsigned n_mapped, n_closed, n_resets, n_done;
 	unsigned signals[8];
@@ -33,7 +33,7 @@ struct world {
 	uint16_t id;
 	size_t n_out; /* the last message out */
 	unsigned n_sent;
-	uint8_t out[EMU_VFIO_MAX_MESSAGE], in[EMU_VFIO_MAX_MESSAGE];
+	uint8_t out[SIO_VFIO_MAX_MESSAGE], in[SIO_VFIO_MAX_MESSAGE];
 };
 
 static int map(void *ctx, int fd, uint64_t offset, uint64_t size, bool write, void **ret)
@@ -89,24 +89,24 @@ static void log_nothing(void *ctx, const char *text)
 	assert_true(strlen(text) > 10);
 }
 
-static const struct emu_vfio_session_ops ops = {.memory = {map, unmap},
+static const struct sio_vfio_session_ops ops = {.memory = {map, unmap},
 						.send = send_message,
 						.is_event = is_event,
 						.signal = signal_event,
 						.close = close_fd,
 						.log = log_nothing};
 
-static void region(void *function, unsigned index, struct emu_vfio_region *ret)
+static void region(void *function, unsigned index, struct sio_vfio_region *ret)
 {
 	struct world *w = function;
 
 	if (index != 0)
 		return;
 	ret->size = BAR_BYTES;
-	ret->flags = EMU_VFIO_REGION_READABLE | EMU_VFIO_REGION_WRITABLE;
+	ret->flags = SIO_VFIO_REGION_READABLE | SIO_VFIO_REGION_WRITABLE;
 	if (!w->mappable)
 		return;
-	ret->flags |= EMU_VFIO_REGION_MMAP;
+	ret->flags |= SIO_VFIO_REGION_MMAP;
 	ret->fd = 77;
 	ret->fd_offset = 0x2000;
 }
@@ -140,14 +140,14 @@ static void reset(void *function)
 	((struct world *)function)->n_resets++;
 }
 
-static const struct emu_vfio_function_ops function_ops = {region, vectors, bar_read, bar_write,
+static const struct sio_vfio_function_ops function_ops = {region, vectors, bar_read, bar_write,
 							  reset};
 
 /* A message; what came before it is forgotten. Return: of the session. */
 static int tell(struct world *w, unsigned command, uint32_t flags, const void *body, size_t len,
 		const int *fds, unsigned n_fds)
 {
-	struct emu_vfio_header head = {.id = ++w->id,
+	struct sio_vfio_header head = {.id = ++w->id,
 				       .command = (uint16_t)command,
 				       .size = (uint32_t)(sizeof(head) + len),
 				       .flags = flags};
@@ -157,26 +157,26 @@ static int tell(struct world *w, unsigned command, uint32_t flags, const void *b
 		memcpy(w->in + sizeof(head), body, len);
 	w->n_out = 0;
 	w->sent_fd = -1;
-	return emu_vfio_session_take(w->s, w->in, head.size, fds, n_fds);
+	return sio_vfio_session_take(w->s, w->in, head.size, fds, n_fds);
 }
 
 /* The reply to the last message. Return: its error. */
 static unsigned replied(const struct world *w)
 {
-	struct emu_vfio_header head;
+	struct sio_vfio_header head;
 
 	assert_true(w->n_out >= sizeof(head));
 	memcpy(&head, w->out, sizeof(head));
 	assert_int_equal(head.id, w->id);
 	assert_int_equal(head.size, w->n_out);
-	assert_true(head.flags & EMU_VFIO_REPLY);
-	assert_int_equal(!!(head.flags & EMU_VFIO_ERROR), head.error != 0);
+	assert_true(head.flags & SIO_VFIO_REPLY);
+	assert_int_equal(!!(head.flags & SIO_VFIO_ERROR), head.error != 0);
 	return head.error;
 }
 
 static const void *reply_body(const struct world *w)
 {
-	return w->out + sizeof(struct emu_vfio_header);
+	return w->out + sizeof(struct sio_vfio_header);
 }
 
 static unsigned ask(struct world *w, unsigned command, const void *body, size_t len)
@@ -190,7 +190,7 @@ static struct world *fresh(void)
 	struct world *w = calloc(1, sizeof(*w));
 
 	assert_non_null(w);
-	w->s = emu_vfio_session_new(&function_ops, w, &ops, w);
+	w->s = sio_vfio_session_new(&function_ops, w, &ops, w);
 	assert_non_null(w->s);
 	return w;
 }
@@ -201,33 +201,33 @@ static struct world *ready(void)
 	static const char hello[] =
 		"\0\0\0\0{\"capabilities\":{\"max_msg_fds\":8,\"max_data_xfer_size\":32}}";
 
-	assert_int_equal(ask(w, EMU_VFIO_VERSION, hello, sizeof(hello)), 0);
+	assert_int_equal(ask(w, SIO_VFIO_VERSION, hello, sizeof(hello)), 0);
 	return w;
 }
 
 static void done_with(struct world *w)
 {
-	emu_vfio_session_free(w->s);
+	sio_vfio_session_free(w->s);
 	assert_int_equal(w->n_mapped, 0);
 	free(w);
 }
 
 static unsigned map_at(struct world *w, uint64_t address, uint64_t size, uint64_t offset, bool fd)
 {
-	const struct emu_vfio_dma_map m = {
+	const struct sio_vfio_dma_map m = {
 		.argsz = sizeof(m), .flags = 3, .offset = offset, .address = address, .size = size};
 	const int fds[] = {RAM_FD};
 
-	assert_int_equal(tell(w, EMU_VFIO_DMA_MAP, 0, &m, sizeof(m), fds, fd), 0);
+	assert_int_equal(tell(w, SIO_VFIO_DMA_MAP, 0, &m, sizeof(m), fds, fd), 0);
 	return replied(w);
 }
 
 static unsigned unmap_at(struct world *w, uint64_t address, uint64_t size, uint32_t flags)
 {
-	const struct emu_vfio_dma_unmap m = {
+	const struct sio_vfio_dma_unmap m = {
 		.argsz = sizeof(m), .flags = flags, .address = address, .size = size};
 
-	return ask(w, EMU_VFIO_DMA_UNMAP, &m, sizeof(m));
+	return ask(w, SIO_VFIO_DMA_UNMAP, &m, sizeof(m));
 }
 
 static void versions_come_first_and_once(void **state)
@@ -239,32 +239,32 @@ static void versions_come_first_and_once(void **state)
 	uint8_t text[128] = {0};
 
 	(void)state;
-	assert_int_equal(tell(w, EMU_VFIO_RESET, 0, NULL, 0, NULL, 0), -EPROTO);
+	assert_int_equal(tell(w, SIO_VFIO_RESET, 0, NULL, 0, NULL, 0), -EPROTO);
 	assert_int_equal(replied(w), EINVAL);
-	assert_int_equal(ask(w, EMU_VFIO_VERSION, other, 4), EINVAL);
+	assert_int_equal(ask(w, SIO_VFIO_VERSION, other, 4), EINVAL);
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		strcpy((char *)text + 4, bad[i]);
-		assert_int_equal(ask(w, EMU_VFIO_VERSION, text, 5 + strlen(bad[i])), EINVAL);
+		assert_int_equal(ask(w, SIO_VFIO_VERSION, text, 5 + strlen(bad[i])), EINVAL);
 	}
 	/* Without its NUL. */
-	assert_int_equal(ask(w, EMU_VFIO_VERSION, text, 4 + strlen(bad[3])), EINVAL);
-	assert_int_equal(ask(w, EMU_VFIO_VERSION, text, 4), 0);
+	assert_int_equal(ask(w, SIO_VFIO_VERSION, text, 4 + strlen(bad[3])), EINVAL);
+	assert_int_equal(ask(w, SIO_VFIO_VERSION, text, 4), 0);
 	assert_non_null(strstr((const char *)reply_body(w) + 4, "max_data_xfer_size\":65536"));
-	assert_int_equal(tell(w, EMU_VFIO_VERSION, 0, text, 4, NULL, 0), -EPROTO);
+	assert_int_equal(tell(w, SIO_VFIO_VERSION, 0, text, 4, NULL, 0), -EPROTO);
 	done_with(w);
 }
 
 static void memory_is_what_was_mapped(void **state)
 {
 	struct world *w = ready();
-	struct emu_vfio_memory *m = emu_vfio_session_memory(w->s);
-	const struct emu_vfio_range *r;
+	struct sio_vfio_memory *m = sio_vfio_session_memory(w->s);
+	const struct sio_vfio_range *r;
 	size_t part;
 
 	(void)state;
 	/* A reply that tells of an error, to what nobody asked, is no DMA_MAP of everything. */
-	tell(w, EMU_VFIO_DMA_MAP, EMU_VFIO_REPLY | EMU_VFIO_ERROR, NULL, 0, NULL, 0);
-	assert_null(emu_vfio_memory_at(m, RAM));
+	tell(w, SIO_VFIO_DMA_MAP, SIO_VFIO_REPLY | SIO_VFIO_ERROR, NULL, 0, NULL, 0);
+	assert_null(sio_vfio_memory_at(m, RAM));
 	assert_int_equal(map_at(w, RAM, 0x2000, 0, true), 0);
 	assert_int_equal(map_at(w, RAM + 0x2000, 0x1000, 0x3000, true), 0);
 	assert_int_equal(w->n_closed, 2); /* the descriptors */
@@ -278,30 +278,30 @@ static void memory_is_what_was_mapped(void **state)
 	assert_int_equal(map_at(w, 0, 0, 0, true), EINVAL);
 	assert_int_equal(map_at(w, UINT64_MAX, 2, 0, true), EINVAL);
 	/* More than a machine may have of the process's address space. */
-	assert_int_equal(map_at(w, 1ull << 50, EMU_VFIO_MAX_MAPPED - 0x2fff, 0, true), ENOSPC);
+	assert_int_equal(map_at(w, 1ull << 50, SIO_VFIO_MAX_MAPPED - 0x2fff, 0, true), ENOSPC);
 	assert_int_equal(w->n_mapped, 2);
 
-	r = emu_vfio_memory_part(m, RAM + 0x1fff, 16, true, &part);
+	r = sio_vfio_memory_part(m, RAM + 0x1fff, 16, true, &part);
 	assert_ptr_equal(r->data, w->ram);
 	assert_int_equal(part, 1);
-	r = emu_vfio_memory_part(m, RAM + 0x2000, 16, true, &part);
+	r = sio_vfio_memory_part(m, RAM + 0x2000, 16, true, &part);
 	assert_ptr_equal(r->data, w->ram + 0x3000);
 	assert_int_equal(part, 16);
-	assert_null(emu_vfio_memory_part(m, RAM - 1, 16, true, &part));
-	assert_null(emu_vfio_memory_at(m, RAM + 0x3000));
-	r = emu_vfio_memory_at(m, RAM + 0x8fff);
+	assert_null(sio_vfio_memory_part(m, RAM - 1, 16, true, &part));
+	assert_null(sio_vfio_memory_at(m, RAM + 0x3000));
+	r = sio_vfio_memory_at(m, RAM + 0x8fff);
 	assert_null(r->data);
-	assert_null(emu_vfio_memory_at(m, RAM + 0x9000));
+	assert_null(sio_vfio_memory_at(m, RAM + 0x9000));
 
 	assert_int_equal(unmap_at(w, RAM, 0x1000, 0), EINVAL);
 	assert_int_equal(unmap_at(w, RAM + 0x1000, 0x2000, 0), EINVAL);
 	assert_int_equal(unmap_at(w, RAM - 0x1000, 0x1000, 0), ENOENT);
 	assert_int_equal(unmap_at(w, RAM, 0x3000, 0), 0);
 	assert_int_equal(w->n_mapped, 0);
-	assert_non_null(emu_vfio_memory_at(m, RAM + 0x8000));
-	assert_int_equal(unmap_at(w, 1, 1, EMU_VFIO_UNMAP_ALL), EINVAL);
-	assert_int_equal(unmap_at(w, 0, 0, EMU_VFIO_UNMAP_ALL), 0);
-	assert_null(emu_vfio_memory_at(m, RAM + 0x8000));
+	assert_non_null(sio_vfio_memory_at(m, RAM + 0x8000));
+	assert_int_equal(unmap_at(w, 1, 1, SIO_VFIO_UNMAP_ALL), EINVAL);
+	assert_int_equal(unmap_at(w, 0, 0, SIO_VFIO_UNMAP_ALL), 0);
+	assert_null(sio_vfio_memory_at(m, RAM + 0x8000));
 	/* What is left goes with the session. */
 	assert_int_equal(map_at(w, 0, RAM_BYTES, 0, true), 0);
 	done_with(w);
@@ -313,12 +313,12 @@ static void ranges_are_bounded(void **state)
 
 	(void)state;
 	/* From the top down: each is put before all others. */
-	for (unsigned i = EMU_VFIO_MAX_MAPS; i > 0; i--)
+	for (unsigned i = SIO_VFIO_MAX_MAPS; i > 0; i--)
 		assert_int_equal(map_at(w, i * 0x1000ull, 0x1000, 0, false), 0);
 	assert_int_equal(map_at(w, 0, 0x1000, 0, false), ENOSPC);
-	for (unsigned i = 1; i <= EMU_VFIO_MAX_MAPS; i++)
+	for (unsigned i = 1; i <= SIO_VFIO_MAX_MAPS; i++)
 		assert_int_equal(
-			emu_vfio_memory_at(emu_vfio_session_memory(w->s), i * 0x1000ull)->address,
+			sio_vfio_memory_at(sio_vfio_session_memory(w->s), i * 0x1000ull)->address,
 			i * 0x1000ull);
 	done_with(w);
 }
@@ -326,56 +326,56 @@ static void ranges_are_bounded(void **state)
 static void regions_are_told_and_accessed(void **state)
 {
 	struct world *w = ready();
-	struct emu_vfio_region_info info = {.argsz = sizeof(info)};
+	struct sio_vfio_region_info info = {.argsz = sizeof(info)};
 	struct {
-		struct emu_vfio_access a;
+		struct sio_vfio_access a;
 		uint32_t data;
 	} access = {{.offset = BAR_BYTES - 4, .region = 0, .count = 4}, 0x12345678};
-	struct emu_vfio_sparse cap;
-	struct emu_vfio_area area;
+	struct sio_vfio_sparse cap;
+	struct sio_vfio_area area;
 
 	(void)state;
-	assert_int_equal(ask(w, EMU_VFIO_GET_REGION_INFO, &info, sizeof(info)), 0);
+	assert_int_equal(ask(w, SIO_VFIO_GET_REGION_INFO, &info, sizeof(info)), 0);
 	memcpy(&info, reply_body(w), sizeof(info));
 	assert_int_equal(info.size, BAR_BYTES);
 	assert_int_equal(info.flags, 3);
-	info.index = EMU_VFIO_REGIONS;
-	assert_int_equal(ask(w, EMU_VFIO_GET_REGION_INFO, &info, sizeof(info)), EINVAL);
+	info.index = SIO_VFIO_REGIONS;
+	assert_int_equal(ask(w, SIO_VFIO_GET_REGION_INFO, &info, sizeof(info)), EINVAL);
 
-	assert_int_equal(ask(w, EMU_VFIO_REGION_WRITE, &access, sizeof(access.a) + 4), 0);
+	assert_int_equal(ask(w, SIO_VFIO_REGION_WRITE, &access, sizeof(access.a) + 4), 0);
 	assert_memory_equal(w->bar + BAR_BYTES - 4, &access.data, 4);
-	assert_int_equal(ask(w, EMU_VFIO_REGION_READ, &access.a, sizeof(access.a)), 0);
+	assert_int_equal(ask(w, SIO_VFIO_REGION_READ, &access.a, sizeof(access.a)), 0);
 	assert_memory_equal((const uint8_t *)reply_body(w) + sizeof(access.a), &access.data, 4);
 	/* Posted: it is done, nobody is told. */
 	access.data = 7;
-	assert_int_equal(tell(w, EMU_VFIO_REGION_WRITE, EMU_VFIO_NO_REPLY, &access,
+	assert_int_equal(tell(w, SIO_VFIO_REGION_WRITE, SIO_VFIO_NO_REPLY, &access,
 			      sizeof(access.a) + 4, NULL, 0),
 			 0);
 	assert_int_equal(w->n_out, 0);
 	assert_int_equal(w->bar[BAR_BYTES - 4], 7);
 	access.a.offset++;
-	assert_int_equal(ask(w, EMU_VFIO_REGION_READ, &access.a, sizeof(access.a)), EINVAL);
-	assert_int_equal(ask(w, EMU_VFIO_REGION_WRITE, &access, sizeof(access.a) + 4), EINVAL);
+	assert_int_equal(ask(w, SIO_VFIO_REGION_READ, &access.a, sizeof(access.a)), EINVAL);
+	assert_int_equal(ask(w, SIO_VFIO_REGION_WRITE, &access, sizeof(access.a) + 4), EINVAL);
 	access.a.offset = UINT64_MAX - 1;
-	assert_int_equal(ask(w, EMU_VFIO_REGION_READ, &access.a, sizeof(access.a)), EINVAL);
+	assert_int_equal(ask(w, SIO_VFIO_REGION_READ, &access.a, sizeof(access.a)), EINVAL);
 	access.a.offset = 0;
 	access.a.region = 1;
-	assert_int_equal(ask(w, EMU_VFIO_REGION_READ, &access.a, sizeof(access.a)), EINVAL);
+	assert_int_equal(ask(w, SIO_VFIO_REGION_READ, &access.a, sizeof(access.a)), EINVAL);
 	access.a.region = 0;
-	assert_int_equal(ask(w, EMU_VFIO_REGION_WRITE, &access, sizeof(access.a) + 3), EINVAL);
-	access.a.count = EMU_VFIO_MAX_DATA + 1;
-	assert_int_equal(ask(w, EMU_VFIO_REGION_READ, &access.a, sizeof(access.a)), EINVAL);
+	assert_int_equal(ask(w, SIO_VFIO_REGION_WRITE, &access, sizeof(access.a) + 3), EINVAL);
+	access.a.count = SIO_VFIO_MAX_DATA + 1;
+	assert_int_equal(ask(w, SIO_VFIO_REGION_READ, &access.a, sizeof(access.a)), EINVAL);
 
 	/* One that may be mapped: the first answer tells what the second needs. */
 	w->mappable = true;
-	info = (struct emu_vfio_region_info){.argsz = sizeof(info)};
-	assert_int_equal(ask(w, EMU_VFIO_GET_REGION_INFO, &info, sizeof(info)), 0);
+	info = (struct sio_vfio_region_info){.argsz = sizeof(info)};
+	assert_int_equal(ask(w, SIO_VFIO_GET_REGION_INFO, &info, sizeof(info)), 0);
 	memcpy(&info, reply_body(w), sizeof(info));
 	assert_int_equal(info.argsz, 64);
 	assert_int_equal(info.flags, 0xf);
 	assert_int_equal(info.cap_offset, 32);
 	assert_int_equal(w->sent_fd, -1);
-	assert_int_equal(ask(w, EMU_VFIO_GET_REGION_INFO, &info, sizeof(info)), 0);
+	assert_int_equal(ask(w, SIO_VFIO_GET_REGION_INFO, &info, sizeof(info)), 0);
 	assert_int_equal(w->sent_fd, 77);
 	memcpy(&cap, (const uint8_t *)reply_body(w) + 32, sizeof(cap));
 	memcpy(&area, (const uint8_t *)reply_body(w) + 48, sizeof(area));
@@ -388,17 +388,17 @@ static void regions_are_told_and_accessed(void **state)
 static unsigned set_irqs(struct world *w, uint32_t flags, uint32_t start, uint32_t count,
 			 const int *fds, unsigned n_fds)
 {
-	const struct emu_vfio_irq_set set = {.argsz = sizeof(set),
+	const struct sio_vfio_irq_set set = {.argsz = sizeof(set),
 					     .flags = flags,
-					     .index = EMU_VFIO_MSIX,
+					     .index = SIO_VFIO_MSIX,
 					     .start = start,
 					     .count = count};
 
-	assert_int_equal(tell(w, EMU_VFIO_SET_IRQS, 0, &set, sizeof(set), fds, n_fds), 0);
+	assert_int_equal(tell(w, SIO_VFIO_SET_IRQS, 0, &set, sizeof(set), fds, n_fds), 0);
 	return replied(w);
 }
 
-#define EVENTFD (EMU_VFIO_SET_EVENTFD | EMU_VFIO_SET_TRIGGER)
+#define EVENTFD (SIO_VFIO_SET_EVENTFD | SIO_VFIO_SET_TRIGGER)
 
 static void interrupts_reach_their_eventfds(void **state)
 {
@@ -407,43 +407,43 @@ static void interrupts_reach_their_eventfds(void **state)
 	const int pipe[] = {3};
 
 	(void)state;
-	emu_vfio_session_interrupt(w->s, 0); /* nobody wants it */
+	sio_vfio_session_interrupt(w->s, 0); /* nobody wants it */
 	assert_int_equal(set_irqs(w, EVENTFD, 1, 2, fds, 2), 0);
 	assert_int_equal(w->n_closed, 0);
 	for (unsigned i = 0; i < 5; i++)
-		emu_vfio_session_interrupt(w->s, i);
+		sio_vfio_session_interrupt(w->s, i);
 	assert_int_equal(w->signals[0], 1);
 	assert_int_equal(w->signals[1], 1);
 	/* Masked: kept, and told once. */
-	assert_int_equal(set_irqs(w, EMU_VFIO_SET_NONE | EMU_VFIO_SET_MASK, 1, 1, NULL, 0), 0);
-	emu_vfio_session_interrupt(w->s, 1);
-	emu_vfio_session_interrupt(w->s, 1);
+	assert_int_equal(set_irqs(w, SIO_VFIO_SET_NONE | SIO_VFIO_SET_MASK, 1, 1, NULL, 0), 0);
+	sio_vfio_session_interrupt(w->s, 1);
+	sio_vfio_session_interrupt(w->s, 1);
 	assert_int_equal(w->signals[0], 1);
-	assert_int_equal(set_irqs(w, EMU_VFIO_SET_NONE | EMU_VFIO_SET_UNMASK, 1, 1, NULL, 0), 0);
+	assert_int_equal(set_irqs(w, SIO_VFIO_SET_NONE | SIO_VFIO_SET_UNMASK, 1, 1, NULL, 0), 0);
 	assert_int_equal(w->signals[0], 2);
 	/* By the peer itself; another eventfd; none. */
-	assert_int_equal(set_irqs(w, EMU_VFIO_SET_NONE | EMU_VFIO_SET_TRIGGER, 2, 1, NULL, 0), 0);
+	assert_int_equal(set_irqs(w, SIO_VFIO_SET_NONE | SIO_VFIO_SET_TRIGGER, 2, 1, NULL, 0), 0);
 	assert_int_equal(w->signals[1], 2);
 	assert_int_equal(set_irqs(w, EVENTFD, 1, 1, fds + 2, 1), 0);
 	assert_int_equal(w->n_closed, 1);
-	emu_vfio_session_interrupt(w->s, 1);
+	sio_vfio_session_interrupt(w->s, 1);
 	assert_int_equal(w->signals[2], 1);
 	assert_int_equal(set_irqs(w, EVENTFD, 1, 1, NULL, 0), 0);
-	emu_vfio_session_interrupt(w->s, 1);
+	sio_vfio_session_interrupt(w->s, 1);
 	assert_int_equal(w->signals[2], 1);
 	/* Refused: what is no eventfd, too few, vectors that there are not, two actions. */
 	assert_int_equal(set_irqs(w, EVENTFD, 0, 1, pipe, 1), EINVAL);
 	assert_int_equal(set_irqs(w, EVENTFD, 0, 2, fds, 1), EINVAL);
 	assert_int_equal(set_irqs(w, EVENTFD, 4, 1, fds, 1), EINVAL);
 	assert_int_equal(set_irqs(w, EVENTFD, UINT32_MAX, 2, fds, 2), EINVAL);
-	assert_int_equal(set_irqs(w, EVENTFD | EMU_VFIO_SET_MASK, 0, 1, fds, 1), EINVAL);
+	assert_int_equal(set_irqs(w, EVENTFD | SIO_VFIO_SET_MASK, 0, 1, fds, 1), EINVAL);
 	assert_int_equal(w->n_closed, 2 + 1 + 1 + 1 + 2 + 1);
-	assert_int_equal(set_irqs(w, EMU_VFIO_SET_NONE | EMU_VFIO_SET_TRIGGER, 0, 0, NULL, 0), 0);
-	emu_vfio_session_interrupt(w->s, 2);
+	assert_int_equal(set_irqs(w, SIO_VFIO_SET_NONE | SIO_VFIO_SET_TRIGGER, 0, 0, NULL, 0), 0);
+	sio_vfio_session_interrupt(w->s, 2);
 	assert_int_equal(w->signals[1], 2);
-	assert_int_equal(ask(w, EMU_VFIO_RESET, NULL, 0), 0);
+	assert_int_equal(ask(w, SIO_VFIO_RESET, NULL, 0), 0);
 	assert_int_equal(w->n_resets, 1);
-	assert_int_equal(ask(w, EMU_VFIO_GET_REGION_IO_FDS, NULL, 0), EOPNOTSUPP);
+	assert_int_equal(ask(w, SIO_VFIO_GET_REGION_IO_FDS, NULL, 0), EOPNOTSUPP);
 	done_with(w);
 }
 
@@ -461,19 +461,19 @@ static void done(void *arg, int rc, const void *data, size_t len)
 static int answer(struct world *w, uint32_t flags, uint64_t count, const char *data)
 {
 	struct {
-		struct emu_vfio_header head;
-		struct emu_vfio_dma dma;
+		struct sio_vfio_header head;
+		struct sio_vfio_dma dma;
 		char data[32];
 	} m;
 	size_t len = data ? strlen(data) : 0;
 
 	memcpy(&m, w->out, sizeof(m.head) + sizeof(m.dma));
-	m.head.flags = EMU_VFIO_REPLY | flags;
+	m.head.flags = SIO_VFIO_REPLY | flags;
 	m.head.size = (uint32_t)(sizeof(m.head) + sizeof(m.dma) + len);
 	m.dma.count = count;
 	if (data)
 		memcpy(m.data, data, len);
-	return emu_vfio_session_take(w->s, &m, m.head.size, NULL, 0);
+	return sio_vfio_session_take(w->s, &m, m.head.size, NULL, 0);
 }
 
 static void the_peer_does_what_is_no_memory(void **state)
@@ -481,80 +481,80 @@ static void the_peer_does_what_is_no_memory(void **state)
 	struct world *w = fresh();
 
 	(void)state;
-	assert_int_equal(emu_vfio_session_dma_read(w->s, 1, 8, done, w), -ENOTCONN);
+	assert_int_equal(sio_vfio_session_dma_read(w->s, 1, 8, done, w), -ENOTCONN);
 	done_with(w);
 	w = ready();
-	assert_int_equal(emu_vfio_session_dma_max(w->s), 32);
-	assert_int_equal(emu_vfio_session_dma_read(w->s, 1, 33, done, w), -EMSGSIZE);
-	assert_int_equal(emu_vfio_session_dma_read(w->s, 0xf000, 4, done, w), 0);
+	assert_int_equal(sio_vfio_session_dma_max(w->s), 32);
+	assert_int_equal(sio_vfio_session_dma_read(w->s, 1, 33, done, w), -EMSGSIZE);
+	assert_int_equal(sio_vfio_session_dma_read(w->s, 0xf000, 4, done, w), 0);
 	assert_int_equal(w->n_done, 0);
 	assert_int_equal(answer(w, 0, 4, "abcd"), 0);
 	assert_int_equal(w->n_done, 1);
 	assert_memory_equal(w->done_data, "abcd", 4);
 	assert_int_equal(answer(w, 0, 4, "abcd"), -EPROTO); /* a second time */
-	assert_int_equal(emu_vfio_session_dma_write(w->s, 0xf000, "efgh", 4, done, w), 0);
+	assert_int_equal(sio_vfio_session_dma_write(w->s, 0xf000, "efgh", 4, done, w), 0);
 	assert_memory_equal(w->out + 32, "efgh", 4);
-	assert_int_equal(answer(w, EMU_VFIO_ERROR, 4, NULL), 0);
+	assert_int_equal(answer(w, SIO_VFIO_ERROR, 4, NULL), 0);
 	assert_int_equal(w->done_rc, -EIO);
-	assert_int_equal(emu_vfio_session_dma_read(w->s, 0xf000, 4, done, w), 0);
+	assert_int_equal(sio_vfio_session_dma_read(w->s, 0xf000, 4, done, w), 0);
 	assert_int_equal(answer(w, 0, 3, "abc"), -EPROTO); /* of other bytes than asked for */
-	for (unsigned i = 1; i < EMU_VFIO_ASKED; i++)
-		assert_int_equal(emu_vfio_session_dma_write(w->s, 0xf000, "x", 1, done, w), 0);
-	assert_int_equal(emu_vfio_session_dma_write(w->s, 0xf000, "x", 1, done, w), -EAGAIN);
+	for (unsigned i = 1; i < SIO_VFIO_ASKED; i++)
+		assert_int_equal(sio_vfio_session_dma_write(w->s, 0xf000, "x", 1, done, w), 0);
+	assert_int_equal(sio_vfio_session_dma_write(w->s, 0xf000, "x", 1, done, w), -EAGAIN);
 	w->n_done = 0;
-	emu_vfio_session_free(w->s);
-	assert_int_equal(w->n_done, EMU_VFIO_ASKED);
+	sio_vfio_session_free(w->s);
+	assert_int_equal(w->n_done, SIO_VFIO_ASKED);
 	assert_int_equal(w->done_rc, -EPIPE);
 	free(w);
 }
 
 static void heads_are_not_believed(void **state)
 {
-	struct emu_vfio_header head = {.command = EMU_VFIO_RESET, .size = 16};
+	struct sio_vfio_header head = {.command = SIO_VFIO_RESET, .size = 16};
 	struct world *w = ready();
 
 	(void)state;
-	assert_int_equal(emu_vfio_check_head(&head, NULL), 0);
+	assert_int_equal(sio_vfio_check_head(&head, NULL), 0);
 	head.size = 15;
-	assert_int_equal(emu_vfio_check_head(&head, NULL), -EPROTO);
-	head.size = EMU_VFIO_MAX_MESSAGE + 1;
-	assert_int_equal(emu_vfio_check_head(&head, NULL), -EPROTO);
+	assert_int_equal(sio_vfio_check_head(&head, NULL), -EPROTO);
+	head.size = SIO_VFIO_MAX_MESSAGE + 1;
+	assert_int_equal(sio_vfio_check_head(&head, NULL), -EPROTO);
 	head.size = 16;
 	head.flags = 2;
-	assert_int_equal(emu_vfio_check_head(&head, NULL), -EPROTO);
+	assert_int_equal(sio_vfio_check_head(&head, NULL), -EPROTO);
 	head.flags = 0x80000000;
-	assert_int_equal(emu_vfio_check_head(&head, NULL), -EPROTO);
+	assert_int_equal(sio_vfio_check_head(&head, NULL), -EPROTO);
 	assert_int_equal(ask(w, 99, NULL, 0), EOPNOTSUPP);
-	assert_int_equal(ask(w, EMU_VFIO_DMA_READ, w->bar, 16), EINVAL);
-	assert_int_equal(ask(w, EMU_VFIO_GET_INFO, w->bar, 15), EINVAL);
-	assert_int_equal(ask(w, EMU_VFIO_GET_INFO, w->bar, 17), EINVAL);
-	assert_int_equal(tell(w, EMU_VFIO_RESET, EMU_VFIO_REPLY, NULL, 0, NULL, 0), -EPROTO);
+	assert_int_equal(ask(w, SIO_VFIO_DMA_READ, w->bar, 16), EINVAL);
+	assert_int_equal(ask(w, SIO_VFIO_GET_INFO, w->bar, 15), EINVAL);
+	assert_int_equal(ask(w, SIO_VFIO_GET_INFO, w->bar, 17), EINVAL);
+	assert_int_equal(tell(w, SIO_VFIO_RESET, SIO_VFIO_REPLY, NULL, 0, NULL, 0), -EPROTO);
 	done_with(w);
 }
 
 static void config_space_is_an_endpoints(void **state)
 {
-	const struct emu_config_identity id = {.vendor = 0x1234,
-					       .device = 0x5678,
-					       .class_code = 0x010802,
-					       .bar_size = {0x4000, 0, 1ull << 33},
-					       .msix_count = 5,
-					       .msix_table = 0x2000,
-					       .msix_pending = 0x2050};
+	const struct sio_vfio_config_identity id = {.vendor = 0x1234,
+						    .device = 0x5678,
+						    .class_code = 0x010802,
+						    .bar_size = {0x4000, 0, 1ull << 33},
+						    .msix_count = 5,
+						    .msix_table = 0x2000,
+						    .msix_pending = 0x2050};
 	static const uint8_t ones[8] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
-	static struct emu_config c;
+	static struct sio_vfio_config c;
 	uint8_t cap, found = 0;
 	uint64_t word;
 
 	(void)state;
-	emu_config_init(&c, &id);
+	sio_vfio_config_init(&c, &id);
 	assert_int_equal(c.now[PCI_VENDOR_ID], 0x34);
 	assert_int_equal(c.now[PCI_CLASS_DEVICE + 1], 0x01);
 	/* All of it is written to with ones: only what a driver may set is set. */
-	assert_false(emu_config_is_master(&c));
+	assert_false(sio_vfio_config_is_master(&c));
 	for (unsigned i = 0; i < 0x80; i += 8)
-		emu_config_write(&c, i, ones, 8);
-	assert_true(emu_config_is_master(&c));
+		sio_vfio_config_write(&c, i, ones, 8);
+	assert_true(sio_vfio_config_is_master(&c));
 	assert_int_equal(c.now[PCI_VENDOR_ID], 0x34);
 	memcpy(&word, c.now + PCI_BASE_ADDRESS_0, 8);
 	assert_int_equal(word, ~0x3fffull | PCI_BASE_ADDRESS_MEM_TYPE_64);
@@ -569,12 +569,12 @@ static void config_space_is_an_endpoints(void **state)
 	}
 	assert_int_equal(found, 3);
 	/* A function level reset is the one bit, however it is written. */
-	assert_false(emu_config_write(&c, c.pcie + PCI_EXP_DEVCTL, "\xff\x7f", 2));
-	assert_true(emu_config_write(&c, c.pcie + PCI_EXP_DEVCTL, "\0\x80", 2));
-	assert_true(emu_config_write(&c, c.pcie + PCI_EXP_DEVCTL + 1, "\x80", 1));
+	assert_false(sio_vfio_config_write(&c, c.pcie + PCI_EXP_DEVCTL, "\xff\x7f", 2));
+	assert_true(sio_vfio_config_write(&c, c.pcie + PCI_EXP_DEVCTL, "\0\x80", 2));
+	assert_true(sio_vfio_config_write(&c, c.pcie + PCI_EXP_DEVCTL + 1, "\x80", 1));
 	assert_int_equal(c.now[c.pcie + PCI_EXP_DEVCTL + 1] & 0x80, 0);
-	emu_config_reset(&c);
-	assert_false(emu_config_is_master(&c));
+	sio_vfio_config_reset(&c);
+	assert_false(sio_vfio_config_is_master(&c));
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who may watch, when the room may sleep, and what ends a watch. */
+/* Whoever may watch, when the room may sleep, and what ends a watch. */
 #include "fake.h"
 
 #define BOTH (SIO_ACCESS_READ | SIO_ACCESS_WRITE)

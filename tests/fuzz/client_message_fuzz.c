@@ -22,10 +22,17 @@ struct play {
 	struct world_client *client[CLIENTS]; /* on nodes 4, 8, 4 */
 };
 
-static const uint32_t requests[] = {
+#define NUMBER(NAME, name, number, ...) number,
+static const uint32_t all[] = {SIO_CLIENT_REQUESTS(NUMBER)};
+#define N_ALL (sizeof(all) / sizeof(all[0]))
+static const uint32_t peer_types[] = {SIO_PEER_MESSAGES(NUMBER)};
+#define N_PEER_TYPES (sizeof(peer_types) / sizeof(peer_types[0]))
+/* The first ones as inputs of the corpus number them; the rest comes from the list. */
+static uint32_t requests[N_ALL] = {
 	SIO_MSG_ADAPTER,
 	SIO_MSG_BYE,
 	SIO_MSG_NODE_PROBE,
+	SIO_MSG_HOPS,
 	SIO_MSG_SEG_CREATE,
 	SIO_MSG_SEG_PREPARE,
 	SIO_MSG_SEG_AVAILABLE,
@@ -55,22 +62,43 @@ static const uint32_t requests[] = {
 	SIO_MSG_DEV_RELEASE_EXCLUSIVE,
 	SIO_MSG_DEV_HOLD,
 	SIO_MSG_DEV_UNHOLD,
+	SIO_MSG_DEV_ASSIGN,
 	SIO_MSG_DEV_VECTOR,
 	SIO_MSG_DEV_UNVECTOR,
 	SIO_MSG_SHADOW,
 	SIO_MSG_SHADOW_DEL,
 	SIO_MSG_SEG_WATCH,
 	SIO_MSG_SEG_FILL,
+	SIO_MSG_SEG_TAKE,
 	SIO_MSG_SEG_SHARE,
 	SIO_MSG_SEG_ATTACH,
 	SIO_MSG_LINK,
+	SIO_MSG_GROUP_JOIN,
+	SIO_MSG_GROUP_LEAVE,
+	SIO_MSG_RELOAD,
+	SIO_MSG_RELOAD_LINE,
+	SIO_MSG_FILE,
 };
+
+static void add_rest(void)
+{
+	unsigned n = 0;
+
+	while (n < N_ALL && requests[n])
+		n++;
+	for (unsigned i = 0, j; n < N_ALL && i < N_ALL; i++) {
+		for (j = 0; j < n && requests[j] != all[i]; j++)
+			;
+		if (j == n)
+			requests[n++] = all[i];
+	}
+}
 
 static void request(struct play *p, struct input *in)
 {
 	static _Alignas(8) unsigned char msg[SIO_WIRE_MAX];
 	struct world_client *c = p->client[take8(in) % CLIENTS];
-	uint32_t type = requests[take8(in) % (sizeof(requests) / sizeof(requests[0]))];
+	uint32_t type = requests[take8(in) % N_ALL];
 	size_t size = sio_client_request_size(type);
 
 	take(in, msg + sizeof(struct sio_msg), size - sizeof(struct sio_msg));
@@ -88,11 +116,16 @@ static void raw_packet(struct play *p, struct input *in)
 	world_send_raw(p->w, c, msg, len);
 }
 
+#define NUMBERS 96u /* of peer messages, those that nobody knows among them */
+
 /* As if node 8 had said it. */
 static void peer_packet(struct play *p, struct input *in)
 {
 	static _Alignas(8) unsigned char msg[SIO_WIRE_MAX];
-	uint32_t type = SIO_PEER_HELLO + take8(in) % 96, reply = take8(in) % 2 ? SIO_PEER_REPLY : 0;
+	unsigned pick = take8(in);
+	uint32_t type = pick < NUMBERS ? SIO_PEER_HELLO + pick
+				       : peer_types[(pick - NUMBERS) % N_PEER_TYPES];
+	uint32_t reply = take8(in) % 2 ? SIO_PEER_REPLY : 0;
 	size_t size = sio_peer_size(type | reply);
 	struct sio_msg *h = (struct sio_msg *)msg;
 
@@ -103,7 +136,7 @@ static void peer_packet(struct play *p, struct input *in)
 	h->type = sio_to_le32(type | reply);
 	if (!reply)
 		h->error = sio_to_le32(0);
-	if (sio_peer_is_news(type))
+	if (sio_peer_is_notification(type))
 		h->id = sio_to_le32(0);
 	smartiod_peer_message(p->w->host[0].daemon, 8, msg, size);
 }
@@ -151,6 +184,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct play p = {.w = world_new(2, take8(&in) % 4)};
 	struct fake_device device;
 
+	add_rest();
 	fake_device_add(p.w, &device);
 	world_start(p.w);
 	for (unsigned i = 0; i < CLIENTS; i++)
@@ -164,7 +198,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned i = 0; i < CLIENTS; i++)
 		world_kill(p.w, p.client[i]);
 	world_run(p.w);
-	call_last_reset(p.w, sio_topology_fdid(4, 0));
+	call_last_reset(p.w, sio_topology_fdid(4, 1));
 	world_pass(p.w, 6000000000ULL);
 	assert_nothing_left(p.w);
 	world_free(p.w);

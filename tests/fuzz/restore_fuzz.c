@@ -34,16 +34,37 @@ struct play {
 };
 
 static const uint32_t requests[] = {
-	SIO_MSG_SEG_CREATE,	SIO_MSG_SEG_PREPARE,	 SIO_MSG_SEG_AVAILABLE,
-	SIO_MSG_SEG_REMOVE,	SIO_MSG_SEG_CONNECT,	 SIO_MSG_SEG_DISCONNECT,
-	SIO_MSG_SEG_MAP,	SIO_MSG_SEG_UNMAP,	 SIO_MSG_SEG_FILL,
-	SIO_MSG_SEG_SHARE,	SIO_MSG_SEG_ATTACH,	 SIO_MSG_DINT_CREATE,
-	SIO_MSG_DINT_REMOVE,	SIO_MSG_DINT_CONNECT,	 SIO_MSG_DINT_DISCONNECT,
-	SIO_MSG_DINT_RING_FREE, SIO_MSG_DEV_BORROW,	 SIO_MSG_DEV_RETURN,
-	SIO_MSG_DEV_SEG_CREATE, SIO_MSG_DEV_SEG_CONNECT, SIO_MSG_DMA_MAP,
-	SIO_MSG_DMA_UNMAP,	SIO_MSG_DEV_SETTLED,	 SIO_MSG_DEV_RESET,
-	SIO_MSG_DEV_HOLD,	SIO_MSG_DEV_UNHOLD,	 SIO_MSG_DEV_VECTOR,
-	SIO_MSG_DEV_UNVECTOR,	SIO_MSG_SEG_UNAVAILABLE, SIO_MSG_DEV_RELEASE_EXCLUSIVE,
+	SIO_MSG_SEG_CREATE,
+	SIO_MSG_SEG_PREPARE,
+	SIO_MSG_SEG_AVAILABLE,
+	SIO_MSG_SEG_REMOVE,
+	SIO_MSG_SEG_CONNECT,
+	SIO_MSG_SEG_DISCONNECT,
+	SIO_MSG_SEG_MAP,
+	SIO_MSG_SEG_UNMAP,
+	SIO_MSG_SEG_FILL,
+	SIO_MSG_SEG_TAKE,
+	SIO_MSG_SEG_SHARE,
+	SIO_MSG_SEG_ATTACH,
+	SIO_MSG_DINT_CREATE,
+	SIO_MSG_DINT_REMOVE,
+	SIO_MSG_DINT_CONNECT,
+	SIO_MSG_DINT_DISCONNECT,
+	SIO_MSG_DINT_RING_FREE,
+	SIO_MSG_DEV_BORROW,
+	SIO_MSG_DEV_RETURN,
+	SIO_MSG_DEV_SEG_CREATE,
+	SIO_MSG_DEV_SEG_CONNECT,
+	SIO_MSG_DMA_MAP,
+	SIO_MSG_DMA_UNMAP,
+	SIO_MSG_DEV_SETTLED,
+	SIO_MSG_DEV_RESET,
+	SIO_MSG_DEV_HOLD,
+	SIO_MSG_DEV_UNHOLD,
+	SIO_MSG_DEV_VECTOR,
+	SIO_MSG_DEV_UNVECTOR,
+	SIO_MSG_SEG_UNAVAILABLE,
+	SIO_MSG_DEV_RELEASE_EXCLUSIVE,
 };
 
 #define N_REQUESTS (sizeof(requests) / sizeof(requests[0]))
@@ -90,7 +111,7 @@ static void begin(struct play *p)
 
 		call_seg_create(p->w, c, 10 + i, 4096, SCI_FLAG_EMPTY, &handle, NULL);
 		call_seg_export(p->w, c, 20 + i, 4096, &handle);
-		call_borrow(p->w, c, sio_topology_fdid(4, 0), 0, &b);
+		call_borrow(p->w, c, sio_topology_fdid(4, 1), 0, &b);
 		call_dma_map_at(p->w, c, b.handle, handle, 0, 0, 4096, &number, &address);
 		call_dint_create(p->w, c, 7,
 				 SCI_FLAG_SHARED_INT | SCI_FLAG_FIXED_INTNO | SIO_DINT_PLAIN,
@@ -300,7 +321,7 @@ static void end(struct play *p)
 		abort();
 	library_end(w);
 	world_pass(w, SMARTIOD_GRACE_NS);
-	call_last_reset(w, sio_topology_fdid(4, 0));
+	call_last_reset(w, sio_topology_fdid(4, 1));
 	world_pass(w, 6000000000ULL);
 	assert_nothing_left(w);
 }

@@ -54,6 +54,12 @@ static void check_adapter(const struct sio_topology *t, const struct sio_topo_ad
 	CHECK(a->attach_index < (a->attach == SIO_ATTACH_LINK ? t->n_links : t->n_switches));
 }
 
+/* Index of the function that is in a slot of its own. */
+static unsigned physical(const struct sio_topo_host *h, unsigned i)
+{
+	return h->device[i].physical ? h->device[i].physical - 1 : i;
+}
+
 static void check_device(const struct sio_topology *t, const struct sio_topo_host *h, unsigned i)
 {
 	const struct sio_topo_device *d = &h->device[i];
@@ -68,7 +74,14 @@ static void check_device(const struct sio_topology *t, const struct sio_topo_hos
 	CHECK(d->bar_base % sio_topology_bar_space(d) == 0);
 	CHECK(sio_topology_device(t, d->fdid, &host) == d && host == h);
 	for (unsigned j = 0; j < i; j++)
-		CHECK(h->device[j].slot != d->slot && h->device[j].bdf != d->bdf);
+		CHECK(h->device[j].bdf != d->bdf &&
+		      (h->device[j].slot != d->slot) == (physical(h, j) != physical(h, i)));
+	if (d->physical)
+		CHECK(d->physical <= i && physical(h, d->physical - 1) == d->physical - 1 &&
+		      (d->bdf & 7) >= 1 &&
+		      (d->bdf & 7) <= h->device[d->physical - 1].virtual_functions);
+	else
+		CHECK((d->bdf & 7) == 0);
 }
 
 /* Whoever is in a chassis is in one that is there; each is behind one before it. */

@@ -43,15 +43,15 @@ static void unmap(void *ctx, void *data, uint64_t size)
 
 static void take(void *ctx, const void *message, size_t len, int fd)
 {
-	struct emu_vfio_header head;
+	struct sio_vfio_header head;
 
 	(void)ctx;
 	(void)fd;
 	if (len < sizeof(head))
 		abort();
 	memcpy(&head, message, sizeof(head));
-	if (head.size != len || emu_vfio_check_head(&head, NULL) < 0 ||
-	    (head.error != 0) != ((head.flags & EMU_VFIO_ERROR) != 0))
+	if (head.size != len || sio_vfio_check_head(&head, NULL) < 0 ||
+	    (head.error != 0) != ((head.flags & SIO_VFIO_ERROR) != 0))
 		abort();
 }
 
@@ -87,7 +87,7 @@ static uint64_t now(void *ctx)
 	return 0;
 }
 
-static const struct emu_vfio_session_ops session_ops = {.memory = {map, unmap},
+static const struct sio_vfio_session_ops session_ops = {.memory = {map, unmap},
 							.send = take,
 							.is_event = is_event,
 							.signal = signal_event,
@@ -96,18 +96,18 @@ static const struct emu_vfio_session_ops session_ops = {.memory = {map, unmap},
 static const struct emu_vfio_device_ops device_ops = {.now = now, .log = say};
 
 /* Return: bytes used; 0: no more. */
-static size_t one(struct peer *p, struct emu_vfio_session *s, const uint8_t *data, size_t size)
+static size_t one(struct peer *p, struct sio_vfio_session *s, const uint8_t *data, size_t size)
 {
-	struct emu_vfio_header head;
-	int fds[EMU_VFIO_MAX_FDS];
+	struct sio_vfio_header head;
+	int fds[SIO_VFIO_MAX_FDS];
 	unsigned n_fds;
 	size_t len;
 
 	if (size < 1 + sizeof(head))
 		return 0;
-	n_fds = data[0] % (EMU_VFIO_MAX_FDS + 1);
+	n_fds = data[0] % (SIO_VFIO_MAX_FDS + 1);
 	memcpy(&head, data + 1, sizeof(head));
-	if (emu_vfio_check_head(&head, NULL) < 0)
+	if (sio_vfio_check_head(&head, NULL) < 0)
 		return 0;
 	len = head.size < size - 1 ? head.size : size - 1;
 	/*
@@ -124,7 +124,7 @@ static size_t one(struct peer *p, struct emu_vfio_session *s, const uint8_t *dat
 		for (unsigned i = 0; i < n_fds; i++)
 			fds[i] = data[0] / 17 % 2 ? (int)i * 2 + 1 : (int)i;
 		p->n_fds += n_fds;
-		if (emu_vfio_session_take(s, message, len, fds, n_fds) < 0)
+		if (sio_vfio_session_take(s, message, len, fds, n_fds) < 0)
 			len = 0;
 		free(message);
 	}
@@ -142,13 +142,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					     .queue_entries = 16,
 					     .vectors = 3};
 	struct peer *p = calloc(1, sizeof(*p));
-	struct emu_vfio_session *s;
+	struct sio_vfio_session *s;
 	struct emu_vfio_device *d;
 	size_t n;
 
 	if (!p || emu_vfio_device_new(&emu_nvme_model, &topo, &device_ops, p, &d, NULL) < 0)
 		abort();
-	s = emu_vfio_session_new(&emu_vfio_device_function, d, &session_ops, p);
+	s = sio_vfio_session_new(&emu_vfio_device_function, d, &session_ops, p);
 	if (!s)
 		abort();
 	emu_vfio_device_attach(d, s);
@@ -159,7 +159,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			emu_vfio_device_step(d, 16);
 	}
 	emu_vfio_device_attach(d, NULL);
-	emu_vfio_session_free(s);
+	sio_vfio_session_free(s);
 	emu_vfio_device_free(d);
 	if (p->n_mapped || p->n_fds)
 		abort();

@@ -20,11 +20,25 @@
 
 #include "cluster.h"
 #include "failure.h"
+#include "pair.h"
 #include "program.h"
 #include "tempdir.h"
+#include "waits.h"
 
-/* No test comes near it, on a busy machine either; a virtual machine's processors are emulated. */
-#define LIMIT_MS (cluster_is_machine() ? 300000 : 60000)
+/*
+ * No test comes near it, on a busy machine either; a virtual machine's processors are emulated.
+ * Whoever runs a cluster in one says how long.
+ */
+static unsigned limit_ms(void)
+{
+	const char *seconds = getenv("SMARTIO_TEST_LIMIT_S");
+
+	if (seconds)
+		return 1000 * (unsigned)strtoul(seconds, NULL, 10);
+	return pair_is() ? 100000 : cluster_is_machine() ? 300000 : 60000;
+}
+
+#define LIMIT_MS ((int)limit_ms())
 /* Where calls fail a program that a step does not come to ends before it counts as hanging. */
 #define STEP_MS (sio_failing_begin ? LIMIT_MS / 2 : LIMIT_MS)
 #define TOP_DIR 128
@@ -39,6 +53,7 @@ struct cluster {
 	char dir[STATE_DIR];   /* the cluster's state */
 	char first[STATE_DIR]; /* the audit of the cluster when it came up */
 	pid_t room;
+	const char *text;
 	unsigned n_nodes;
 	pid_t daemon[CLUSTER_NODES]; /* of node 4 * (index + 1); 0: crashed */
 };
@@ -47,6 +62,7 @@ static struct cluster *clusters;
 static bool unsettled; /* a program has given up: what its device may write to waits for a word */
 static int steps[STEPS];
 static pid_t programs[PROGRAMS]; /* forked and not waited for; 0: none */
+static int paired[PROGRAMS];	 /* of those: which it is to the other machine */
 
 /* Run a program of the cluster and wait until it says that it is ready. */
 static pid_t start(const struct cluster *c, const char *variable, unsigned node)
@@ -174,7 +190,24 @@ static int audit(const struct cluster *c, const char *expect, const char *out)
 	return pid > 0 && cluster_wait(pid) == 0 ? 0 : -1;
 }
 
-long cluster_count(const struct cluster *c, const char *what)
+/* Whose line of the audit @what is, by the order of the hosts in the topology. */
+static unsigned node_of(const struct cluster *c, const char *what)
+{
+	const char *at = c->text, *name;
+	unsigned node = 0;
+
+	do {
+		at = strstr(at, "ram:");
+		for (name = at; name && name > c->text && name[-1] != '\n'; name--)
+			;
+		node += 4;
+		name += name ? strspn(name, " ") : 0;
+		at += at ? 4 : 0;
+	} while (name && strncmp(name, what, strcspn(what, ":") + 1) != 0);
+	return node;
+}
+
+static long count_here(const struct cluster *c, const char *what)
 {
 	char path[STATE_DIR + 16], line[200], *at;
 	size_t len = strlen(what);
@@ -197,8 +230,8 @@ long cluster_count(const struct cluster *c, const char *what)
 	return n;
 }
 
-int cluster_counters(const struct cluster *c, unsigned node, const char *const *names, unsigned n,
-		     long long *ret)
+static int counters_here(const struct cluster *c, unsigned node, const char *const *names,
+			 unsigned n, long long *ret)
 {
 	char command[2 * STATE_DIR + 64], line[200], kind[32], host[64], counter[64];
 	unsigned found = 0;
@@ -224,6 +257,31 @@ int cluster_counters(const struct cluster *c, unsigned node, const char *const *
 	return found == n ? 0 : -1;
 }
 
+int cluster_counters(const struct cluster *c, unsigned node, const char *const *names, unsigned n,
+		     long long *ret)
+{
+	bool here = !pair_is() || cluster_node(node) == pair_node();
+	long long failed = 0;
+
+	if (here || pair_is_child())
+		failed = counters_here(c, cluster_node(node), names, n, ret);
+	if (pair_is()) {
+		pair_share(here, &failed, 1);
+		pair_share(here, ret, n);
+	}
+	return (int)failed;
+}
+
+long cluster_count(const struct cluster *c, const char *what)
+{
+	bool here = !pair_is() || cluster_node(node_of(c, what)) == pair_node();
+	long long n = here || pair_is_child() ? count_here(c, what) : -1;
+
+	if (pair_is())
+		pair_share(here, &n, 1);
+	return (long)n;
+}
+
 long long cluster_counter(const struct cluster *c, unsigned node, const char *name)
 {
 	long long value;
@@ -231,22 +289,22 @@ long long cluster_counter(const struct cluster *c, unsigned node, const char *na
 	return cluster_counters(c, node, &name, 1, &value) < 0 ? -1 : value;
 }
 
-int cluster_adapter_counter(const struct cluster *c, unsigned node, unsigned adapter,
-			    const char *name, unsigned long long *ret)
+/* Of the thing of @kind whose name ends with @end. */
+static int counter_of(const struct cluster *c, unsigned node, const char *of, const char *end,
+		      const char *name, unsigned long long *ret)
 {
-	char command[2 * STATE_DIR + 64], line[200], kind[32], host[64], counter[64], end[16];
+	char command[2 * STATE_DIR + 64], line[200], kind[32], host[64], counter[64];
 	bool found = false;
 	FILE *f;
 
 	snprintf(command, sizeof(command), "%s --state %s stats -n %u", getenv("SMARTIO_TEST_TOOL"),
 		 c->dir, node);
-	snprintf(end, sizeof(end), ".%u", adapter);
 	f = popen(command, "r");
 	while (f && fgets(line, sizeof(line), f)) {
 		unsigned long long value;
 
 		if (sscanf(line, "%31s %63s %63s %llu", kind, host, counter, &value) != 4 ||
-		    strcmp(kind, "adapter") != 0 || strcmp(counter, name) != 0 ||
+		    strcmp(kind, of) != 0 || strcmp(counter, name) != 0 ||
 		    strlen(host) < strlen(end) ||
 		    strcmp(host + strlen(host) - strlen(end), end) != 0)
 			continue;
@@ -256,6 +314,30 @@ int cluster_adapter_counter(const struct cluster *c, unsigned node, unsigned ada
 	if (f)
 		pclose(f);
 	return found ? 0 : -1;
+}
+
+int cluster_adapter_counter(const struct cluster *c, unsigned node, unsigned adapter,
+			    const char *name, unsigned long long *ret)
+{
+	char end[16];
+
+	snprintf(end, sizeof(end), ".%u", adapter);
+	return counter_of(c, node, "adapter", end, name, ret);
+}
+
+int cluster_chassis_counter(const struct cluster *c, unsigned node, const char *chassis,
+			    const char *name, unsigned long long *ret)
+{
+	char end[64];
+
+	snprintf(end, sizeof(end), "/%.40s", chassis);
+	return counter_of(c, node, "chassis", end, name, ret);
+}
+
+int cluster_host_counter(const struct cluster *c, unsigned node, const char *name,
+			 unsigned long long *ret)
+{
+	return counter_of(c, node, "host", "", name, ret);
 }
 
 /* Of a test that failed: what they hold would never be given back. */
@@ -298,10 +380,14 @@ int cluster_audit(struct cluster *c)
 	int rc;
 
 	end_programs();
+	if (pair_is())
+		pair_barrier();
 	if (unsettled && settle(c) < 0)
 		return -1;
 	unsettled = false;
 	rc = audit(c, c->first, "/dev/null");
+	if (pair_is())
+		pair_barrier();
 	if (rc < 0)
 		fprintf(stderr, "the cluster does not hold what it held when it came up\n");
 	return rc;
@@ -316,6 +402,7 @@ static struct cluster *cluster_new(const char *topology)
 		return NULL;
 	}
 	c->next = clusters;
+	c->text = topology;
 	clusters = c;
 	snprintf(c->dir, sizeof(c->dir), "%s/state", c->top);
 	snprintf(c->first, sizeof(c->first), "%s/audit", c->top);
@@ -327,11 +414,20 @@ static struct cluster *cluster_new(const char *topology)
 	return c;
 }
 
+static void step_came(unsigned step)
+{
+	uint64_t one = 1;
+
+	if (step < STEPS && write(steps[step], &one, sizeof(one)) != sizeof(one))
+		abort();
+}
+
 /* The machine is there: what is asked of it is the audit. */
 static struct cluster *machine_up(struct cluster *c)
 {
 	snprintf(c->dir, sizeof(c->dir), MACHINE_STATE);
-	if (audit(c, NULL, c->first) == 0)
+	pair_on_step(step_came);
+	if ((!pair_is() || pair_up() == 0) && audit(c, NULL, c->first) == 0)
 		return c;
 	cluster_free(c);
 	return NULL;
@@ -394,6 +490,8 @@ void cluster_crash(struct cluster *c, unsigned node)
 {
 	pid_t *pid = &c->daemon[node / 4 - 1];
 
+	if (pair_is())
+		pair_cannot(NEEDS_CRASH);
 	if (*pid <= 0)
 		abort(); /* of a machine: cluster_needs() is missing */
 	kill(*pid, SIGKILL);
@@ -426,6 +524,8 @@ static int fault(const struct cluster *c, const char *what, const char *a, const
 	const char *program = getenv("SMARTIO_TEST_TOOL");
 	pid_t pid;
 
+	if (pair_is())
+		pair_cannot("a cable that can be pulled");
 	if (!program)
 		return -1;
 	fflush(NULL);
@@ -434,6 +534,30 @@ static int fault(const struct cluster *c, const char *what, const char *a, const
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		execl(program, program, "--state", c->dir, "fault", what, a, b ? b : state,
 		      b ? state : NULL, (char *)NULL);
+		perror(program);
+		_exit(127);
+	}
+	return pid > 0 && cluster_wait(pid) == 0 ? 0 : -1;
+}
+
+int cluster_fault(const struct cluster *c, const char *const *words)
+{
+	const char *program = getenv("SMARTIO_TEST_TOOL"), *argv[16];
+	unsigned n = 0;
+	pid_t pid;
+
+	for (const char *const *w =
+		     (const char *const[]){"smartio", "--state", c->dir, "fault", "device", NULL};
+	     *w; w++)
+		argv[n++] = *w;
+	for (; *words && n < 15; words++)
+		argv[n++] = *words;
+	argv[n] = NULL;
+	fflush(NULL);
+	pid = program ? fork() : -1;
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		execv(program, (char *const *)(uintptr_t)argv);
 		perror(program);
 		_exit(127);
 	}
@@ -477,18 +601,26 @@ void cluster_enter(const struct cluster *c, unsigned node)
 {
 	char path[STATE_DIR + 32];
 
+	if (pair_is() && !pair_is_child())
+		pair_cannot("a test that is a program of one host itself");
 	snprintf(path, sizeof(path), "%s/node.%u", c->dir, cluster_node(node));
 	setenv("SMARTIO_SOCKET", path, 1);
 }
 
 pid_t cluster_fork(struct cluster *c, unsigned node, int (*fn)(void *arg), void *arg)
 {
+	int rc, program = -1;
 	pid_t pid;
-	int rc;
 
 	fflush(NULL);
+	if (pair_is()) {
+		program = pair_fork(cluster_node(node) == pair_node(), &pid);
+		if (program < 0)
+			return pid;
+	}
 	pid = fork();
 	if (pid == 0) {
+		pair_child();
 		if (cluster_become_user() < 0)
 			_exit(127);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -503,24 +635,28 @@ pid_t cluster_fork(struct cluster *c, unsigned node, int (*fn)(void *arg), void 
 	for (unsigned i = 0; pid > 0 && i < PROGRAMS; i++)
 		if (programs[i] == 0) {
 			programs[i] = pid;
+			paired[i] = program;
 			break;
 		}
 	return pid;
 }
 
-int cluster_wait(pid_t pid)
+static int wait_here(pid_t pid, int *ret_program)
 {
 	struct pollfd p = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
 	int status;
 
 	if (await(&p, 1, LIMIT_MS) <= 0) {
 		fprintf(stderr, "process %d does not end\n", (int)pid);
+		waits_print();
 		kill(pid, SIGKILL);
 	}
 	close(p.fd);
 	for (unsigned i = 0; i < PROGRAMS; i++)
-		if (programs[i] == pid)
+		if (programs[i] == pid) {
 			programs[i] = 0;
+			*ret_program = paired[i];
+		}
 	if (waitpid(pid, &status, 0) < 0)
 		return 1;
 	if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
@@ -528,13 +664,29 @@ int cluster_wait(pid_t pid)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+int cluster_wait(pid_t pid)
+{
+	int program = -1, status = pair_is() ? pair_end(pid, LIMIT_MS) : -1;
+
+	if (status >= 0)
+		return status;
+	status = wait_here(pid, &program);
+	if (pair_is() && program >= 0)
+		pair_tell_end(program, status);
+	return status;
+}
+
 void steps_reset(void)
 {
+	if (pair_is())
+		pair_barrier();
 	for (unsigned i = 0; i < STEPS; i++) {
 		if (steps[i] > 0)
 			close(steps[i]);
 		steps[i] = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
 	}
+	if (pair_is())
+		pair_barrier();
 }
 
 void step_done(unsigned step)
@@ -543,6 +695,8 @@ void step_done(unsigned step)
 
 	if (write(steps[step], &one, sizeof(one)) != sizeof(one))
 		abort();
+	if (pair_is())
+		pair_step(step);
 }
 
 void step_await(unsigned step)
@@ -552,6 +706,8 @@ void step_await(unsigned step)
 
 	if (await(&p, 1, STEP_MS) <= 0 || read(steps[step], &one, sizeof(one)) != sizeof(one)) {
 		fprintf(stderr, "step %u does not come\n", step);
+		if (!sio_failing_begin) /* where calls fail on purpose that is no surprise */
+			waits_print();
 		exit(1);
 	}
 }

@@ -9,6 +9,11 @@
  * the drive by cluster_node() and cluster_device(), so that their tests run there, too; a test that
  * wants more than one machine has begins with cluster_needs().
  *
+ * With SMARTIO_TEST_PAIR set, too (pair.h), the cluster is two such machines: the hosts of a
+ * topology are on one and the other by turns, and the same program runs on both at once, each
+ * with the programs of its own hosts. What programs share by memory of the test they do not
+ * share then; cables cannot be pulled.
+ *
  * The same tests run in the simulator, tests/sim/api/cluster.c in place of cluster.c: a program's
  * memory is the test's, so what is static, and @arg of cluster_fork(), is shared by all.
  */
@@ -62,11 +67,19 @@ int cluster_trunk(const struct cluster *c, const char *a, const char *b, bool up
  * cluster alone, as the two below.
  */
 int cluster_slot(const struct cluster *c, const char *device, bool in);
+/* smartio fault device, with its words, ended by NULL. Return as above. */
+int cluster_fault(const struct cluster *c, const char *const *words);
 /* Wait until @node reaches all others. Return: 0; -1: it does not. */
 int cluster_reaches(struct cluster *c, unsigned node);
 /* A counter of an adapter (smartio stats). Return: 0; -1: there is no such counter. */
 int cluster_adapter_counter(const struct cluster *c, unsigned node, unsigned adapter,
 			    const char *name, unsigned long long *ret);
+/* The same of a chassis, whose link towards its host it counts. On a live cluster alone. */
+int cluster_chassis_counter(const struct cluster *c, unsigned node, const char *chassis,
+			    const char *name, unsigned long long *ret);
+/* The same of a host itself, as the emulated hardware counts. */
+int cluster_host_counter(const struct cluster *c, unsigned node, const char *name,
+			 unsigned long long *ret);
 /* The pid of a host's smartiod. */
 pid_t cluster_daemon(const struct cluster *c, unsigned node);
 /* SMARTIO_SOCKET of this process becomes that of a host. */
@@ -93,6 +106,14 @@ void cluster_needs(const char *what);
 #define NEEDS_ENGINE "an adapter with a DMA engine"
 #define NEEDS_GROUPS "an adapter with multicast groups"
 #define NEEDS_MEMORY "a memory device"
+/*
+ * The same, of what a machine has by smartio.ko, and lacks by VFIO.
+ */
+void cluster_needs_module(const char *what);
+/* Is it such a machine? */
+bool cluster_is_vfio(void);
+#define NEEDS_REVOKE "pages of a device that a reset takes away: smartio.ko"
+#define NEEDS_PHYSICAL "physical addresses of memory: smartio.ko"
 /*
  * First in a test that wants what the simulator's programs, which are coroutines, have not: there
  * it is skipped, and says why.
@@ -145,7 +166,7 @@ sci_desc_t api_begin(void);
 void api_end(sci_desc_t sd);
 /* The drive of the cluster. */
 sci_smartio_device_t api_borrow(sci_desc_t sd, unsigned flags);
-/* Who still looks at it may keep it for a while: it is removed then. */
+/* Whoever still looks at it may keep it for a while: it is removed then. */
 void api_remove_segment(sci_local_segment_t segment);
 
 #endif

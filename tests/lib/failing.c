@@ -310,7 +310,7 @@ static struct wait wait_begin(const char *name, unsigned timeout, sci_error_t *e
 	return w;
 }
 
-/* Who finds something when the time is over has not been woken by it. */
+/* Whoever finds something when the time is over has not been woken by it. */
 static void wait_end(const struct wait *w)
 {
 	char text[160];

@@ -5,11 +5,13 @@
 #include <stdint.h>
 #include <grp.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "cluster.h"
+#include "pair.h"
 
 #define MACHINE_NODE 4u /* of a smartiod on the kernel module: docs/hardware.md */
 
@@ -17,11 +19,13 @@ bool cluster_is_machine(void)
 {
 	const char *set = getenv("SMARTIO_TEST_MACHINE");
 
-	return set && *set;
+	return (set && *set) || pair_is();
 }
 
 unsigned cluster_node(unsigned node)
 {
+	if (pair_is())
+		return node / PAIR_FIRST % 2 ? PAIR_FIRST : PAIR_SECOND;
 	return cluster_is_machine() ? MACHINE_NODE : node;
 }
 
@@ -47,8 +51,23 @@ void cluster_needs(const char *what)
 {
 	if (!cluster_is_machine())
 		return;
+	if (pair_is() && (strcmp(what, NEEDS_HOSTS) == 0 || strcmp(what, NEEDS_LINK) == 0))
+		return;
 	print_message("[  NEEDS   ] %s\n", what);
 	skip();
+}
+
+bool cluster_is_vfio(void)
+{
+	const char *set = getenv("SMARTIO_TEST_WORLD");
+
+	return cluster_is_machine() && set && strcmp(set, "vfio") == 0;
+}
+
+void cluster_needs_module(const char *what)
+{
+	if (cluster_is_vfio())
+		cluster_needs(what);
 }
 
 void cluster_needs_kernel(const char *what)

@@ -54,13 +54,18 @@ EAGER_SEEDS = [
         "--faults absent --workload segment,share",
         "--faults absent,stop,restart --workload interrupt",
         "--faults restart,lack,memory --workload segment,device,keep,share"]),
-    (r"smartiod/(lender/|borrower/|device/|restart/adopt|segment/(adrift|grant)|daemon/peer)|core/(iommu|ledger|placement)|"
+    (r"smartiod/lender/dmabar", [
+        "--workload peers --faults none",
+        "--workload peers --faults death,crash,link,cut,delay",
+        "--workload peers --faults death,link,memory,port,removal,anew",
+        "--workload placer,steward,nvme --faults death,removal,memory,port,lack"]),
+    (r"smartiod/(lender/|borrower/|device/|restart/adopt|segment/(orphaned|grant)|daemon/peer)|core/(iommu|ledger|placement)|"
      r"emu/(memory/dmamap|device/|base/owner)", [
         "--workload device,keep,manager,nvme",
         "--hosts 3 --workload device,keep,segment --faults death,crash",
         "--hosts 3 --workload device,keep --faults cut,link,delay",
         "--hosts 3 --faults anew",
-        "--hosts 3 --faults liar --workload lured",
+        "--hosts 3 --faults liar --workload deceived",
         "--hosts 4 --workload device,keep,segment,raw --faults forge",
         "--hosts 2 --workload device,keep,manager,nvme --faults death,port,memory",
         "--workload device,keep,segment --faults restart,death",

@@ -69,7 +69,9 @@ static void fill_and_go_on(struct port_world *w, struct sio_dma_ring *ring, uint
 	fcntl(finished, F_SETFL, 0);
 	if (write(finished, &full, sizeof(full)) != sizeof(full))
 		port_failed(w, "the event cannot be filled: %s", strerror(errno));
-	/* The world's thread goes on: to the next transfer, and to who asks it for something. */
+	/*
+	 * The world's thread goes on: to the next transfer, and to whoever asks it for something.
+	 */
 	for (unsigned i = 0; i < 3; i++)
 		if (transfer(w, ring, doorbell))
 			return;

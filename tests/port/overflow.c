@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Thousands of owners end, and the port of a peer starts anew, while nobody reads events: some are
+ * Thousands of owners end, and the port of a peer starts again, while nobody reads events: some are
  * dropped, which is told; requests are answered, LIST says what is true, links are told again, and
  * what happens next is told as before.
  */
@@ -42,7 +42,7 @@ static void send_close(struct port_world *w, struct heard *h, uint64_t owner)
 		port_failed(w, "OWNER_CLOSE cannot be sent");
 }
 
-/* Who asks through another host's port twice knows that the first request has been served. */
+/* Whoever asks through another host's port twice knows that the first request has been served. */
 static void ask_peer(struct port_world *w)
 {
 	union port_packet req, answer;

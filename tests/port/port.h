@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The table of the port: what each request is answered with, in whatever world. A row takes a good
- * request of its operation, changes one field, and says what must come back. Each row has things
- * of its own to ask about, made anew; after each, nothing of them may be left.
+ * request of its operation, changes one field, and says what must come back. Each row has things of
+ * its own to ask about, made again; after each, nothing of them may be left.
  */
 #ifndef TESTS_PORT_PORT_H
 #define TESTS_PORT_PORT_H
@@ -30,12 +30,12 @@ struct port_transport {
 		      unsigned *ret_fds);
 	/* Descriptors that the world itself holds; -1: cannot be told. */
 	long (*descriptors)(void *world);
-	/* Connect @host anew after it was cut off. */
+	/* Connect @host again after it was cut off. */
 	int (*reopen)(void *world, unsigned host);
 	/* Return: 0: the world ended in order and left nothing behind. */
 	int (*close)(void *world);
 };
-extern const struct port_transport port_socket, port_device;
+extern const struct port_transport port_socket, port_device, port_vfio;
 
 union port_packet {
 	struct sio_req req;
@@ -88,16 +88,19 @@ struct port_row {
 extern const struct port_row port_rows[];
 extern const unsigned port_n_rows;
 
-/* A row that smartio.ko answers otherwise: one of two ways where it depends on the IOMMU. */
+/* A row that smartio.ko or VFIO answers otherwise: one of two ways, by the IOMMU. */
 struct port_other {
 	const char *what;
 	int error, or_error;
 };
-/* NULL: as all others do. */
+/* Of smartio.ko, of VFIO; NULL: as all others do. */
 const struct port_other *port_otherwise(const struct port_row *row);
+const struct port_other *port_vfio_otherwise(const struct port_row *row);
 
 struct port_world {
 	const struct port_transport *t;
+	/* What is answered otherwise than by the machine room; NULL: nothing is. */
+	const struct port_other *(*otherwise)(const struct port_row *row);
 	void *ctx;
 	bool loop; /* one host whose adapter 0 leads to its adapter 1, which says it is host 1's */
 	uint64_t cookie;
@@ -108,7 +111,7 @@ struct port_world {
 	uint8_t token[SIO_TOKEN];
 	uint64_t unasked;  /* events that were no answers */
 	uint32_t news[64]; /* shim.c: their operations, while an answer was awaited */
-	unsigned n_news;
+	unsigned n_events;
 	int owner_fd[4]; /* keep the owners of this row alive */
 	unsigned n_owner_fds;
 	char why[256]; /* of the first check that failed */
@@ -141,6 +144,8 @@ void port_events(struct port_world *w);
 void port_overflow(struct port_world *w);
 /* shim.c: what only smartio.ko serves. */
 void port_shim(struct port_world *w);
+/* vfio.c: what is asked of VFIO besides the table. */
+void port_of_vfio(struct port_world *w);
 /* shim_adapter.c: what goes through the adapters of a loop. */
 void port_adapters(struct port_world *w);
 /* shim_fault.c: each request while the kernel fails on demand. */

@@ -5,6 +5,8 @@
  *        port_test shim DEVICE-NODE   (a drive is bound to smartio.ko, loaded with
  *                                      memory_limit=16777216)
  *        port_test loop DEVICE-NODE   (the same, and smartio_loop.ko is loaded)
+ *        port_test vfio fake|kept|STATE-DIR  (a machine that the test is; smartio-vfio, which has
+ *                                      a drive, started with --memory-limit 16777216)
  *        port_test failures DEVICE-NODE   (each request while the kernel fails on demand)
  */
 #include <errno.h>
@@ -67,7 +69,7 @@ static void expect(struct port_world *w, union port_packet *req, size_t len, int
 
 static void run_row(struct port_world *w, const struct port_row *row)
 {
-	const struct port_other *other = w->t->one_host ? port_otherwise(row) : NULL;
+	const struct port_other *other = w->otherwise ? w->otherwise(row) : NULL;
 	union port_packet req;
 	uint64_t value;
 
@@ -256,8 +258,10 @@ static void run_all(struct port_world *w)
 		port_events(w);
 	port_overflow(w);
 	run_short(w);
-	if (w->t->one_host)
+	if (w->t == &port_device)
 		port_shim(w);
+	if (w->t == &port_vfio)
+		port_of_vfio(w);
 }
 
 int main(int argc, char **argv)
@@ -271,10 +275,15 @@ int main(int argc, char **argv)
 		w.t = &port_socket;
 	else if (failures || w.loop || (argc == 3 && strcmp(argv[1], "shim") == 0))
 		w.t = &port_device;
+	else if (argc == 3 && strcmp(argv[1], "vfio") == 0)
+		w.t = &port_vfio;
+	if (w.t == &port_device || w.t == &port_vfio)
+		w.otherwise = w.t == &port_vfio ? port_vfio_otherwise : port_otherwise;
 	if (!w.t) {
 		fprintf(stderr, "usage: port_test room PATH-OF-SMARTIO-EMU\n"
 				"       port_test shim DEVICE-NODE\n"
 				"       port_test loop DEVICE-NODE\n"
+				"       port_test vfio fake|kept|STATE-DIR\n"
 				"       port_test failures DEVICE-NODE\n");
 		return 2;
 	}

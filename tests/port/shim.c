@@ -8,16 +8,17 @@
 static const struct port_other others[] = {
 	{"DMAMAP.iova = 0x700000000ULL", -EINVAL, -EOPNOTSUPP}, /* the kernel chooses it */
 	{"DMAMAP.iova = 0", -EINVAL, -EOPNOTSUPP},
+	{"DMAMAP.iova = 1ULL << 52", -EINVAL, -EOPNOTSUPP},
 	/* Whether it was granted the bridge knows, if anybody here does; a token proves nothing. */
 	{"MAP.token[0]", 0, 0},
 	{"MAP.token[24]", 0, 0},
 	{"MAP.length = ~0ULL", -EINVAL, -EINVAL},
 	{"UNGRANT.h.flags = SIO_UNGRANT_KEEP_ADDRESS", 0, -EOPNOTSUPP},	  /* without an IOMMU */
-	{"DMAUNMAP.h.flags = SIO_DMAUNMAP_KEEP_ADDRESS", 0, -EOPNOTSUPP}, /* nor does it keep any */
+	{"DMAUNMAP.h.flags = SIO_DMAUNMAP_KEEP_ADDRESS", 0, -EOPNOTSUPP}, /* of memory */
 	{"STATS.kind = SIO_KIND_ADAPTER", -ENODEV, -ENODEV},
 	{"STATS.kind = SIO_KIND_DMA", -EINVAL, -EINVAL},
 	/* Served, and asked about things that are not there. */
-	{"IMPORT", -EINVAL, -EINVAL},
+	{"IMPORT.kind = SIO_IMPORT_DMABUF", -EINVAL, -EINVAL},
 	{"CONFIG", -ENODEV, -ENODEV},
 	{"CONFIG.h.flags = SIO_CONFIG_WRITE", -ENODEV, -ENODEV},
 	{"IDENTIFY", -EBADF, -EBADF},

@@ -16,6 +16,8 @@ struct shim_ask {
 
 /* A good request of @op for @owner. */
 void shim_good(struct port_world *w, struct shim_ask *a, uint32_t op, uint64_t owner);
+/* Ask, and await no answer. Return: the request's cookie, for port_await(). */
+uint64_t shim_send(struct port_world *w, struct shim_ask *a);
 /* Ask, with @fd (-1: none) beside it. Return: 0 or -errno of the answer; 1: see w->why. */
 int shim_ask(struct port_world *w, struct shim_ask *a, int fd);
 /* The answer must be @error, else w->why says what @what was answered with. True: it was. */
@@ -28,7 +30,7 @@ uint64_t shim_make(struct port_world *w, uint32_t op, uint64_t owner, int *ret_f
 /* How many objects of @kind there are. */
 uint32_t shim_count(struct port_world *w, uint32_t kind);
 /* Wait for news of @op; false: none came. */
-bool shim_news(struct port_world *w, uint32_t op, union port_packet *ret);
+bool shim_event(struct port_world *w, uint32_t op, union port_packet *ret);
 void *shim_map(struct port_world *w, int fd, size_t size, int prot);
 /* false, and w->why, unless @ok. */
 bool shim_check(struct port_world *w, bool ok, const char *what);
@@ -58,5 +60,6 @@ void shim_devices(struct port_world *w); /* shim_device.c */
 void shim_nvme(struct port_world *w);	 /* shim_nvme.c */
 void shim_dmabuf(struct port_world *w);	 /* shim_dmabuf.c */
 void shim_pair(struct port_world *w);	 /* shim_pair.c */
+void shim_pair_vfio(struct port_world *w);
 
 #endif

@@ -399,7 +399,7 @@ static void death(struct port_world *w)
 	shim_check(w, shim_count(w, SIO_KIND_GRANT) == 1 && shim_count(w, SIO_KIND_MAP) == 0,
 		   "a grant and no map are listed");
 	end(w, SIO_OP_UNGRANT, x.grant, 0);
-	shim_news(w, SIO_EV_OWNER_END, &evt);
+	shim_event(w, SIO_EV_OWNER_END, &evt);
 	shim_check(w, shim_count(w, SIO_KIND_MEM) == mems, "the memory is free");
 	unmap(&x);
 out:
@@ -416,7 +416,7 @@ static void give(struct port_world *w)
 	if (begin(w, &x, shim_make(w, SIO_OP_OWNER_NEW, 0, &fd), SHIM_PAGE)) {
 		end(w, SIO_OP_GIVE, x.source, 0);
 		close(fd);
-		shim_news(w, SIO_EV_OWNER_END, &evt);
+		shim_event(w, SIO_EV_OWNER_END, &evt);
 		x.there[0] = 1;
 		end(w, SIO_OP_UNGRANT, x.grant, 0);
 		end(w, SIO_OP_FREE, x.source, 0);

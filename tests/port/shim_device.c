@@ -129,14 +129,14 @@ static void gone_device(struct port_world *w, const char *bdf)
 	((struct sio_req_dmamap *)(void *)&a.req)->target = shim_make(w, SIO_OP_ALLOC, dead, NULL);
 	shim_expect(w, &a, -1, 0, "DMAMAP");
 	close(dead_fd);
-	shim_news(w, SIO_EV_OWNER_GONE, &evt);
+	shim_event(w, SIO_EV_OWNER_GONE, &evt);
 	shim_sysfs(w, "bus/pci/drivers/smartio/unbind", bdf);
 	shim_check(w, at[VS] == ONES && untouched[VS] == ONES, "it reads as ones");
 	at[VS] = 5;
 	shim_check(w, at[VS] == 5 && at[VS + 1] == ONES, "a store stays there");
 	shim_check(w, untouched[VS] == ONES, "others read ones");
-	shim_news(w, SIO_EV_DEVICE_GONE, &evt);
-	shim_news(w, SIO_EV_OWNER_END, &evt);
+	shim_event(w, SIO_EV_DEVICE_GONE, &evt);
+	shim_event(w, SIO_EV_OWNER_END, &evt);
 	shim_good(w, &a, SIO_OP_RESET, 0);
 	shim_expect(w, &a, -1, -ENODEV, "RESET of what has gone");
 	shim_good(w, &a, SIO_OP_BAR, owner);
@@ -145,11 +145,11 @@ static void gone_device(struct port_world *w, const char *bdf)
 	((struct sio_req_dmaunmap *)(void *)&a.req)->id = map;
 	shim_expect(w, &a, -1, 0, "DMAUNMAP of what has gone");
 	shim_sysfs(w, "bus/pci/drivers/smartio/bind", bdf);
-	shim_news(w, SIO_EV_DEVICE_BACK, &evt);
+	shim_event(w, SIO_EV_DEVICE_BACK, &evt);
 	find_again(w);
 	shim_check(w, at[VS] == 5, "the old view stays cut off");
 	close(owner_fd);
-	shim_news(w, SIO_EV_OWNER_END, &evt);
+	shim_event(w, SIO_EV_OWNER_END, &evt);
 	shim_check(w, at[VS] == 5, "also without its owner");
 	munmap((void *)(uintptr_t)at, SHIM_PAGE);
 	munmap((void *)(uintptr_t)untouched, SHIM_PAGE);
@@ -166,11 +166,9 @@ static void reset_races(struct port_world *w, const char *bdf)
 	volatile uint32_t *at = shim_map(w, fd, SHIM_PAGE, PROT_READ | PROT_WRITE);
 
 	shim_good(w, &a, SIO_OP_RESET, 0);
-	first = a.req.req.cookie = ++w->cookie;
-	w->t->send(w->ctx, 0, &a.req, a.req.req.size, NULL, 0);
+	first = shim_send(w, &a);
 	shim_good(w, &b, SIO_OP_BAR, 0);
-	second = b.req.req.cookie = ++w->cookie;
-	w->t->send(w->ctx, 0, &b.req, b.req.req.size, NULL, 0);
+	second = shim_send(w, &b);
 	shim_check(w, at[VS] != ONES, "who looks during a reset waits");
 	if (port_await(w, 0, first, &a.answer, &a.n_fds) == 0)
 		shim_check(w, a.answer.evt.error == 0, "the reset is done");
@@ -204,8 +202,7 @@ static void closed_in_reset(struct port_world *w)
 	at2 = shim_map(w, fd2, SHIM_PAGE, PROT_READ | PROT_WRITE);
 	shim_check(w, at[VS] != ONES && at2[VS] != ONES, "registers can be read");
 	shim_good(w, &a, SIO_OP_RESET, 0);
-	reset = a.req.req.cookie = ++w->cookie;
-	w->t->send(w->ctx, 0, &a.req, a.req.req.size, NULL, 0);
+	reset = shim_send(w, &a);
 	/* It takes 100 ms, in a thread; that has begun long before these are over. */
 	for (unsigned i = 0; i < 20; i++) {
 		shim_good(w, &b, SIO_OP_STATUS, 0);
@@ -214,8 +211,7 @@ static void closed_in_reset(struct port_world *w)
 	}
 	shim_good(w, &b, SIO_OP_BAR_CLOSE, 0);
 	((struct sio_req_bar_close *)(void *)&b.req)->id = id;
-	first = b.req.req.cookie = ++w->cookie;
-	w->t->send(w->ctx, 0, &b.req, b.req.req.size, NULL, 0);
+	first = shim_send(w, &b);
 	close(owner_fd); /* the last descriptor of a program that dies */
 	if (w->t->event(w->ctx, 0, &b.answer, sizeof(b.answer), b.fd, &b.n_fds) > 0)
 		shim_check(w, b.answer.evt.cookie == first && b.answer.evt.error == 0,

@@ -15,7 +15,7 @@
 
 #include "shim.h"
 
-#define SIZE (64 * SHIM_PAGE)
+#define SIZE (16 * SHIM_PAGE)
 
 /* A program's memfd as a dma-buf: single pages. -1: this kernel has no such thing. */
 static int of_udmabuf(struct port_world *w)
@@ -50,6 +50,28 @@ static int of_heap(struct port_world *w)
 	return got == 0 ? (int)want.fd : -1;
 }
 
+/* Of a driver that wants importers to be as those of graphics cards are (shim/test). */
+enum { CARD_GIVE = 0x5300, CARD_TAKE_BACK, CARD_PINS };
+
+static int card(unsigned long what)
+{
+	int dev = open("/dev/smartio_card", O_RDWR | O_CLOEXEC), got;
+
+	if (dev < 0)
+		return -1;
+	got = ioctl(dev, what);
+	close(dev);
+	return got;
+}
+
+static int of_card(struct port_world *w)
+{
+	int fd = card(CARD_GIVE);
+
+	(void)w;
+	return fd;
+}
+
 static uint32_t iommu_mode(struct port_world *w)
 {
 	struct shim_ask a;
@@ -57,6 +79,24 @@ static uint32_t iommu_mode(struct port_world *w)
 	shim_good(w, &a, SIO_OP_DEVICE_LIST, 0);
 	shim_expect(w, &a, -1, 0, "DEVICE_LIST");
 	return ((const struct sio_evt_device *)(const void *)&a.answer)->iommu_mode;
+}
+
+#define COMMAND 4
+#define COMMAND_MASTER 4u
+
+/* The drive's command register, as PCI has it. */
+static uint32_t command(struct port_world *w)
+{
+	struct sio_req_config *c;
+	struct shim_ask a;
+
+	shim_good(w, &a, SIO_OP_CONFIG, 0);
+	c = (void *)&a.req;
+	c->device = w->thing[T_DEVICE];
+	c->offset = COMMAND;
+	c->width = 2;
+	shim_expect(w, &a, -1, 0, "CONFIG of the command register");
+	return ((const struct sio_evt_config *)(const void *)&a.answer)->value;
 }
 
 static void end(struct port_world *w, uint32_t op, uint64_t id, int error)
@@ -147,6 +187,40 @@ out:
 	end(w, SIO_OP_DMAUNMAP, page.id, 0);
 }
 
+/*
+ * A driver that takes its memory back: whoever has it mapped has it no more, and the drive sends
+ * nothing. Last of all, for it has to be reset then.
+ */
+static void taken_back(struct port_world *w, struct shim_drive *d)
+{
+	int fd = card(CARD_GIVE);
+	char *at = fd < 0 ? NULL : shim_map(w, fd, SIZE, PROT_READ | PROT_WRITE);
+	struct sio_evt_dmamap page;
+	uint64_t id;
+
+	if (!at) {
+		port_report(w, "memory that its driver takes back # SKIP there is no such driver");
+		return;
+	}
+	id = import(w, fd, at);
+	shim_check(w, card(CARD_PINS) == 0, "nothing is pinned that nobody has mapped");
+	shim_check(w, map(w, id, 0, SHIM_PAGE, &page) == 0, "a page is mapped");
+	shim_check(w, card(CARD_PINS) > 0, "what is mapped is pinned");
+	shim_check(w, card(CARD_TAKE_BACK) == 0, "its driver takes it back");
+	while (card(CARD_PINS) > 0)
+		usleep(1000); /* by a thread of the module's; the test has a limit */
+	memset(at, 0, SIZE);
+	shim_drive_identify(d, page.iova);
+	shim_check(w, (command(w) & COMMAND_MASTER) == 0 && at[4] == 0, "the drive sends nothing");
+	shim_check(w, map(w, id, 0, SHIM_PAGE, &(struct sio_evt_dmamap){0}) == -ENODEV,
+		   "it cannot be mapped any more");
+	end(w, SIO_OP_DMAUNMAP, page.id, 0);
+	end(w, SIO_OP_FREE, id, 0);
+	munmap(at, SIZE);
+	close(fd);
+	port_report(w, "memory that its driver takes back");
+}
+
 static void share(struct port_world *w, struct shim_drive *d, int dmabuf)
 {
 	char *at = shim_map(w, dmabuf, SIZE, PROT_READ | PROT_WRITE);
@@ -189,12 +263,14 @@ void shim_dmabuf(struct port_world *w)
 		if (shim_drive_start(w, &d)) {
 			shared(w, &d, "udmabuf", of_udmabuf);
 			shared(w, &d, "a heap", of_heap);
+			shared(w, &d, "a card", of_card);
+			taken_back(w, &d);
 			shim_drive_stop(&d);
 		}
 		shim_drive_close(&d);
 	}
 	close(owner_fd);
-	shim_news(w, SIO_EV_OWNER_GONE, &evt);
+	shim_event(w, SIO_EV_OWNER_GONE, &evt);
 	port_things_end(w);
 	port_report(w, "a drive that wrote to dma-bufs");
 }

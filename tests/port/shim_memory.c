@@ -36,7 +36,7 @@ static void end(struct port_world *w, uint32_t op, uint64_t id, int error)
 	shim_expect(w, &a, -1, error, "an end");
 }
 
-/* Memory that is freed stays for who has it mapped, and comes zeroed to the next. */
+/* Memory that is freed stays for whoever has it mapped, and comes zeroed to the next. */
 static void mapped_memory_stays(struct port_world *w)
 {
 	uint64_t used, id;
@@ -267,7 +267,7 @@ static void user_pages(struct port_world *w)
 	if (status)
 		port_failed(w, "a program without privilege: step %d", WEXITSTATUS(status));
 	close(owner_fd);
-	shim_news(w, SIO_EV_OWNER_END, &a.answer);
+	shim_event(w, SIO_EV_OWNER_END, &a.answer);
 	munmap(at, SIZE);
 	port_report(w, "a program's pages");
 }
@@ -303,7 +303,14 @@ static void config(struct port_world *w)
 	shim_expect(w, &a, -1, -EACCES, "CONFIG of a BAR");
 	m->offset = 4;
 	m->mask = 4;
-	shim_expect(w, &a, -1, -EACCES, "CONFIG of bus mastering");
+	shim_expect(w, &a, -1, -EACCES, "CONFIG of bus mastering among others");
+	m->width = 2;
+	if (shim_expect(w, &a, -1, 0, "CONFIG of bus mastering"))
+		shim_check(w, !(evt->value & 4), "the device sends no more");
+	m->value = 4;
+	if (shim_expect(w, &a, -1, 0, "CONFIG of bus mastering again"))
+		shim_check(w, evt->value & 4, "it may send");
+	m->width = 4;
 	m->mask = 0x100;
 	m->value = 0x100;
 	if (shim_expect(w, &a, -1, 0, "CONFIG of system errors"))

@@ -41,13 +41,20 @@ static bool await_ready(const struct shim_drive *d, uint32_t ready)
 	return (get(d, CSTS) & 1) == ready;
 }
 
-static int view(struct port_world *w, uint64_t owner, uint64_t offset)
+/* *ret: a page of the drive's BAR, mapped. Return: its descriptor. */
+static int view(struct port_world *w, uint64_t owner, uint64_t offset, volatile uint8_t **ret)
 {
 	struct shim_ask a;
+	void *at;
 
 	shim_good(w, &a, SIO_OP_BAR, owner);
 	((struct sio_req_bar *)(void *)&a.req)->offset = offset;
-	return shim_expect(w, &a, -1, 0, "BAR") ? a.fd[0] : -1;
+	if (!shim_expect(w, &a, -1, 0, "BAR"))
+		return -1;
+	offset = ((const struct sio_evt_bar *)(const void *)&a.answer)->offset;
+	at = mmap(NULL, SHIM_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, a.fd[0], (off_t)offset);
+	*ret = at == MAP_FAILED ? NULL : at;
+	return a.fd[0];
 }
 
 bool shim_drive_open(struct port_world *w, struct shim_drive *d, uint64_t owner, uint64_t *ret_irq)
@@ -56,8 +63,8 @@ bool shim_drive_open(struct port_world *w, struct shim_drive *d, uint64_t owner,
 	struct shim_ask a;
 	uint64_t mem;
 
-	d->regs_fd = view(w, owner, 0);
-	d->bells_fd = view(w, owner, SHIM_PAGE);
+	d->regs_fd = view(w, owner, 0, &d->regs);
+	d->bells_fd = view(w, owner, SHIM_PAGE, &d->bells);
 	shim_good(w, &a, SIO_OP_ALLOC, owner);
 	((struct sio_req_alloc *)(void *)&a.req)->size = 3 * SHIM_PAGE;
 	if (!shim_expect(w, &a, -1, 0, "ALLOC"))
@@ -77,8 +84,6 @@ bool shim_drive_open(struct port_world *w, struct shim_drive *d, uint64_t owner,
 	d->irq_fd = a.fd[0];
 	d->trigger_fd = a.fd[1];
 	*ret_irq = shim_id(&a);
-	d->regs = shim_map(w, d->regs_fd, SHIM_PAGE, PROT_READ | PROT_WRITE);
-	d->bells = shim_map(w, d->bells_fd, SHIM_PAGE, PROT_READ | PROT_WRITE);
 	d->mem = shim_map(w, d->mem_fd, 3 * SHIM_PAGE, PROT_READ | PROT_WRITE);
 	return d->regs && d->bells && d->mem;
 }
@@ -265,19 +270,20 @@ void shim_drive_close(struct shim_drive *d)
 
 void shim_nvme(struct port_world *w)
 {
-	struct shim_drive d = {.regs_fd = -1};
+	struct shim_drive d = {.regs_fd = -1, .bells_fd = -1};
 	union port_packet evt;
 	uint64_t owner, irq;
 	int owner_fd = -1;
 
 	owner = shim_make(w, SIO_OP_OWNER_NEW, 0, &owner_fd);
 	if (shim_drive_open(w, &d, owner, &irq)) {
-		triggers(w, &d);
+		if (w->t == &port_device) /* VFIO's are eventfds */
+			triggers(w, &d);
 		drive_it(w, &d, owner, irq);
 		shim_drive_close(&d);
 	}
 	close(owner_fd);
-	shim_news(w, SIO_EV_OWNER_GONE, &evt);
+	shim_event(w, SIO_EV_OWNER_GONE, &evt);
 	port_things_end(w);
 	port_report(w, "a drive works by the port alone");
 }

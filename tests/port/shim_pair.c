@@ -57,6 +57,7 @@ static void try_view(struct port_world *w, const struct peer *p, uint32_t bar, u
 {
 	struct sio_req_bar *m;
 	struct shim_ask a;
+	void *at;
 
 	*ret = (struct view){.fd = -1, .length = length};
 	shim_good(w, &a, SIO_OP_BAR, p->owner);
@@ -70,7 +71,11 @@ static void try_view(struct port_world *w, const struct peer *p, uint32_t bar, u
 		return;
 	ret->id = shim_id(&a);
 	ret->fd = a.fd[0];
-	ret->at = shim_map(w, ret->fd, length, PROT_READ | PROT_WRITE);
+	/* By VFIO it is all of the device. */
+	offset = ((const struct sio_evt_bar *)(const void *)&a.answer)->offset;
+	at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, ret->fd, (off_t)offset);
+	ret->at = at == MAP_FAILED ? NULL : at;
+	shim_check(w, ret->at, "a view can be mapped");
 }
 
 static void close_view(struct port_world *w, struct view *v, int error)
@@ -87,28 +92,10 @@ static void close_view(struct port_world *w, struct view *v, int error)
 	close(v->fd);
 }
 
-/* Bound, open, its buffer switched on. */
-static bool begin(struct port_world *w, struct peer *p)
+static bool buffer_on(struct port_world *w, const struct peer *p)
 {
-	struct sio_evt_device device;
-	union port_packet evt;
 	struct view regs;
-	struct shim_ask a;
-	char file[64];
 
-	snprintf(file, sizeof(file), "bus/pci/devices/%s/driver_override", p->bdf);
-	shim_sysfs(w, file, "smartio");
-	shim_sysfs(w, "bus/pci/drivers/smartio/bind", p->bdf);
-	shim_news(w, SIO_EV_DEVICE_BACK, &evt); /* else it came and went before we looked */
-	if (!find(w, p->bdf, &device))
-		return false;
-	p->id = device.id;
-	p->cmb = device.bar_addr[CMB_BAR];
-	p->iommu_mode = device.iommu_mode;
-	shim_good(w, &a, SIO_OP_DEVICE_OPEN, 0);
-	((struct sio_req_device_open *)(void *)&a.req)->device = p->id;
-	if (!shim_expect(w, &a, -1, 0, "DEVICE_OPEN"))
-		return false;
 	try_view(w, p, 0, SIO_CACHE_UNCACHED, 0, SHIM_PAGE, 0, &regs);
 	if (!regs.at)
 		return false;
@@ -119,13 +106,42 @@ static bool begin(struct port_world *w, struct peer *p)
 	return true;
 }
 
+/* Open, its buffer switched on. */
+static bool open_it(struct port_world *w, struct peer *p)
+{
+	struct sio_evt_device device;
+	struct shim_ask a;
+
+	if (!find(w, p->bdf, &device))
+		return false;
+	p->id = device.id;
+	p->cmb = device.bar_addr[CMB_BAR];
+	p->iommu_mode = device.iommu_mode;
+	shim_good(w, &a, SIO_OP_DEVICE_OPEN, 0);
+	((struct sio_req_device_open *)(void *)&a.req)->device = p->id;
+	return shim_expect(w, &a, -1, 0, "DEVICE_OPEN") && buffer_on(w, p);
+}
+
+/* And bound before. */
+static bool begin(struct port_world *w, struct peer *p)
+{
+	union port_packet evt;
+	char file[64];
+
+	snprintf(file, sizeof(file), "bus/pci/devices/%s/driver_override", p->bdf);
+	shim_sysfs(w, file, "smartio");
+	shim_sysfs(w, "bus/pci/drivers/smartio/bind", p->bdf);
+	shim_event(w, SIO_EV_DEVICE_BACK, &evt); /* else it came and went before we looked */
+	return open_it(w, p);
+}
+
 static void leave(struct port_world *w, const struct peer *p)
 {
 	union port_packet evt;
 	char file[64];
 
 	shim_sysfs(w, "bus/pci/drivers/smartio/unbind", p->bdf);
-	shim_news(w, SIO_EV_DEVICE_GONE, &evt);
+	shim_event(w, SIO_EV_DEVICE_GONE, &evt);
 	snprintf(file, sizeof(file), "bus/pci/devices/%s/driver_override", p->bdf);
 	shim_sysfs(w, file, "\n");
 }
@@ -193,7 +209,7 @@ static void caching(struct port_world *w, struct peer *p)
 	port_report(w, "views that combine writes");
 }
 
-/* Who still has a view does not decide how the next driver finds the pages. */
+/* Whoever still has a view does not decide how the next driver finds the pages. */
 static void gone_with_view(struct port_world *w, struct peer *p)
 {
 	struct view v;
@@ -230,38 +246,59 @@ static uint64_t map_for(struct port_world *w, uint64_t device, const struct peer
 	return shim_id(&a);
 }
 
-/*
- * The drive answers into the buffer; and no more when the mapping, or the second function, is gone.
- */
-static void reach(struct port_world *w, struct shim_drive *d, struct peer *p)
+static void unmap(struct port_world *w, const struct peer *p, uint64_t map, uint32_t flags,
+		  const char *what)
 {
-	uint64_t drive = w->thing[T_DEVICE], map, iova = 0;
-	const volatile char *text;
 	struct shim_ask a;
-	struct view v;
 
-	try_view(w, p, CMB_BAR, SIO_CACHE_UNCACHED, SHIM_PAGE, SHIM_PAGE, 0, &v);
-	map_for(w, p->id, p, &v, SIO_ACCESS_WRITE, -EOPNOTSUPP, &iova); /* its own */
-	map = map_for(w, drive, p, &v, SIO_ACCESS_READ | SIO_ACCESS_WRITE, 0, &iova);
-	if (!v.at || !map)
-		return;
-	v.at[1] = v.at[2] = 0;
-	text = (const volatile char *)v.at;
-	shim_drive_identify(d, iova);
+	shim_good(w, &a, SIO_OP_DMAUNMAP, p->owner);
+	((struct sio_req_dmaunmap *)(void *)&a.req)->h.flags = flags;
+	((struct sio_req_dmaunmap *)(void *)&a.req)->id = map;
+	shim_expect(w, &a, -1, 0, what);
+}
+
+/* The drive answers into @v of the second function, which is in use from then on. */
+static bool reaches(struct port_world *w, struct shim_drive *d, const struct peer *p,
+		    struct view *v, uint64_t *map, uint64_t *iova)
+{
+	const volatile char *text;
+
+	try_view(w, p, CMB_BAR, SIO_CACHE_UNCACHED, SHIM_PAGE, SHIM_PAGE, 0, v);
+	map_for(w, p->id, p, v, SIO_ACCESS_WRITE, -EOPNOTSUPP, iova); /* its own */
+	*map = map_for(w, w->thing[T_DEVICE], p, v, SIO_ACCESS_READ | SIO_ACCESS_WRITE, 0, iova);
+	if (!v->at || !*map)
+		return false;
+	v->at[1] = v->at[2] = 0;
+	text = (const volatile char *)v->at;
+	shim_drive_identify(d, *iova);
 	shim_check(w, shim_drive_completed(d, d->tail - 1), "the drive has answered");
 	shim_check(w, text[4] == 'S' && text[5] == 'I' && text[6] == 'O' && text[7] == '0',
 		   "its answer lies in the other one's buffer");
-	close_view(w, &v, -EBUSY);
-	v.at[1] = 0;
+	close_view(w, v, -EBUSY);
+	v->at[1] = 0;
+	return true;
+}
+
+/* What it answers to @iova goes nowhere, and does not stop it. */
+static void goes_nowhere(struct port_world *w, struct shim_drive *d, uint64_t iova)
+{
+	shim_drive_identify(d, iova);
+	shim_check(w, shim_drive_completed(d, d->tail - 1), "the drive is there still");
+}
+
+/* And no more when the mapping, or the second function, is gone. */
+static void reach(struct port_world *w, struct shim_drive *d, struct peer *p)
+{
+	uint64_t map, iova = 0;
+	struct view v;
+
+	if (!reaches(w, d, p, &v, &map, &iova))
+		return;
 	leave(w, p);
 	shim_check(w, v.at[1] == ONES, "the buffer is gone for the processor");
-	if (p->iommu_mode != SIO_IOMMU_OFF) {
-		shim_drive_identify(d, iova);
-		shim_check(w, shim_drive_completed(d, d->tail - 1), "the drive is there still");
-	}
-	shim_good(w, &a, SIO_OP_DMAUNMAP, p->owner);
-	((struct sio_req_dmaunmap *)(void *)&a.req)->id = map;
-	shim_expect(w, &a, -1, 0, "DMAUNMAP of what is cut");
+	if (p->iommu_mode != SIO_IOMMU_OFF)
+		goes_nowhere(w, d, iova);
+	unmap(w, p, map, 0, "DMAUNMAP of what has gone");
 	close_view(w, &v, 0);
 	if (!begin(w, p))
 		return;
@@ -270,12 +307,34 @@ static void reach(struct port_world *w, struct shim_drive *d, struct peer *p)
 	close_view(w, &v, 0);
 }
 
+/* The mapping is cut while both are there: it leads nowhere, and releases the buffer. */
+static void cut(struct port_world *w, struct shim_drive *d, struct peer *p)
+{
+	uint64_t map, iova = 0;
+	struct view v;
+
+	try_view(w, p, CMB_BAR, SIO_CACHE_UNCACHED, SHIM_PAGE, SHIM_PAGE, 0, &v);
+	map = map_for(w, w->thing[T_DEVICE], p, &v, SIO_ACCESS_READ | SIO_ACCESS_WRITE, 0, &iova);
+	if (!v.at || !map)
+		return;
+	v.at[1] = 0;
+	unmap(w, p, map, SIO_DMAUNMAP_KEEP_ADDRESS, "DMAUNMAP that keeps the address");
+	unmap(w, p, map, SIO_DMAUNMAP_KEEP_ADDRESS, "once more");
+	if (p->iommu_mode != SIO_IOMMU_OFF) {
+		goes_nowhere(w, d, iova);
+		shim_check(w, v.at[1] == 0, "it does not reach the buffer");
+	}
+	close_view(w, &v, 0);
+	unmap(w, p, map, 0, "DMAUNMAP of what was cut");
+}
+
 static void peer_to_peer(struct port_world *w, struct peer *p)
 {
 	struct shim_drive d = {.regs_fd = -1};
 	uint64_t irq;
 
 	if (shim_drive_open(w, &d, p->owner, &irq) && shim_drive_start(w, &d)) {
+		cut(w, &d, p);
 		reach(w, &d, p);
 		shim_drive_stop(&d);
 		shim_drive_close(&d);
@@ -300,7 +359,78 @@ void shim_pair(struct port_world *w)
 		leave(w, &p);
 	}
 	close(p.owner_fd);
-	shim_news(w, SIO_EV_OWNER_GONE, &evt);
+	shim_event(w, SIO_EV_OWNER_GONE, &evt);
 	port_things_end(w);
 	port_report(w, "two functions come and go");
+}
+
+/* ---- by VFIO ---- */
+
+static void reset_it(struct port_world *w, const struct peer *p)
+{
+	struct shim_ask a;
+
+	shim_good(w, &a, SIO_OP_RESET, 0);
+	((struct sio_req_reset *)(void *)&a.req)->device = p->id;
+	shim_expect(w, &a, -1, 0, "RESET of the second function");
+}
+
+/* The drive reaches the buffer, and no more when the second function was reset. */
+static void reach_until_reset(struct port_world *w, struct shim_drive *d, struct peer *p)
+{
+	uint64_t map, iova = 0;
+	struct view v;
+
+	if (!reaches(w, d, p, &v, &map, &iova))
+		return;
+	reset_it(w, p);
+	buffer_on(w, p);
+	v.at[1] = 0;
+	goes_nowhere(w, d, iova);
+	shim_check(w, v.at[1] == 0, "it does not reach the buffer of one that was reset");
+	close_view(w, &v, 0);
+	unmap(w, p, map, 0, "DMAUNMAP of what was cut");
+}
+
+/* As whoever lends a machine's functions does it. */
+static bool add_it(struct port_world *w, struct peer *p)
+{
+	union port_packet evt;
+	char command[128];
+
+	snprintf(command, sizeof(command), "smartio device add %s --vfio 2>/dev/null", p->bdf);
+	if (!shim_check(w, system(command) == 0, "the second function is added"))
+		return false;
+	shim_event(w, SIO_EV_DEVICE_BACK, &evt);
+	return open_it(w, p);
+}
+
+void shim_pair_vfio(struct port_world *w)
+{
+	struct peer p = {.bdf = getenv("PORT_PEER"), .owner_fd = -1};
+	struct shim_drive d = {.regs_fd = -1};
+	union port_packet evt;
+	struct view v;
+	uint64_t irq, iova;
+
+	if (!p.bdf) {
+		port_report(w, "two functions # SKIP here is one");
+		return;
+	}
+	p.owner = shim_make(w, SIO_OP_OWNER_NEW, 0, &p.owner_fd);
+	if (add_it(w, &p) && p.iommu_mode == SIO_IOMMU_IOMMUFD && !getenv("PORT_DMABUFS")) {
+		try_view(w, &p, CMB_BAR, SIO_CACHE_UNCACHED, SHIM_PAGE, SHIM_PAGE, 0, &v);
+		map_for(w, w->thing[T_DEVICE], &p, &v, SIO_ACCESS_READ, -EOPNOTSUPP, &iova);
+		close_view(w, &v, 0);
+	} else if (p.id && shim_drive_open(w, &d, p.owner, &irq) && shim_drive_start(w, &d)) {
+		cut(w, &d, &p);
+		reach_until_reset(w, &d, &p);
+		shim_drive_stop(&d);
+		shim_drive_close(&d);
+	}
+	close(p.owner_fd);
+	shim_event(w, SIO_EV_OWNER_GONE, &evt);
+	reset_it(w, &p);
+	port_things_end(w);
+	port_report(w, "a function reaches another one's memory, by VFIO");
 }

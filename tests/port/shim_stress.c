@@ -25,7 +25,7 @@
 struct round {
 	struct port_world *w;
 	unsigned seed;
-	int ready[2];		 /* a pipe: programs have let go of the port */
+	int ready[2];		 /* a pipe: programs have released the port */
 	int owner_fd, fd[VIEWS]; /* registers, doorbells, memory */
 	uint64_t owner, id[VIEWS];
 	pid_t pid[PROGRAMS];
@@ -109,7 +109,7 @@ static int try(struct round *r, struct shim_ask *a)
 {
 	int rc = shim_ask(r->w, a, -1);
 
-	r->w->n_news = 0;
+	r->w->n_events = 0;
 	return rc;
 }
 

@@ -16,6 +16,17 @@ void shim_good(struct port_world *w, struct shim_ask *a, uint32_t op, uint64_t o
 	a->req.req.owner = owner;
 }
 
+uint64_t shim_send(struct port_world *w, struct shim_ask *a)
+{
+	int rc;
+
+	a->req.req.cookie = ++w->cookie;
+	rc = w->t->send(w->ctx, 0, &a->req, a->req.req.size, NULL, 0);
+	if (rc < 0)
+		port_failed(w, "op %u cannot be sent: %s", a->req.req.op, strerror(-rc));
+	return a->req.req.cookie;
+}
+
 int shim_ask(struct port_world *w, struct shim_ask *a, int fd)
 {
 	int rc;
@@ -31,8 +42,8 @@ int shim_ask(struct port_world *w, struct shim_ask *a, int fd)
 			return port_failed(w, "op %u is not answered (%ld)", a->req.req.op, n);
 		if (a->answer.evt.cookie == a->req.req.cookie)
 			break;
-		if (w->n_news < sizeof(w->news) / sizeof(w->news[0]))
-			w->news[w->n_news++] = a->answer.evt.op;
+		if (w->n_events < sizeof(w->news) / sizeof(w->news[0]))
+			w->news[w->n_events++] = a->answer.evt.op;
 	}
 	return port_check_answer(w, &a->req.req, &a->answer, a->n_fds, NULL);
 }
@@ -85,14 +96,14 @@ uint32_t shim_count(struct port_world *w, uint32_t kind)
 	return ((const struct sio_evt_list *)(const void *)&a.answer)->count;
 }
 
-bool shim_news(struct port_world *w, uint32_t op, union port_packet *ret)
+bool shim_event(struct port_world *w, uint32_t op, union port_packet *ret)
 {
 	int fds[SIO_PORT_MAX_FDS];
 	unsigned n;
 
-	for (unsigned i = 0; i < w->n_news; i++)
+	for (unsigned i = 0; i < w->n_events; i++)
 		if (w->news[i] == op) {
-			w->news[i] = w->news[--w->n_news];
+			w->news[i] = w->news[--w->n_events];
 			return true;
 		}
 	while (w->t->event(w->ctx, 0, ret, sizeof(*ret), fds, &n) > 0)

@@ -1,8 +1,183 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The rows. What holds for every operation (size, reserved, flags, owner) is in port_test.c. */
+/*
+ * A good request of each operation, about the things of the row; and the rows. What holds for every
+ * operation (size, reserved, flags, owner) is in port_test.c.
+ */
 #include <errno.h>
+#include <string.h>
 
 #include "port.h"
+
+#define PAGE 4096
+
+#define SIZE(NAME, name, ...) [SIO_OP_##NAME] = sizeof(struct sio_req_##name),
+static const uint32_t sizes[SIO_OP_COUNT] = {SIO_PORT_REQUESTS(SIZE)};
+
+uint32_t port_size(uint32_t op)
+{
+	return op < SIO_OP_COUNT ? sizes[op] : 0;
+}
+
+static void good_window(const struct port_world *w, uint32_t op, union port_packet *p)
+{
+	struct sio_req_grant *g = (void *)p;
+	struct sio_req_map *m = (void *)p;
+	struct sio_req_requester_add *r = (void *)p;
+
+	switch (op) {
+	case SIO_OP_GRANT:
+		g->source_kind = SIO_KIND_MEM;
+		g->access = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
+		g->source = w->thing[T_MEM];
+		g->length = PAGE;
+		g->peer_node = (uint32_t)w->thing[T_NODE1];
+		break;
+	case SIO_OP_MAP:
+		m->peer_node = (uint32_t)w->thing[T_NODE1];
+		m->bus_addr = w->thing[T_PEER_BUS];
+		m->length = PAGE;
+		m->generation = w->thing[T_PEER_GENERATION];
+		memcpy(m->token, w->token, sizeof(m->token));
+		break;
+	case SIO_OP_REQUESTER_ADD:
+		r->direction = SIO_REQUESTER_OUT;
+		r->device = w->thing[T_DEVICE];
+		break;
+	default:
+		break;
+	}
+}
+
+static void good_device(const struct port_world *w, uint32_t op, union port_packet *p)
+{
+	struct sio_req_reset *r = (void *)p;
+	struct sio_req_bar *b = (void *)p;
+	struct sio_req_dmamap *d = (void *)p;
+	struct sio_req_settle *s = (void *)p;
+	struct sio_req_watch *watch = (void *)p;
+	struct sio_req_dma_attach *attach = (void *)p;
+	struct sio_req_vector *v = (void *)p;
+
+	switch (op) {
+	case SIO_OP_MCAST:
+		((struct sio_req_mcast *)p)->what = SIO_MCAST_JOIN;
+		((struct sio_req_mcast *)p)->length = PAGE;
+		break;
+	case SIO_OP_DMA_ATTACH:
+		attach->channel = w->thing[T_CHANNEL];
+		attach->target = w->thing[T_MEM];
+		attach->length = PAGE;
+		attach->target_kind = SIO_KIND_MEM;
+		attach->access = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
+		break;
+	case SIO_OP_DEVICE_OPEN:
+		p->req.flags = SIO_DEVICE_FORCE;
+		((struct sio_req_device_open *)p)->device = w->thing[T_DEVICE];
+		break;
+	case SIO_OP_DEVICE_CLOSE:
+		((struct sio_req_device_close *)p)->device = w->thing[T_DEVICE];
+		break;
+	case SIO_OP_RESET:
+		r->device = w->thing[T_DEVICE];
+		r->kind = SIO_RESET_FUNCTION;
+		break;
+	case SIO_OP_BAR: /* page 1 of an NVMe controller: doorbells */
+		b->device = w->thing[T_DEVICE];
+		b->access = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
+		b->offset = PAGE;
+		b->length = PAGE;
+		break;
+	case SIO_OP_WATCH:
+		watch->target_kind = SIO_KIND_BAR;
+		watch->kind = SIO_WATCH_TIMER;
+		watch->target = w->thing[T_BAR];
+		watch->length = PAGE;
+		break;
+	case SIO_OP_DMAMAP:
+		d->device = w->thing[T_DEVICE];
+		d->target_kind = SIO_KIND_MEM;
+		d->access = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
+		d->target = w->thing[T_MEM];
+		d->length = PAGE;
+		d->iova = SIO_PORT_ANY;
+		d->highest = SIO_PORT_ANY;
+		break;
+	case SIO_OP_VECTOR:
+		p->req.owner = w->thing[T_OWNER];
+		v->device = w->thing[T_DEVICE];
+		v->irq = w->thing[T_IRQ];
+		break;
+	case SIO_OP_SETTLE:
+		p->req.owner = w->thing[T_ENDED_OWNER];
+		s->device = w->thing[T_DEVICE];
+		break;
+	default:
+		break;
+	}
+}
+
+/* Which thing an operation with nothing but an id is about. */
+static enum port_thing ends(uint32_t op)
+{
+	switch (op) {
+	case SIO_OP_FREE:
+	case SIO_OP_GIVE:
+		return T_MEM;
+	case SIO_OP_UNGRANT:
+		return T_GRANT;
+	case SIO_OP_UNMAP:
+		return T_MAP;
+	case SIO_OP_REQUESTER_DEL:
+		return T_REQUESTER;
+	case SIO_OP_BAR_CLOSE:
+		return T_BAR;
+	case SIO_OP_DMAUNMAP:
+		return T_DMAMAP;
+	case SIO_OP_IRQ_FREE:
+		return T_IRQ;
+	case SIO_OP_UNWATCH:
+		return T_WATCH;
+	case SIO_OP_DMA_FREE:
+		return T_CHANNEL;
+	case SIO_OP_DMA_DETACH:
+		return T_RANGE;
+	default:
+		return T_NUMBER;
+	}
+}
+
+size_t port_good(const struct port_world *w, uint32_t op, union port_packet *req)
+{
+	struct sio_req_info *info = (void *)req;
+	struct sio_req_alloc *a = (void *)req;
+
+	memset(req, 0, sizeof(*req));
+	req->req.op = op;
+	req->req.size = port_size(op);
+	if (ends(op) != T_NUMBER)
+		((struct sio_req_free *)req)->id = w->thing[ends(op)];
+	switch (op) {
+	case SIO_OP_INFO:
+		info->version_min = info->version_max = SIO_PORT_VERSION;
+		break;
+	case SIO_OP_OWNER_CLOSE:
+		req->req.owner = w->thing[T_OWNER];
+		break;
+	case SIO_OP_LIST:
+		((struct sio_req_list *)req)->kind = SIO_KIND_MEM;
+		break;
+	case SIO_OP_ALLOC:
+		a->size = PAGE;
+		a->highest = SIO_PORT_ANY;
+		break;
+	default:
+		good_window(w, op, req);
+		good_device(w, op, req);
+	}
+	return port_size(op);
+}
+
+/* ---- the rows ---- */
 
 #define FIELD(type, member)                                                                        \
 	offsetof(struct sio_req_##type, member), sizeof(((struct sio_req_##type *)0)->member)
@@ -43,9 +218,9 @@
 /* clang-format off */
 const struct port_row port_rows[] = {
 	GOOD(INFO),
-	SET(INFO, info, version_max, 0, -EPROTO, "speaks 8"),
-	SET(INFO, info, version_max, 9, 0, NULL),
-	SET(INFO, info, version_min, 9, -EPROTO, "versions 9 to 8"),
+	SET(INFO, info, version_max, 0, -EPROTO, "speaks 10"),
+	SET(INFO, info, version_max, 11, 0, NULL),
+	SET(INFO, info, version_min, 11, -EPROTO, "versions 11 to 10"),
 
 	GOOD(OWNER_NEW),
 	REF(OWNER_NEW, owner_new, h.owner, T_OWNER, -EINVAL, "all but a child"),
@@ -250,7 +425,8 @@ const struct port_row port_rows[] = {
 	SET(DMAMAP, dmamap, length, ~0xfffULL, -EINVAL, NULL),
 	SET(DMAMAP, dmamap, iova, 0x700000000ULL, 0, NULL),
 	SET(DMAMAP, dmamap, iova, 0x700000001ULL, -EINVAL, "whole page"),
-	SET(DMAMAP, dmamap, iova, 0, -EINVAL, NULL),
+	SET(DMAMAP, dmamap, iova, 0, 0, NULL),
+	SET(DMAMAP, dmamap, iova, 1ULL << 52, -EINVAL, "can send"),
 	OUT(DMAMAP, dmamap, highest, 0, IOVA, NULL),
 	REF(DMAMAP, dmamap, h.owner, T_OWNER, 0, NULL),
 	REF(DMAMAP, dmamap, h.owner, T_OTHER_OWNER, 0, NULL),
@@ -305,7 +481,8 @@ const struct port_row port_rows[] = {
 	SET(MCAST, mcast, mode, SIO_MCAST_EXACT, -EOPNOTSUPP, "groups here have 1"),
 	SET(MCAST, mcast, source, 1, -EINVAL, "without a source_kind"),
 	SET(MCAST, mcast, offset, 1, -EINVAL, "without a source_kind"),
-	SET(MCAST, mcast, source_kind, SIO_KIND_MEM, -EOPNOTSUPP, "no overlays"),
+	SET(MCAST, mcast, source_kind, SIO_KIND_MEM, -EINVAL, "memory is made"),
+	SET(MCAST, mcast, source_kind, SIO_KIND_BAR, -EOPNOTSUPP, "exact groups"),
 	OUT(MCAST, mcast, length, 17 << 20, RAM, "in all"),
 	OUT(MCAST, mcast, length, ~0ULL, RAM, NULL),
 	REF(MCAST, mcast, h.owner, T_OWNER, 0, NULL),
@@ -351,15 +528,15 @@ const struct port_row port_rows[] = {
 	SET(STATS, stats, kind, SIO_KIND_MEM, -EINVAL, "kind 2"),
 	SET(STATS, stats, kind, ~0U, -EINVAL, NULL),
 
-	REFUSED(IMPORT, -EOPNOTSUPP, "not served"),
+	SET(IMPORT, import, kind, SIO_IMPORT_DMABUF, -EOPNOTSUPP, "memfds alone"),
 	REFUSED(CONFIG, -EOPNOTSUPP, NULL),
 	REFUSED(IOVA_RESERVE, -EOPNOTSUPP, NULL),
 	REFUSED(IOVA_RELEASE, -EOPNOTSUPP, NULL),
 	REFUSED(SHADOW, -EOPNOTSUPP, NULL),
 	REFUSED(SHADOW_DEL, -EOPNOTSUPP, NULL),
 	REFUSED(SHADOW_ANSWER, -EOPNOTSUPP, NULL),
+	REFUSED(SHADOW_PEER, -EOPNOTSUPP, NULL),
 	REFUSED(APERTURE, -EOPNOTSUPP, NULL),
-	REFUSED(APERTURE_FREE, -EOPNOTSUPP, NULL),
 	REFUSED(RESTORE, -EOPNOTSUPP, NULL),
 	REFUSED(IDENTIFY, -EOPNOTSUPP, NULL),
 	REFUSED(REOPEN, -EOPNOTSUPP, NULL),

@@ -139,7 +139,7 @@ static void a_new_session_has_lost_nothing(void **state)
 }
 
 /*
- * What another program has is not in the journal, and may be there all the same: any holder of the
+ * What another program has is not in the journal, and may be there all the same: any owner of the
  * registers ends any hold.
  */
 static void what_was_never_ours_is_not_taken_for_gone(void **state)
@@ -155,7 +155,7 @@ static void what_was_never_ours_is_not_taken_for_gone(void **state)
 	SCITerminate();
 }
 
-/* It hangs up when it is told what the program had; the program lets go of that connection, too. */
+/* It hangs up when it is told what the program had; the program releases that connection, too. */
 static void a_talk_that_is_broken_off_is_left(void **state)
 {
 	sci_desc_t sd = begin();
@@ -258,8 +258,8 @@ static void what_could_not_be_asked_can_be_asked_again(void **state)
 	SCITerminate();
 }
 
-/* The program lets go of a connection before the answer is taken: then that is given back. */
-static void let_go_while_connecting(sci_desc_t sd)
+/* The program releases a connection before the answer is taken: then that is given back. */
+static void release_while_connecting(sci_desc_t sd)
 {
 	sci_remote_segment_t segment;
 	sci_error_t err;
@@ -310,7 +310,7 @@ static void what_must_be_said_goes_first(void **state)
 	sci_desc_t sd = begin();
 
 	(void)state;
-	let_go_while_connecting(sd);
+	release_while_connecting(sd);
 	me.room = 0;
 	assert_int_equal(probe(sd), SCI_ERR_NOSPC);
 	me.room_at = 0;
@@ -329,7 +329,7 @@ static void what_must_be_said_is_said_without_a_request(void **state)
 	sci_desc_t sd = begin();
 
 	(void)state;
-	let_go_while_connecting(sd);
+	release_while_connecting(sd);
 	me.turns = 0;
 	its_turn();
 	assert_int_equal(me.disconnects, 0);
@@ -348,7 +348,7 @@ static void what_must_be_said_is_for_this_smartiod(void **state)
 	sci_desc_t sd = begin();
 
 	(void)state;
-	let_go_while_connecting(sd);
+	release_while_connecting(sd);
 	me.room_at = 0;
 	goes(me.now + 1 * S);
 	me.turns = 0;
@@ -494,7 +494,7 @@ static void what_is_given_back_during_a_late_talk_is_told(void **state)
 	SCITerminate();
 }
 
-/* Who asks meanwhile waits for the talk, and no longer: it was late before. */
+/* Whoever asks meanwhile waits for the talk, and no longer: it was late before. */
 static void nobody_waits_when_a_late_talk_is_broken_off(void **state)
 {
 	sci_desc_t sd = begin();

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a remote drive costs, modelled: single commands of 4 KiB, on the drive's own host, from
- * another host over a cable, and through one to four switches. The comparison is the paper's
- * (Markussen et al., "SmartIO", ACM TOCS 38, 2021); the times are the model's (docs/simulation.md),
- * of the real driver and device model over modelled PCIe. Nothing here was measured.
+ * another host over a cable, and through one to four switches; and by where the submission queue
+ * lies. The comparisons are the paper's (sections 7.4.3 and 7.4.1; Markussen et al., "SmartIO", ACM
+ * TOCS 38, 2021); the times are the model's (docs/simulation.md), of the real driver and device
+ * model over modelled PCIe. Nothing here was measured.
  *
  *   sim_latency [COMMANDS]
  */
@@ -38,11 +39,37 @@ static const char one_switch[] = "cluster: switch\n"
 				 "    devices: {nvme0: {type: nvme, size: 16M, block: 4096}}\n"
 				 "  client: {iommu: on}\n";
 
+/* The drive and an adapter are in one chassis, the host's slot has a card that leads there. */
+static const char chassis[] =
+	"cluster: chassis\n"
+	"switches: [sw0]\n"
+	"hosts:\n"
+	"  lender:\n"
+	"    iommu: off\n"
+	"    chassis: {card: {}, box: {in: card}}\n"
+	"    adapters: [{to: sw0, in: box}]\n"
+	"    devices: {nvme0: {type: nvme, size: 16M, block: 4096, in: box}}\n"
+	"  client: {iommu: on}\n";
+
+/* Submission queues are 4, 3 and 1 chips from this drive: paper, section 7.4.1. */
+static const char places[] = "cluster: places\n"
+			     "switches: [sw0]\n"
+			     "hosts:\n"
+			     "  lender:\n"
+			     "    iommu: off\n"
+			     "    chassis: {card: {}, link: {in: card}, box: {in: link}}\n"
+			     "    adapters: [{to: sw0, in: box}]\n"
+			     "    devices:\n"
+			     "      nvme0: {type: nvme, size: 16M, block: 4096, in: box}\n"
+			     "      mem0: {type: memory, size: 1M, in: box}\n"
+			     "  client: {iommu: on}\n";
+
 struct result {
 	uint64_t median, least, most;
 };
 
 static unsigned commands = 200;
+static struct smartio_nvme_queue_options queue = {.size = sizeof(queue)}; /* of the client */
 static bool serving, finished;
 static uint64_t *taken; /* nanoseconds of each command: reads, then writes */
 
@@ -91,7 +118,7 @@ static void client_main(struct sim_proc *p)
 	assert(err == SCI_ERR_OK);
 	rc = smartio_nvme_open("nvme0", &n);
 	assert(rc == 0);
-	rc = smartio_nvme_queue_open(n, NULL, &q);
+	rc = smartio_nvme_queue_open(n, &queue, &q);
 	assert(rc == 0);
 	rc = smartio_nvme_buffer_alloc(n, BLOCK, &b);
 	assert(rc == 0);
@@ -145,10 +172,9 @@ static void run(const char *topology, unsigned host, const struct fabric_params 
 	_exit(0);
 }
 
-static void row(const char *name, const char *topology, unsigned host,
-		const struct fabric_params *hardware, struct result local[2])
+static void measure(const char *topology, unsigned host, const struct fabric_params *hardware,
+		    struct result r[2])
 {
-	struct result r[2];
 	int pipes[2], rc = pipe(pipes);
 	ssize_t n;
 	pid_t pid;
@@ -160,11 +186,19 @@ static void row(const char *name, const char *topology, unsigned host,
 	if (pid == 0)
 		run(topology, host, hardware, pipes[1]);
 	close(pipes[1]);
-	n = read(pipes[0], r, sizeof(r));
+	n = read(pipes[0], r, 2 * sizeof(*r));
 	close(pipes[0]);
 	waitpid(pid, NULL, 0);
-	if (n != sizeof(r))
+	if (n != 2 * sizeof(*r))
 		exit(1);
+}
+
+static void row(const char *name, const char *topology, unsigned host,
+		const struct fabric_params *hardware, struct result local[2])
+{
+	struct result r[2];
+
+	measure(topology, host, hardware, r);
 	if (host == 0)
 		memcpy(local, r, sizeof(r));
 	printf("modelled: %-20s", name);
@@ -174,6 +208,22 @@ static void row(const char *name, const char *topology, unsigned host,
 		       (double)r[i].most / 1000,
 		       ((double)r[i].median - (double)local[i].median) / 1000);
 	printf("\n");
+}
+
+/* A read of the drive's client by where the queue lies: the nearer, the shorter the fetch. */
+static void by_place(const struct fabric_params *hardware)
+{
+	static const char *const name[] = {"borrower's RAM", "lender's RAM", "a device beside"};
+	static const uint32_t place[] = {SMARTIO_NVME_PLACE_LOCAL, SMARTIO_NVME_PLACE_DEVICE, 0};
+	struct result r[2];
+
+	for (unsigned i = 0; i < 3; i++) {
+		queue.sq_placement = place[i];
+		queue.sq_device = i == 2 ? "mem0" : NULL;
+		measure(places, 1, hardware, r);
+		printf("modelled: queue in %-16s  read %6.2f us\n", name[i],
+		       (double)r[0].median / 1000);
+	}
 }
 
 int main(int argc, char **argv)
@@ -202,6 +252,8 @@ int main(int argc, char **argv)
 		row(name, one_switch, 1, &p, local);
 	}
 	p.more_switches = 0;
+	row("remote, in a chassis", chassis, 1, &p, local);
+	by_place(&p);
 	fabric_params_print(&p, stdout);
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The simulator: hands what there is, by the lists of meson.build, to what runs it. */
+/* The simulator: passes the tables of meson.build to the code that runs a seed. */
 #include "run/run.h"
 #include "sim_tables.h" /* X(name) for each of SIM_WORKLOADS, SIM_FAULTS, SIM_ORACLES */
 

@@ -15,7 +15,7 @@
 #include "fake_device.h"
 #include "smartiod/restart/restore.h"
 
-#define FDID 0x401
+#define FDID 0x400001
 
 struct fixture {
 	struct fake_device fake;
@@ -195,7 +195,7 @@ static void quarantine_is_kept(void **state)
 
 /*
  * The next daemon resets nothing because it was started: who lives has the device, also one that is
- * not back in time. Who died meanwhile is settled by a reset if nobody else lives.
+ * not back in time. Whoever died meanwhile is settled by a reset if nobody else lives.
  */
 static void no_reset_while_one_of_before_lives(void **state)
 {
@@ -259,7 +259,7 @@ static void registers_are_nobody_elses(void **state)
 	assert_int_equal(call_handle(f->w, next.c, SIO_MSG_DEV_RESET, next.b.handle, 0), EACCES);
 	check_row(f->w, next.c, manager.b.id, SIO_ROW_LIVE, 1);
 	gone[2] = next.b.id;
-	/* Who may have them is one of two: also the other's end does not free them. */
+	/* Whoever may have them is one of two: also the other's end does not free them. */
 	world_kill(f->w, manager.c);
 	world_kill(f->w, next.c);
 	world_run(f->w);
@@ -382,7 +382,7 @@ static void nor_do_they_after_borrows_that_failed(void **state)
 	expect_later_number(f->w, &last);
 }
 
-/* Who ended before the restart has left no trace, but somebody may still know its number. */
+/* Whoever ended before the restart has left no trace, but somebody may still know its number. */
 static void numbers_of_the_dead_do_not_come_again(void **state)
 {
 	struct fixture *f = *state;

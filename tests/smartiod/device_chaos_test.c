@@ -14,7 +14,7 @@
 #include "device_calls.h"
 #include "fake_device.h"
 
-#define FDID 0x401
+#define FDID 0x400001
 #define RUNS 150
 #define ACTIONS 250
 

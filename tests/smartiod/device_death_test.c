@@ -14,7 +14,7 @@
 #include "fake_device.h"
 #include "smartio/ext.h"
 
-#define FDID 0x401
+#define FDID 0x400001
 #define SQ (SCI_MEMACCESS_DEVICE_READ | SCI_MEMACCESS_HOST_WRITE)
 #define CQ (SCI_MEMACCESS_DEVICE_WRITE | SCI_MEMACCESS_HOST_READ)
 

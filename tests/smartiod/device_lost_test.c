@@ -9,7 +9,7 @@
 #include "device_calls.h"
 #include "fake_device.h"
 
-#define FDID 0x401
+#define FDID 0x400001
 
 static struct fake_device fake;
 
@@ -24,8 +24,8 @@ static unsigned first_event(const struct world_client *c, uint32_t type)
 }
 
 /*
- * Who finds ones in memory that a device wrote to must know already that the device is lost: it is
- * told before the segments of the lender's are.
+ * Whoever finds ones in memory that a device wrote to must know already that the device is lost: it
+ * is told before the segments of the lender's are.
  */
 static void loss_of_a_device_is_told_first(void **state)
 {

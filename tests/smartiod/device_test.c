@@ -10,7 +10,7 @@
 #include "device_calls.h"
 #include "fake_device.h"
 
-#define FDID 0x401
+#define FDID 0x400001
 #define RW (SIO_ACCESS_READ | SIO_ACCESS_WRITE)
 #define SQ (SCI_MEMACCESS_DEVICE_READ | SCI_MEMACCESS_HOST_WRITE)
 #define CQ (SCI_MEMACCESS_DEVICE_WRITE | SCI_MEMACCESS_HOST_READ)
@@ -33,7 +33,7 @@ static void exclusive_then_open(void **state)
 	struct call_borrow bm, bc, bl;
 
 	(void)state;
-	assert_int_equal(call_borrow(w, m, 0x402, 0, &bm), ENODEV);
+	assert_int_equal(call_borrow(w, m, 0x400002, 0, &bm), ENODEV);
 	assert_int_equal(call_borrow(w, m, FDID, 0x4, &bm), EINVAL);
 	assert_int_equal(call_borrow(w, m, FDID, SCI_FLAG_EXCLUSIVE, &bm), 0);
 	assert_int_equal(call_borrow(w, c, FDID, 0, &bc), EACCES);

@@ -206,6 +206,113 @@ static void a_ring_lives_as_long_as_either_needs_it(void **state)
 	assert_int_equal(call_ring_free(f->w, f->receiver, h, sio_from_le32(evm->ring)), EBADF);
 }
 
+/*
+ * What was triggered last may be on its way: where it leads to stays until the sender's port has
+ * unmapped it, and the sender, who may connect again then, is answered no sooner.
+ */
+static void the_way_is_unmapped_before_the_receiver_is_told(void **state)
+{
+	struct fixture *f = *state;
+
+	for (unsigned plain = 0; plain < 2; plain++) {
+		struct sio_msg_handle leave = {.flags = 0};
+		unsigned windows = plain ? 1 : 2; /* to the interrupt, and to a ring */
+		uint32_t h, n, link, id;
+
+		assert_int_equal(
+			call_dint_create(f->w, f->receiver, 0, plain ? SIO_DINT_PLAIN : 0, &h, &n),
+			0);
+		assert_int_equal(plain ? connect_plain(f->w, f->sender, 4, n, &link)
+				       : call_dint_connect(f->w, f->sender, 4, n, &link),
+				 0);
+		leave.handle = sio_to_le32(link);
+		f->w->late = SIO_OP_UNMAP;
+		id = world_send(f->w, f->sender, SIO_MSG_DINT_DISCONNECT, &leave, sizeof(leave));
+		world_run(f->w);
+		assert_int_equal(world_count(f->w, 0, SIO_KIND_GRANT), windows);
+		assert_null(world_reply(f->sender, id));
+		f->w->late = 0;
+		world_run(f->w);
+		assert_int_equal(world_count(f->w, 0, SIO_KIND_GRANT), 0);
+		assert_non_null(world_reply(f->sender, id));
+		assert_int_equal(world_reply(f->sender, id)->error, 0);
+	}
+}
+
+/*
+ * The receiver goes while it is used, and before its windows are unmapped the sender leaves (or
+ * dies): they are unmapped once, and who left is answered behind that.
+ */
+static void a_lost_connection_is_left_while_it_is_unmapped(void **state)
+{
+	struct fixture *f = *state;
+
+	for (unsigned dies = 0; dies < 2; dies++) {
+		struct sio_msg_handle leave = {.flags = 0};
+		struct world_client *sender = world_client(f->w, 1, SIO_CLIENT_LIBRARY);
+		uint32_t h, n, link, id = 0;
+		uint64_t requests;
+
+		assert_int_equal(call_dint_create(f->w, f->receiver, 0, 0, &h, &n), 0);
+		assert_int_equal(call_dint_connect(f->w, sender, 4, n, &link), 0);
+		leave.handle = sio_to_le32(link);
+		f->w->late = SIO_OP_UNMAP;
+		assert_int_equal(call_handle(f->w, f->receiver, SIO_MSG_DINT_REMOVE, h, 0), 0);
+		assert_non_null(world_event(sender, SIO_EVM_DINT_LOST, 0));
+		requests = f->w->requests;
+		if (dies)
+			world_kill(f->w, sender);
+		else
+			id = world_send(f->w, sender, SIO_MSG_DINT_DISCONNECT, &leave,
+					sizeof(leave));
+		world_run(f->w);
+		/* Nothing is asked of the port once more; the owner of the dead is closed. */
+		assert_int_equal(f->w->requests, requests + dies);
+		if (!dies)
+			assert_null(world_reply(sender, id));
+		f->w->late = 0;
+		world_run(f->w);
+		assert_int_equal(world_count(f->w, 1, SIO_KIND_MAP), 0);
+		if (!dies) {
+			assert_non_null(world_reply(sender, id));
+			assert_int_equal(world_reply(sender, id)->error, 0);
+			assert_int_equal(
+				call_handle(f->w, sender, SIO_MSG_DINT_DISCONNECT, link, 0), EBADF);
+			world_kill(f->w, sender);
+		}
+	}
+}
+
+/* The sender dies while it connects, after each packet: the operation gives back what it has. */
+static void a_sender_dies_while_it_connects(void **state)
+{
+	struct fixture *f = *state;
+	bool done = false;
+	uint32_t h, number;
+
+	assert_int_equal(call_dint_create(f->w, f->receiver, 0, 0, &h, &number), 0);
+	for (unsigned n = 0; !done; n++) {
+		struct sio_msg_dint_connect msg = {.node = sio_to_le32(4),
+						   .number = sio_to_le32(number)};
+		struct world_client *sender = world_client(f->w, 1, SIO_CLIENT_LIBRARY);
+		const struct sio_evm_dint_ring *evm;
+
+		world_forget(f->receiver);
+		world_send(f->w, sender, SIO_MSG_DINT_CONNECT, &msg, sizeof(msg));
+		for (unsigned i = 0; i < n; i++)
+			done = !world_step(f->w);
+		world_kill(f->w, sender);
+		world_run(f->w);
+		assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+		assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
+		evm = world_event(f->receiver, SIO_EVM_DINT_RING, 0);
+		if (evm)
+			assert_int_equal(
+				call_ring_free(f->w, f->receiver, h, sio_from_le32(evm->ring)), 0);
+		assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);
+	}
+}
+
 /* A receiver that frees a ring in use cuts the sender off, on whatever host that is. */
 static void a_receiver_cuts_senders_off(void **state)
 {
@@ -398,7 +505,7 @@ static void owners_share_a_number(void **state)
 	assert_int_equal(connect_plain(f->w, f->sender, 4, 7, &link), 0);
 	assert_int_equal(world_resources(f->w, SIO_KIND_IRQ), 4);
 	triggered(f, 3, 3);
-	/* Who leaves leaves the others with the connection. */
+	/* Whoever leaves leaves the others with the connection. */
 	assert_int_equal(call_handle(f->w, f->receiver, SIO_MSG_DINT_REMOVE, a, 0), 0);
 	triggered(f, 1, 2);
 	world_kill(f->w, other);
@@ -498,6 +605,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_may_be_of_all_adapters, setup_two, teardown),
 		CASE(plain_interrupts_have_no_rings),
 		CASE(a_ring_lives_as_long_as_either_needs_it),
+		CASE(the_way_is_unmapped_before_the_receiver_is_told),
+		CASE(a_lost_connection_is_left_while_it_is_unmapped),
+		CASE(a_sender_dies_while_it_connects),
 		CASE(a_receiver_cuts_senders_off),
 		CASE(within_one_host),
 		CASE(removal_is_told_to_senders),

@@ -14,7 +14,7 @@
 #include "device_calls.h"
 #include "fake_device.h"
 
-#define FDID 0x401
+#define FDID 0x400001
 #define MANAGER 1
 #define DOORBELL_PAGE 1u
 #define CLOSE_AGAIN_NS 10000000ull /* quarantine.c */
@@ -218,8 +218,8 @@ static void a_port_without_memory_is_asked_again(void **state)
 }
 
 /*
- * The port lists the new generation before the news of the reset goes out: who compares then finds
- * a device that was reset, and not one that went and came back.
+ * The port lists the new generation before the reset is reported: who compares then finds a device
+ * that was reset, and not one that went and came back.
  */
 static void a_look_meanwhile_takes_it_for_no_other(void **state)
 {
@@ -361,7 +361,7 @@ static void a_map_that_is_made_meanwhile_is_of_before_or_behind(void **state)
 		}
 }
 
-/* Who asks for them, and those who have them, may end meanwhile. */
+/* Whoever asks for them, and those who have them, may end meanwhile. */
 static void any_of_them_may_end_meanwhile(void **state)
 {
 	struct sio_msg_seg_map msg = {.bytes = sio_to_le64(16384)};

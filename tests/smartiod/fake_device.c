@@ -16,8 +16,8 @@ static void device(struct world *w, unsigned host, const struct sio_req *req)
 	struct sio_evt_device evt = {
 		.id = FAKE_PORT_ID,
 		.generation = fake->generation,
-		.bar_size = {0x4000},
-		.bar_addr = {FAKE_BAR_ADDRESS},
+		.bar_size = {0x4000, 0, fake->cmb},
+		.bar_addr = {FAKE_BAR_ADDRESS, 0, FAKE_CMB_ADDRESS},
 		.bdf = fake->topo.bdf,
 		.class_code = 0x010802,
 		.msix_count = FAKE_VECTORS,
@@ -50,12 +50,14 @@ static bool live_owner(struct world *w, unsigned host, uint64_t owner)
 
 static void bar(struct world *w, unsigned host, const struct sio_req_bar *req)
 {
-	bool registers = req->offset < 0x1000, write = req->access & SIO_ACCESS_WRITE;
+	const bool memory = req->bar == 2, write = req->access & SIO_ACCESS_WRITE;
+	const bool registers = !memory && req->offset < 0x1000;
 	struct sio_evt_bar evt = {.length = req->length};
 	struct world_res *r;
 	int fd;
 
-	if (req->offset + req->length > 0x2000 || (registers && req->length > 0x1000))
+	if (req->offset + req->length > (memory ? fake->cmb : 0x2000) ||
+	    (registers && req->length > 0x1000))
 		fake->bad++;
 	if (!live_owner(w, host, req->h.owner)) {
 		world_answer_error(w, host, &req->h, -ENOENT, "no such owner");
@@ -69,11 +71,14 @@ static void bar(struct world *w, unsigned host, const struct sio_req_bar *req)
 	r = world_res_new(w, host, SIO_KIND_BAR, req->h.owner);
 	r->size = registers && write; /* marks the writable view */
 	r->device = req->device;
-	r->address = FAKE_BAR_ADDRESS + req->offset;
+	r->address = (memory ? FAKE_CMB_ADDRESS : FAKE_BAR_ADDRESS) + req->offset;
 	r->length = req->length;
 	r->access = req->access;
 	evt.id = r->id;
-	evt.bar_flags = !registers ? SIO_BAR_POLLED : write ? SIO_BAR_REGISTERS : SIO_BAR_MIRROR;
+	evt.bar_flags = memory	     ? SIO_BAR_MEMORY
+			: !registers ? SIO_BAR_POLLED
+			: write	     ? SIO_BAR_REGISTERS
+				     : SIO_BAR_MIRROR;
 	fd = world_fd(w);
 	world_answer(w, host, &req->h, &evt, sizeof(evt), &fd, 1);
 }
@@ -108,11 +113,34 @@ static void end(struct world *w, unsigned host, const struct sio_req *req, uint3
 static void requester_add(struct world *w, unsigned host, const struct sio_req_requester_add *req)
 {
 	struct sio_evt_requester_add evt = {.entry = 2};
+	struct world_res *r;
 
-	for (const struct world_res *r = w->res; r; r = r->next)
+	for (r = w->res; r; r = r->next)
 		if (r->kind == SIO_KIND_REQUESTER && r->adapter == req->adapter && !is_cut(r))
 			fake->bad++; /* one per device and adapter */
-	evt.id = world_res_new(w, host, SIO_KIND_REQUESTER, req->h.owner)->id;
+	r = world_res_new(w, host, SIO_KIND_REQUESTER, req->h.owner);
+	r->device = req->device;
+	r->adapter = req->adapter;
+	r->size = req->adapter; /* as it is listed */
+	evt.id = r->id;
+	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
+}
+
+static void config(struct world *w, unsigned host, const struct sio_req_config *req)
+{
+	struct sio_evt_config evt = {.value = 0};
+	bool write = req->h.flags & SIO_CONFIG_WRITE;
+
+	if (req->offset + req->width > sizeof(fake->config)) {
+		world_answer_error(w, host, &req->h, -EINVAL, "behind its end");
+		return;
+	}
+	memcpy(&evt.value, fake->config + req->offset, req->width);
+	if (write)
+		evt.value = (evt.value & ~req->mask) | (req->value & req->mask);
+	memcpy(fake->config + req->offset, &evt.value, req->width);
+	fake->config_writes += write;
+	fake->config_reads += !write;
 	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
 }
 
@@ -301,7 +329,8 @@ static void vector(struct world *w, unsigned host, const struct sio_req_vector *
 static bool needs_device(uint32_t op)
 {
 	return op == SIO_OP_BAR || op == SIO_OP_REQUESTER_ADD || op == SIO_OP_DMAMAP ||
-	       op == SIO_OP_VECTOR || op == SIO_OP_SETTLE || op == SIO_OP_RESET;
+	       op == SIO_OP_VECTOR || op == SIO_OP_SETTLE || op == SIO_OP_RESET ||
+	       op == SIO_OP_CONFIG;
 }
 
 static bool port_other(struct world *w, unsigned host, const struct sio_req *req, size_t len)
@@ -350,6 +379,9 @@ static bool port_other(struct world *w, unsigned host, const struct sio_req *req
 		end(w, host, req, SIO_KIND_REQUESTER,
 		    ((const struct sio_req_requester_del *)msg)->id);
 		return true;
+	case SIO_OP_CONFIG:
+		config(w, host, msg);
+		return true;
 	case SIO_OP_DMAMAP:
 		dmamap(w, host, msg);
 		return true;
@@ -382,6 +414,7 @@ void fake_device_add(struct world *w, struct fake_device *f)
 	strcpy(f->topo.name, "drive0");
 	strcpy(f->topo.type, "nvme");
 	f->topo.bdf = 0x100;
+	f->topo.fdid = sio_topology_fdid(w->topology->host[0].node, 1);
 	f->topo.dma_bits = 64;
 	fake = f;
 	w->topology->host[0].device = &f->topo;
@@ -393,7 +426,7 @@ void fake_device_resets(struct world *w, bool can)
 {
 	struct smartiod *d = w->host[0].daemon;
 	struct smartiod_device *dev =
-		d ? smartiod_device_known(d, sio_topology_fdid(w->host[0].node, 0)) : NULL;
+		d ? smartiod_device_known(d, sio_topology_fdid(w->host[0].node, 1)) : NULL;
 
 	fake->no_reset = !can;
 	if (dev)
@@ -413,7 +446,7 @@ static void cut(struct world *w)
 		}
 		r->cut = r->kind == SIO_KIND_BAR || r->kind == SIO_KIND_REQUESTER ||
 			 r->kind == SIO_KIND_DMAMAP;
-		if (r->kind == SIO_KIND_DMAMAP)
+		if (r->kind == SIO_KIND_DMAMAP || r->kind == SIO_KIND_MEM)
 			r->target = r->target_kind = 0;
 	}
 	world_settle_memory(w, 0);

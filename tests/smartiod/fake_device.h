@@ -8,6 +8,7 @@
 #define FAKE_BAD_ADDRESS 0xbad000 /* a FAULT watch with it is refused */
 #define FAKE_VECTORS 4u
 #define FAKE_BAR_ADDRESS 0xf0000000u
+#define FAKE_CMB_ADDRESS 0xf1000000u
 #define FAKE_PORT_ID 77 /* of the device at its port */
 
 struct fake_device {
@@ -19,9 +20,12 @@ struct fake_device {
 	bool ignorant;	    /* of what pages are for: a reset leaves views as they are */
 	int reset_error;    /* of each RESET; 0: none */
 	bool no_reset;	    /* RESET is of kind DONE alone */
+	uint64_t cmb;	    /* bytes of memory of its own, in BAR 2 */
 	unsigned resets;    /* function resets so far */
 	unsigned disturbed; /* those while somebody who lives could reach it */
-	unsigned bad;	    /* requests that no correct daemon makes */
+	uint8_t config[256];
+	unsigned config_reads, config_writes;
+	unsigned bad; /* requests that no correct daemon makes */
 };
 
 /* Before world_start(): host 0 has the device. */

@@ -17,7 +17,7 @@
 #include "smartiod/segment/segment.h"
 #include "wire/check.h"
 
-#define FDID 0x401
+#define FDID 0x400001
 #define LIAR 12
 #define NUMBERS 48 /* more than any of the daemons has given to something of a kind */
 
@@ -75,7 +75,7 @@ static void make(struct scene *s)
 static void lie(struct scene *s, unsigned host, uint32_t type, void *msg, size_t size)
 {
 	struct sio_msg *h = msg;
-	bool news = sio_peer_is_news(type);
+	bool news = sio_peer_is_notification(type);
 
 	h->size = sio_to_le32((uint32_t)size);
 	h->type = sio_to_le32(type);
@@ -264,6 +264,8 @@ static void lies_of_a_borrower(struct scene *s)
 					 .bytes = sio_to_le64(0x4000),
 					 .fdid = fdid,
 					 .access = sio_to_le32(SIO_ACCESS_READ)};
+	struct sio_peer_group_join join = {
+		.borrower = id, .bytes = sio_to_le64(0x1000), .fdid = fdid};
 	struct sio_peer_dev_seg_create create = {.borrower = id,
 						 .bytes = sio_to_le64(4096),
 						 .fdid = fdid,
@@ -277,6 +279,7 @@ static void lies_of_a_borrower(struct scene *s)
 	}
 	lie(s, 0, SIO_PEER_SETTLED, &settled, sizeof(settled));
 	lie(s, 0, SIO_PEER_BAR_GRANT, &bar, sizeof(bar));
+	lie(s, 0, SIO_PEER_GROUP_JOIN, &join, sizeof(join));
 	lie(s, 0, SIO_PEER_DEV_SEG_CREATE, &create, sizeof(create));
 	/* For a device of its own, as if the borrower had shown it the ticket. */
 	bar.borrower_node = sio_to_le32(8);
@@ -303,14 +306,26 @@ static void lies_about_what_is_borrowed(struct scene *s, uint64_t n)
 	const sio_le32 fdid = sio_to_le32(FDID);
 	struct sio_peer_dma_unmap unmap = {.borrower = id, .map = number, .fdid = fdid};
 	struct sio_peer_unhold unhold = {.borrower = id, .hold = number, .fdid = fdid};
+	struct sio_peer_config config = {.borrower = number,
+					 .fdid = fdid,
+					 .reg = sio_to_le32(SIO_SHADOW_COMMAND),
+					 .mask = sio_to_le32(4)};
 
 	lie(s, 0, SIO_PEER_DMA_UNMAP, &unmap, sizeof(unmap));
 	lie(s, 0, SIO_PEER_UNHOLD, &unhold, sizeof(unhold));
+	lie(s, 0, SIO_PEER_CONFIG, &config, sizeof(config));
 	for (uint64_t other = 0; other < NUMBERS; other++) {
 		struct sio_peer_bar_release release = {
 			.borrower = id, .view = number, .grant = sio_to_le64(other), .fdid = fdid};
 
 		lie(s, 0, SIO_PEER_BAR_RELEASE, &release, sizeof(release));
+	}
+	/* A grant of a view is no member of a group, whoever says so. */
+	for (uint64_t other = 0; other < NUMBERS; other++) {
+		struct sio_peer_group_leave leave = {
+			.borrower = id, .view = number, .member = sio_to_le64(other), .fdid = fdid};
+
+		lie(s, 0, SIO_PEER_GROUP_LEAVE, &leave, sizeof(leave));
 	}
 }
 

@@ -15,7 +15,7 @@
 #include "fake_device.h"
 #include "smartiod/device/device.h"
 
-#define FDID 0x401
+#define FDID sio_topology_fdid(4, sio_topology_place_number(fake.topo.bdf))
 
 static struct fake_device fake;
 
@@ -58,6 +58,36 @@ static void it_is_known_everywhere(void **state)
 	world_free(w);
 }
 
+/* Its segments go with it, also where another host has their memory. */
+static void a_rule_about_it_covers_its_segments(void **state)
+{
+	struct sio_policy_rule rule = {.kind = SIO_POLICY_DEVICE, .has_nodes = true};
+	struct world *w = make();
+	struct world_client *maker = world_client(w, 1, SIO_CLIENT_LIBRARY);
+	struct world_client *other = world_client(w, 2, SIO_CLIENT_LIBRARY);
+	struct call_borrow b, o;
+	uint32_t handle, node;
+
+	(void)state;
+	assert_int_equal(call_borrow(w, maker, FDID, 0, &b), 0);
+	assert_int_equal(call_borrow(w, other, FDID, 0, &o), 0);
+	assert_int_equal(call_dev_seg_create(w, maker, b.handle, 7, 4096, SCI_MEMTYPE_SHARED, 0,
+					     SCI_FLAG_LOCAL_ONLY),
+			 0);
+	w->topology->policy.rule = &rule;
+	w->topology->policy.n_rules = 1;
+	assert_int_equal(
+		call_dev_seg_connect(w, other, o.handle, 7, SCI_MEMTYPE_SHARED, &handle, &node),
+		EACCES);
+	rule.all_nodes = true;
+	assert_int_equal(
+		call_dev_seg_connect(w, other, o.handle, 7, SCI_MEMTYPE_SHARED, &handle, &node), 0);
+	assert_int_equal(node, 8);
+	w->topology->policy.n_rules = 0;
+	w->topology->policy.rule = NULL;
+	world_free(w);
+}
+
 static void say(struct world *w, uint32_t fdid, const char *name)
 {
 	struct sio_peer_devices msg = {.h.size = sio_to_le32(sizeof(msg)),
@@ -78,18 +108,22 @@ static void what_it_cannot_have_is_refused(void **state)
 	struct world *w = make();
 
 	(void)state;
-	say(w, 0xc01, "host0/0000:00:08.0");
-	assert_string_equal(name_at(w, 1, 0xc01), "host2/0000:00:03.0");
-	assert_int_equal(smartiod_device_known(w->host[1].daemon, 0xc01)->node, 12);
-	say(w, 0x402, "host0/0000:00:09.0");
-	assert_string_equal(name_at(w, 1, 0x402), "none");
+	say(w, 0xc00018, "host0/0000:00:08.0");
+	assert_string_equal(name_at(w, 1, 0xc00018), "host2/0000:00:03.0");
+	assert_int_equal(smartiod_device_known(w->host[1].daemon, 0xc00018)->node, 12);
+	say(w, 0x400009, "host0/0000:00:09.0");
+	assert_string_equal(name_at(w, 1, 0x400009), "none");
 	world_pass(w, 100000000);
 	assert_true(w->open[1][2]); /* cut off, it came again */
-	say(w, 0xc00, "nothing");
-	assert_string_equal(name_at(w, 1, 0xc00), "none");
+	say(w, 0xc00000, "nothing");
+	assert_string_equal(name_at(w, 1, 0xc00000), "none");
 	world_pass(w, 100000000);
-	say(w, 0xcff, "nothing");
-	assert_string_equal(name_at(w, 1, 0xcff), "none");
+	/* As many as a host may have, that one among them. */
+	for (uint32_t i = 1; i <= 254; i++) {
+		say(w, 0xc00018 + i, "one of many");
+		assert_string_equal(name_at(w, 1, 0xc00018 + i),
+				    i < 254 ? "host2/0000:00:03.0" : "none");
+	}
 	world_free(w);
 }
 
@@ -97,6 +131,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_is_known_everywhere),
+		cmocka_unit_test(a_rule_about_it_covers_its_segments),
 		cmocka_unit_test(what_it_cannot_have_is_refused),
 	};
 

@@ -15,7 +15,7 @@
 #include "fake_device.h"
 #include "smartiod/restart/restore.h"
 
-#define FDID 0x401
+#define FDID 0x400001
 #define USERS 3
 
 /* A program of each host: the device, its BAR, memory of its own in the device's reach. */

@@ -10,7 +10,7 @@
 #include "device_calls.h"
 #include "fake_device.h"
 
-#define FDID 0x401
+#define FDID 0x400001
 
 /*
  * Host 0 lends. A manager on host 1 has the registers; a client on host 2 and one on the lender's
@@ -31,9 +31,7 @@ static void take_registers(struct world *w, struct world_client *c, struct call_
 {
 	uint32_t access[4];
 
-	assert_int_equal(call_borrow(w, c, FDID, 0, b), 0);
-	assert_int_equal(call_dev_seg_connect(w, c, b->handle, 0, SCI_MEMTYPE_BAR, bar, NULL), 0);
-	assert_int_equal(call_bar_map(w, c, *bar, 0, map, access), 0);
+	call_take(w, c, FDID, 0, b, bar, map, access);
 	assert_int_equal(access[0], SIO_ACCESS_READ | SIO_ACCESS_WRITE);
 }
 
@@ -68,20 +66,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct fixture *f = *state;
-	struct world_client *c;
-	struct call_borrow b;
 
-	for (unsigned i = 0; i < f->w->n_clients; i++)
-		world_kill(f->w, &f->w->client[i]);
-	world_run(f->w);
-	c = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
-	assert_int_equal(call_borrow(f->w, c, FDID, SCI_FLAG_EXCLUSIVE, &b), 0);
-	assert_int_equal(call_handle(f->w, c, SIO_MSG_DEV_RESET, b.handle, 0), 0);
-	world_kill(f->w, c);
-	world_run(f->w);
-	assert_nothing_left(f->w);
-	assert_int_equal(f->fake.bad, 0);
-	world_free(f->w);
+	call_world_end(f->w, &f->fake, FDID);
 	free(f);
 	return 0;
 }
@@ -112,7 +98,7 @@ static void who_asks_and_for_whom(void **state)
 	assert_int_equal(hold(f, f->l.id, f->c_at, 8192), ERANGE);
 	assert_int_equal(hold(f, f->c.id, f->l_at, 8192), ERANGE);
 	assert_int_equal(hold(f, f->m.id, f->c_at, 8192), ERANGE);
-	/* Only the holder of the registers is answered, be it about its own. */
+	/* Only the owner of the registers is answered, be it about its own. */
 	assert_int_equal(call_hold(f->w, f->client, f->c.handle, f->c.id, f->c_at, 8192, &number),
 			 EACCES);
 	assert_int_equal(call_hold(f->w, f->local, f->l.handle, f->l.id, f->l_at, 8192, &number),
@@ -212,7 +198,7 @@ static void a_hold_outlives_its_holder(void **state)
 	assert_int_equal(unmap(f, f->client, f->c_map), EBUSY);
 	assert_int_equal(call_unhold(f->w, next, b.handle, number), 0);
 	assert_int_equal(unmap(f, f->client, f->c_map), 0);
-	/* Who had the registers and has them no more. */
+	/* Whoever had the registers and has them no more. */
 	assert_int_equal(call_handle(f->w, next, SIO_MSG_SEG_UNMAP, map, 0), 0);
 	assert_int_equal(call_hold(f->w, next, b.handle, f->l.id, f->l_at, 64, &number), EACCES);
 	assert_int_equal(call_unhold(f->w, next, b.handle, number), EACCES);
@@ -305,7 +291,7 @@ static void hold_late(struct fixture *f)
 	assert_int_equal(world_reply(f->manager, id)->error, ETIMEDOUT);
 }
 
-static void a_late_hold_is_let_go_of(void **state)
+static void a_late_hold_is_released(void **state)
 {
 	struct fixture *f = *state;
 
@@ -314,8 +300,8 @@ static void a_late_hold_is_let_go_of(void **state)
 	assert_int_equal(unmap(f, f->client, f->c_map), 0);
 }
 
-/* Whoever asked: it may have let go of the registers, or be dead. */
-static void a_late_hold_of_a_former_holder_is_let_go_of(void **state)
+/* Whoever asked: it may have released the registers, or be dead. */
+static void a_late_hold_of_a_former_holder_is_released(void **state)
 {
 	struct fixture *f = *state;
 	struct sio_msg_handle drop = {.handle = sio_to_le32(f->map)};
@@ -326,7 +312,7 @@ static void a_late_hold_of_a_former_holder_is_let_go_of(void **state)
 	assert_int_equal(unmap(f, f->client, f->c_map), 0);
 }
 
-static void a_late_hold_of_the_dead_is_let_go_of(void **state)
+static void a_late_hold_of_the_dead_is_released(void **state)
 {
 	struct fixture *f = *state;
 
@@ -391,9 +377,9 @@ int main(void)
 		CASE(nothing_is_held_during_a_reset),
 		CASE(the_dead_have_no_queues),
 		CASE(what_cannot_be_reached_is_not_held),
-		CASE(a_late_hold_is_let_go_of),
-		CASE(a_late_hold_of_a_former_holder_is_let_go_of),
-		CASE(a_late_hold_of_the_dead_is_let_go_of),
+		CASE(a_late_hold_is_released),
+		CASE(a_late_hold_of_a_former_holder_is_released),
+		CASE(a_late_hold_of_the_dead_is_released),
 		CASE(a_late_hold_takes_no_other_with_it),
 		CASE(listings_count_holds),
 	};

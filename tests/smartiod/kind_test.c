@@ -17,7 +17,7 @@
 #include "fake_device.h"
 #include "smartiod/segment/segment.h"
 
-#define FDID 0x401
+#define FDID 0x400001
 #define ANSWERS 1000u /* more than were asked for */
 
 struct scene {

@@ -16,7 +16,7 @@
 #include "smartio/ext.h"
 #include "world.h"
 
-#define FDID 0x401
+#define FDID 0x400001
 #define ID 7u
 #define HINTS (SCI_MEMACCESS_DEVICE_READ | SCI_MEMACCESS_HOST_WRITE)
 

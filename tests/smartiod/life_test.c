@@ -7,8 +7,11 @@
 #include <cmocka.h>
 
 #include "smartiod/borrower/borrow_life.h"
-#include "smartiod/lender/loan_life.h"
+#include "smartiod/daemon/bond.h"
 #include "smartiod/interrupt/ring_life.h"
+#include "smartiod/interrupt/sender_life.h"
+#include "smartiod/lender/loan_life.h"
+#include "smartiod/lender/vector_life.h"
 #include "smartiod/segment/connection_life.h"
 #include "smartiod/segment/segment_life.h"
 
@@ -31,12 +34,17 @@ static const char *const loan_rows[] = {
 	"-a---g-", /* b WAITING */
 	"-----h-", /* c LIVE */
 	"---cfh-", /* d OLD */
-	"----fh-", /* e DISTANT */
+	"---cfh-", /* e DISTANT */
 	"----fi-", /* f ORPHANED */
 	"------j", /* g WAITING_ENDED */
 	"----i-j", /* h ENDED */
 	"----i-j", /* i ENDED_ORPHANED */
 	"----j--", /* j CLOSED */
+};
+static const char *const bond_rows[] = {
+	"cbaa", /* a APART: EXPECT, MEET, PART, END */
+	"--ca", /* b JOINED */
+	"-bca", /* c EXPECTED */
 };
 static const char *const ring_rows[] = {
 	"ed-cb", /* a BUILDING: BUILT, BUILT_PLAIN, ABANDON, END, FREE */
@@ -56,6 +64,26 @@ static const char *const connection_rows[] = {
 	"----eg", /* e CONNECTING_LOST */
 	"-----g", /* f LOST */
 	"----g-", /* g CLOSED */
+};
+
+static const char *const vector_rows[] = {
+	"b--e-fg", /* a NEW: ASK, FOUND, MAPPED, SET, MADE, AGAIN, CUT */
+	"-c----g", /* b LOOKUP */
+	"--d---g", /* c MAPPING */
+	"---e--g", /* d ADMITTING */
+	"----f-g", /* e SETTING */
+	"------g", /* f LIVE */
+	"-------", /* g GONE */
+};
+static const char *const sender_rows[] = {
+	"dgbc--", /* a CONNECTING: MADE, FAIL, LOSE, CLOSE, UNMAP, UNMAPPED */
+	"-g-c--", /* b CONNECTING_LOST */
+	"-g----", /* c CONNECTING_CLOSED */
+	"--eg--", /* d CONNECTED */
+	"---gf-", /* e LOST */
+	"---h-e", /* f LOST_UNMAPPING */
+	"----h-", /* g CLOSED */
+	"-----g", /* h CLOSED_UNMAPPING */
 };
 
 static void a_segment_goes_as_its_table_says(void **state)
@@ -112,6 +140,24 @@ static void a_loan_goes_as_its_table_says(void **state)
 		}
 }
 
+static void a_bond_goes_as_its_table_says(void **state)
+{
+	enum smartiod_bond next;
+
+	(void)state;
+	for (unsigned s = 0; s < SMARTIOD_BOND_STATES; s++)
+		for (unsigned e = 0; e < SMARTIOD_BOND_EVENTS; e++) {
+			char letter = bond_rows[s][e];
+
+			next = SMARTIOD_BOND_STATES;
+			assert_int_equal(smartiod_bond_next(s, e, &next), letter != '-');
+			if (letter == '-')
+				assert_int_equal(next, SMARTIOD_BOND_STATES);
+			else
+				assert_int_equal(next, letter - 'a');
+		}
+}
+
 static void a_ring_goes_as_its_table_says(void **state)
 {
 	enum smartiod_ring_state next;
@@ -148,6 +194,42 @@ static void a_connection_goes_as_its_table_says(void **state)
 		}
 }
 
+static void a_vector_goes_as_its_table_says(void **state)
+{
+	enum smartiod_vector_state next;
+
+	(void)state;
+	for (unsigned s = 0; s < SMARTIOD_VECTOR_STATES; s++)
+		for (unsigned e = 0; e < SMARTIOD_VECTOR_EVENTS; e++) {
+			char letter = vector_rows[s][e];
+
+			next = SMARTIOD_VECTOR_STATES;
+			assert_int_equal(smartiod_vector_next(s, e, &next), letter != '-');
+			if (letter == '-')
+				assert_int_equal(next, SMARTIOD_VECTOR_STATES);
+			else
+				assert_int_equal(next, letter - 'a');
+		}
+}
+
+static void a_sender_goes_as_its_table_says(void **state)
+{
+	enum smartiod_sender_state next;
+
+	(void)state;
+	for (unsigned s = 0; s < SMARTIOD_SENDER_STATES; s++)
+		for (unsigned e = 0; e < SMARTIOD_SENDER_EVENTS; e++) {
+			char letter = sender_rows[s][e];
+
+			next = SMARTIOD_SENDER_STATES;
+			assert_int_equal(smartiod_sender_next(s, e, &next), letter != '-');
+			if (letter == '-')
+				assert_int_equal(next, SMARTIOD_SENDER_STATES);
+			else
+				assert_int_equal(next, letter - 'a');
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -155,7 +237,10 @@ int main(void)
 		cmocka_unit_test(a_borrow_goes_as_its_table_says),
 		cmocka_unit_test(a_loan_goes_as_its_table_says),
 		cmocka_unit_test(a_connection_goes_as_its_table_says),
+		cmocka_unit_test(a_bond_goes_as_its_table_says),
 		cmocka_unit_test(a_ring_goes_as_its_table_says),
+		cmocka_unit_test(a_vector_goes_as_its_table_says),
+		cmocka_unit_test(a_sender_goes_as_its_table_says),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

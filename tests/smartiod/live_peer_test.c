@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who may be another host's daemon: the process that holds its pid file, once. Other processes are
- * children of this one that do what it tells them; the daemon behind the edge only counts.
+ * Who may be another host's daemon: the process that holds its pid file, once. Other processes
+ * are children of this one that do what it tells them; the daemon behind the edge only counts.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -177,8 +177,8 @@ static void what_came_before_the_end_is_read(void **state)
 }
 
 /*
- * Who closes has not read all that we said, or is answered when he has gone, at once or from the
- * queue: his last words are behind that.
+ * Whoever closes has not read all that we said, or is answered when he has gone, at once or from
+ * the queue: his last words are behind that.
  */
 static void last_words_are_read(void **state)
 {

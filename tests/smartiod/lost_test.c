@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Memory that programs of another host have windows to, when the two hosts lose each other: it
- * stays until the importer has unmapped it or started anew, and its owner does not notice. Where
+ * stays until the importer has unmapped it or started again, and its owner does not notice. Where
  * the memory's host has an IOMMU only the address stays. Node 4 has the memory, node 8 the windows.
  * Each test is run with and without an IOMMU.
  */
@@ -74,8 +74,8 @@ static void finish(struct fixture *f)
 	world_free(f->w);
 }
 
-/* A grant is adrift, and nothing else refers to its memory. */
-static void expect_adrift(const struct fixture *f)
+/* A grant is orphaned, and nothing else refers to its memory. */
+static void expect_orphaned(const struct fixture *f)
 {
 	expect_kept(f->w, EXPORTER, 1, !f->w->iommu);
 }
@@ -89,12 +89,12 @@ static void a_segment_stays(void **state)
 	start(&f, state, false);
 	part(&f);
 	assert_int_equal(call_handle(f.w, f.owner, SIO_MSG_SEG_REMOVE, f.segment, 0), 0);
-	expect_adrift(&f);
+	expect_orphaned(&f);
 	assert_int_equal(call_seg_export(f.w, f.owner, 1, 4096, &again), 0);
 	expect_kept(f.w, EXPORTER, 1, 1 + !f.w->iommu);
 	world_kill(f.w, f.owner);
 	world_pass(f.w, 10 * (uint64_t)AGAIN);
-	expect_adrift(&f);
+	expect_orphaned(&f);
 	meet(&f);
 	expect_kept(f.w, EXPORTER, 0, 0);
 	finish(&f);
@@ -114,11 +114,11 @@ static void a_ring_stays(void **state)
 		assert_non_null(world_event(f.owner, SIO_EVM_DINT_RING_END, 0));
 		assert_int_equal(call_ring_free(f.w, f.owner, f.dint, 1), 0);
 		assert_int_equal(call_handle(f.w, f.owner, SIO_MSG_DINT_REMOVE, f.dint, 0), 0);
-		expect_adrift(&f);
+		expect_orphaned(&f);
 		if (killed) {
 			world_kill(f.w, f.owner);
 			world_run(f.w);
-			expect_adrift(&f);
+			expect_orphaned(&f);
 		}
 		meet(&f);
 		expect_kept(f.w, EXPORTER, 0, 0);
@@ -204,7 +204,7 @@ static void the_importer_starts_anew(void **state)
 		world_crash(f.w, IMPORTER);
 		world_kill(f.w, f.owner);
 		world_pass(f.w, 100 * (uint64_t)AGAIN);
-		expect_adrift(&f);
+		expect_orphaned(&f);
 		world_boot(f.w, IMPORTER);
 		world_pass(f.w, AGAIN);
 		expect_kept(f.w, EXPORTER, 0, 0);
@@ -213,7 +213,7 @@ static void the_importer_starts_anew(void **state)
 }
 
 /* Return: the request, which may have to wait for its answer. */
-static uint32_t let_go(struct fixture *f, bool ring)
+static uint32_t release_it(struct fixture *f, bool ring)
 {
 	struct sio_msg_handle msg = {.handle = sio_to_le32(ring ? f->link : f->map)};
 	uint32_t id = world_send(f->w, f->user, ring ? SIO_MSG_DINT_DISCONNECT : SIO_MSG_SEG_UNMAP,
@@ -245,7 +245,7 @@ static void as_long_as_the_port_has_the_window(void **state)
 			start(&f, state, ring);
 			f.w->late = SIO_OP_UNMAP;
 			if (how[i].given_back) {
-				id = let_go(&f, ring);
+				id = release_it(&f, ring);
 				assert_int_equal(world_reply(f.user, id) == NULL, ring);
 			}
 			if (how[i].lost)

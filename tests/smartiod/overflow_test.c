@@ -14,7 +14,7 @@
 #include "device_calls.h"
 #include "fake_device.h"
 
-#define FDID 0x401
+#define FDID 0x400001
 #define USERS 3
 #define PROGRAMS 40 /* more than a page of LIST */
 

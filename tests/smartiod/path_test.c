@@ -103,8 +103,9 @@ static void one_path_of_two_goes(void **state)
 }
 
 /*
- * A path comes back with other addresses. Who hears of it first ends all, and has connected anew
- * before the other one hears of it: what they have since then stays. The next time it does not.
+ * A path comes back with other addresses. Whoever hears of it first ends all, and has connected
+ * again before the other one hears of it: what they have since then stays. The next time it does
+ * not.
  */
 static void other_addresses_are_news_once(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A fake port: does what it is told by the contract of smartio/uapi.h (port_books.c: owners,
+ * A fake port: does what it is told by the contract of smartio/uapi.h (port_tables.c: owners,
  * quarantine), and checks what a port can check: a MAP needs the grant it names, a grant must not
  * end under a map.
  */
@@ -50,22 +50,24 @@ static bool owner_lives(struct world *w, unsigned host, uint64_t owner)
 
 /* ---- memory, grants, maps ---- */
 
-static void alloc(struct world *w, unsigned host, const struct sio_req_alloc *req)
+/* Of this host's own, or of a descriptor that came along. */
+static void memory(struct world *w, unsigned host, const struct sio_req *req, uint64_t size)
 {
 	struct world_res *r;
-	struct sio_evt_alloc evt = {.size = (req->size + 4095) / 4096 * 4096};
+	struct sio_evt_import evt = {.size = (size + 4095) / 4096 * 4096}; /* longer than ALLOC's */
+	const size_t len = req->op == SIO_OP_IMPORT ? sizeof(evt) : sizeof(struct sio_evt_alloc);
 	int fd;
 
-	if (!owner_lives(w, host, req->h.owner)) {
-		world_answer_error(w, host, &req->h, -ENOENT, "no such owner");
+	if (!owner_lives(w, host, req->owner)) {
+		world_answer_error(w, host, req, -ENOENT, "no such owner");
 		return;
 	}
-	r = world_res_new(w, host, SIO_KIND_MEM, req->h.owner);
+	r = world_res_new(w, host, SIO_KIND_MEM, req->owner);
 	r->size = evt.size;
 	evt.id = r->id;
 	evt.address = r->address = 0x100000000ULL + r->id * 0x10000000;
 	fd = world_fd(w);
-	world_answer(w, host, &req->h, &evt, sizeof(evt), &fd, 1);
+	world_answer(w, host, req, &evt, len, &fd, 1);
 }
 
 static void end_id(struct world *w, unsigned host, const struct sio_req *req, uint32_t kind,
@@ -140,9 +142,10 @@ static void grant(struct world *w, unsigned host, const struct sio_req_grant *re
 	r->node = req->peer_node;
 	r->adapter = req->adapter;
 	r->peer_adapter = req->peer_adapter;
+	r->size = req->length;
 	r->access = req->access;
 	evt.id = r->id;
-	evt.bus_addr = 0x8000000000ULL + r->id * 0x10000000;
+	evt.bus_addr = r->address = 0x8000000000ULL + r->id * 0x10000000;
 	evt.generation = w->host[host].boot_generation;
 	memcpy(evt.token, &r->id, sizeof(r->id));
 	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
@@ -233,6 +236,10 @@ static void map(struct world *w, unsigned host, const struct sio_req_map *req)
 	r = world_res_new(w, host, SIO_KIND_MAP, req->h.owner);
 	r->target = id; /* of the peer: target_kind stays 0 */
 	r->node = req->peer_node;
+	r->adapter = req->adapter;
+	r->peer_adapter = req->peer_adapter;
+	r->size = req->length;
+	r->cookie = req->bus_addr;
 	evt.id = r->id;
 	evt.bus_addr = 0x4000000000ULL + r->id * 0x10000000;
 	if (g->target_kind == SIO_KIND_IRQ)
@@ -295,11 +302,20 @@ static void dma_attach(struct world *w, unsigned host, const struct sio_req_dma_
 	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
 }
 
-/* Of groups this world only knows that their memory is memory. */
+/* Of groups this world only knows that their memory is memory, or refers to a view that has it. */
 static void mcast(struct world *w, unsigned host, const struct sio_req_mcast *req)
 {
 	struct sio_evt_mcast evt = {.id = req->target, .mode = SIO_MCAST_FUSED};
+	const struct world_res *view = NULL;
 	int fd = -1;
+
+	if (req->source_kind) {
+		view = world_res_find(w, host, SIO_KIND_BAR, req->source);
+		if (!view || view->quarantined || world_leads_nowhere(w, view)) {
+			world_answer_error(w, host, &req->h, -ENODEV, "no such view");
+			return;
+		}
+	}
 
 	if (req->target ? !world_res_find(w, host, SIO_KIND_MEM, req->target)
 			: !owner_lives(w, host, req->h.owner)) {
@@ -311,7 +327,9 @@ static void mcast(struct world *w, unsigned host, const struct sio_req_mcast *re
 
 		evt.id = r->id;
 		evt.size = r->size = req->length ? (req->length + 4095) / 4096 * 4096 : 8192;
-		fd = world_fd(w);
+		r->target_kind = view ? SIO_KIND_BAR : 0;
+		r->target = view ? view->id : 0;
+		fd = view ? -1 : world_fd(w);
 	}
 	world_answer(w, host, &req->h, &evt, sizeof(evt), &fd, fd >= 0);
 }
@@ -358,6 +376,11 @@ void world_port_request(struct world *w, unsigned host, const void *msg, size_t 
 		world_answer_error(w, host, req, -ENOSPC, "the test says so");
 		return;
 	}
+	if (req->op == SIO_OP_IMPORT &&
+	    ((const struct sio_req_import *)msg)->kind == SIO_IMPORT_DMABUF) {
+		memory(w, host, req, ((const struct sio_req_import *)msg)->length);
+		return;
+	}
 	switch (req->op) {
 	case SIO_OP_OWNER_NEW:
 		owner_new(w, host, msg);
@@ -366,7 +389,7 @@ void world_port_request(struct world *w, unsigned host, const void *msg, size_t 
 		owner_close(w, host, req);
 		return;
 	case SIO_OP_ALLOC:
-		alloc(w, host, msg);
+		memory(w, host, req, ((const struct sio_req_alloc *)msg)->size);
 		return;
 	case SIO_OP_FREE:
 		end_id(w, host, req, SIO_KIND_MEM, ((const struct sio_req_free *)msg)->id);

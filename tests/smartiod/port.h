@@ -10,7 +10,7 @@ void world_port_request(struct world *w, unsigned host, const void *req, size_t 
 void world_port_push(struct world *w, unsigned host, const void *evt, size_t len, const int *fds,
 		     unsigned n_fds);
 
-/* port_books.c: something of its host refers to @r. */
+/* port_tables.c: something of its host refers to @r. */
 bool world_port_in_use(const struct world *w, const struct world_res *r);
 /* port_query.c. Return: whether it is a question, and answered. */
 bool world_port_asked(struct world *w, unsigned host, const struct sio_req *req);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the fake ports are asked: about themselves, and what their books hold. */
+/* What the fake ports are asked: about themselves, and what their tables hold. */
 #undef NDEBUG /* what fakes assert is part of the test */
 #include <assert.h>
 #include <errno.h>
@@ -67,7 +67,10 @@ static void list(struct world *w, unsigned host, const struct sio_req_list *req)
 							     : best->target,
 			.address = best->address,
 			.length = best->kind == SIO_KIND_BAR ? best->length : best->size,
-			.device = best->device,
+			.device = best->kind == SIO_KIND_GRANT || best->kind == SIO_KIND_MAP
+					  ? SIO_LIST_PATH(best->adapter, best->peer_adapter)
+					  : best->device,
+			.node = best->node,
 			.kind = req->kind,
 			.state = best->quarantined ? SIO_STATE_QUARANTINED : SIO_STATE_LIVE};
 		after = best->id;

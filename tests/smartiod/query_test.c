@@ -203,7 +203,7 @@ static void links_tell_since_when(void **state)
 	world_pass(f->w, 3 * SECOND);
 	assert_int_equal(link_seconds(f, 0, true), 3);
 	world_cable(f->w, 0, 0, true); /* told again: nothing has changed */
-	world_crash(f->w, 1);	       /* nor by who is behind it */
+	world_crash(f->w, 1);	       /* nor by whoever is behind it */
 	world_run(f->w);
 	world_pass(f->w, SECOND / 2);
 	assert_int_equal(link_seconds(f, 0, true), 3);
@@ -245,7 +245,7 @@ static void counters_count(void **state)
 	assert_int_equal(stats_error(f, 2, 0), 0);
 	assert_int_equal(stats_error(f, 2, 1), ENXIO);
 	assert_int_equal(stats_error(f, 3, 0x9999), ENODEV);
-	assert_int_equal(stats_error(f, 4, 0), EINVAL);
+	assert_int_equal(stats_error(f, 7, 0), EINVAL);
 }
 
 int main(void)

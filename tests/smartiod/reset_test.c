@@ -15,7 +15,7 @@
 #include "fake_device.h"
 #include "smartiod/lender/lend.h"
 
-#define FDID 0x401
+#define FDID 0x400001
 #define AGAIN_NS 10000000ull /* reset.c */
 
 static struct fake_device fake;
@@ -175,7 +175,7 @@ static void borrowers_wait(void **state)
 	}
 }
 
-/* Who waits is gone, with his program, his host, or the device. */
+/* Whoever waits is gone, with his program, his host, or the device. */
 static void waiting_ends(void **state)
 {
 	(void)state;
@@ -292,7 +292,7 @@ static void by_hand(void **state)
 	assert_int_equal(sio_from_le32(rep.borrows), 1);
 	assert_int_equal(sio_from_le32(rep.settled), 1);
 	assert_int_equal(sio_from_le64(rep.mappings), 1);
-	/* Who lives is told, and keeps what he has mapped. */
+	/* Whoever lives is told, and keeps what he has mapped. */
 	assert_int_equal(sio_from_le32(call_device_event(a, 0)->event), SIO_DEVICE_EV_RESET);
 	assert_int_equal(fake_count(w, SIO_KIND_DMAMAP, false), 1);
 	assert_int_equal(device(w)->state, SIO_DEV_USED);

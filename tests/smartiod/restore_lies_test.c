@@ -22,7 +22,7 @@ static void owners_are_proved(void **state)
 	struct world_client *c = world_client(f->w, 0, 0);
 
 	make_all(f->w, p);
-	/* To the daemon that made it: nobody of before is awaited. */
+	/* To the daemon that made it: nobody of before is waited for. */
 	assert_int_equal(say_hello(f->w, c, p->a.c->owner, SIO_CLIENT_LIBRARY), ENOENT);
 	f->w->before_step = NULL;
 	restart(f->w);
@@ -117,8 +117,8 @@ static void leave_device(struct fixture *f)
 }
 
 /*
- * The device reaches the memory all the same, so it stays, and in the books, when its program lets
- * go of it: until the device has let go, too, and no longer.
+ * The device reaches the memory all the same, so it stays, and in the tables, when its program
+ * releases it: until the device has let go, too, and no longer.
  */
 static void memory_stays_as_long_as_a_device_reaches_it(void **state)
 {
@@ -156,7 +156,7 @@ static struct smartiod_segment *of_memory(struct world *w, uint64_t mem)
 	return NULL;
 }
 
-/* As that, and its program says nothing of the memory either: the books have it all the same. */
+/* As that, and its program says nothing of the memory either: the tables have it all the same. */
 static void memory_that_nobody_tells_of_stays_as_long(void **state)
 {
 	struct fixture *f = *state;
@@ -366,7 +366,10 @@ static void random_words_do_no_harm(void **state)
 	OK(call_handle(w, p->b.c, SIO_MSG_DMA_UNMAP, p->b.dma, 0));
 }
 
-/* Who attached to what is filled cannot say after a restart that it made it, and was to fill it. */
+/*
+ * Whoever attached to what is filled cannot say after a restart that it made it, and was to fill
+ * it.
+ */
 static void what_others_fill_is_theirs(void **state)
 {
 	struct sio_msg_seg_attach attach = {.segment_id = sio_to_le32(5)};
@@ -452,6 +455,58 @@ static void numbers_are_theirs_who_have_memory(void **state)
 }
 
 /*
+ * No seal has the flags: a segment that other hosts could connect to may be said to have been
+ * private, or of the program's own file. It is that from then on, in all that follows.
+ */
+static void who_calls_it_private_has_a_private_one(void **state)
+{
+	const struct {
+		uint32_t flag;
+		int attach; /* what another program gets */
+	} lies[] = {{0, 0}, {SCI_FLAG_PRIVATE, 0}, {SIO_SEG_IMPORT, EACCES}};
+	struct sio_msg_seg_attach attach = {.segment_id = sio_to_le32(5)};
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	struct world *w = f->w;
+	struct sio_msg_restore truth, lie;
+	uint32_t handle, connection;
+
+	OK(call_seg_export(w, p->c.c, 5, 4096, &handle));
+	OK(call_handle(w, p->c.c, SIO_MSG_SEG_SHARE, handle, 0));
+	truth = entry_of(p->c.c, SIO_MSG_SEG_CREATE);
+	library_gone(p->c.c);
+	for (unsigned i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		struct sio_msg_seg_create *r = (void *)lie.request;
+		bool open = lies[i].flag == 0;
+
+		lie = truth;
+		r->flags = sio_to_le32(sio_from_le32(r->flags) | lies[i].flag);
+		w->before_step = NULL;
+		restart(w);
+		world_reconnect(w, p->c.c);
+		assert_int_equal(say_hello(w, p->c.c, p->c.c->owner, SIO_CLIENT_LIBRARY), 0);
+		assert_int_equal(say(w, p->c.c, &lie), 0);
+		w->before_step = pump;
+		for (uint32_t k = 1; k <= SIO_RESTORE_STEPS; k++) {
+			struct sio_msg_restore_step step = {.step = sio_to_le32(k)};
+
+			world_send(w, p->c.c, SIO_MSG_RESTORE_STEP, &step, sizeof(step));
+			world_run(w);
+		}
+		assert_true(library_settled(w));
+		assert_int_equal(call_seg_adapter(w, p->c.c, SIO_MSG_SEG_AVAILABLE, handle, 0, 0),
+				 open ? 0 : EPERM);
+		assert_int_equal(call_seg_connect(w, p->a.c, NODE, 5, &connection),
+				 open ? 0 : ENOENT);
+		assert_int_equal(
+			world_call(w, p->b.c, SIO_MSG_SEG_ATTACH, &attach, sizeof(attach))->error,
+			lies[i].attach);
+		if (open)
+			OK(call_handle(w, p->a.c, SIO_MSG_SEG_DISCONNECT, connection, 0));
+	}
+}
+
+/*
  * Two programs borrow a device: after a restart neither can claim what the other has mapped for it.
  */
 static void mappings_are_theirs_whose_borrow_they_are_of(void **state)
@@ -525,22 +580,22 @@ static void handles_of_its_own_are_kept(void **state)
 	restart(w);
 	world_reconnect(w, p->c.c);
 	assert_int_equal(say_hello(w, p->c.c, p->c.c->owner, SIO_CLIENT_LIBRARY), 0);
-	m.handle = sio_to_le32(SMARTIOD_LET_GO_HANDLES);
+	m.handle = sio_to_le32(SMARTIOD_RELEASED_HANDLES);
 	assert_int_equal(say(w, p->c.c, &m), EINVAL);
 	m.handle = sio_to_le32(handle);
 	assert_int_equal(say(w, p->c.c, &m), 0);
-	step.last_handle = sio_to_le32(SMARTIOD_LET_GO_HANDLES);
+	step.last_handle = sio_to_le32(SMARTIOD_RELEASED_HANDLES);
 	assert_int_equal(world_call(w, p->c.c, SIO_MSG_RESTORE_STEP, &step, sizeof(step))->error,
 			 EINVAL);
 	for (uint32_t i = 1; i <= SIO_RESTORE_STEPS; i++) {
 		step = (struct sio_msg_restore_step){
 			.step = sio_to_le32(i),
-			.last_handle = sio_to_le32(SMARTIOD_LET_GO_HANDLES - 2)};
+			.last_handle = sio_to_le32(SMARTIOD_RELEASED_HANDLES - 2)};
 		assert_int_equal(
 			world_call(w, p->c.c, SIO_MSG_RESTORE_STEP, &step, sizeof(step))->error, 0);
 	}
 	OK(call_seg_create(w, p->c.c, 2, 4096, 0, &handle, NULL));
-	assert_int_equal(handle, SMARTIOD_LET_GO_HANDLES - 1);
+	assert_int_equal(handle, SMARTIOD_RELEASED_HANDLES - 1);
 	assert_int_equal(call_seg_create(w, p->c.c, 3, 4096, 0, &handle, NULL), EMFILE);
 }
 
@@ -558,6 +613,7 @@ int main(void)
 		TEST(handles_of_its_own_are_kept),
 		TEST(mappings_are_theirs_whose_borrow_they_are_of),
 		TEST(numbers_are_theirs_who_have_memory),
+		TEST(who_calls_it_private_has_a_private_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Shared segments whose makers let go of them, and a smartiod that is killed then: the memory is
- * the port's own, and who attached is all that tells of it.
+ * Shared segments whose makers released them, and a smartiod that is killed then: the memory is the
+ * port's own, and who attached is all that tells of it.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -36,7 +36,7 @@ static uint32_t share(struct fixture *f, struct handles *maker, struct handles *
 }
 
 /* It is the port's own then; who attached has it, again and again, and its last handle frees it. */
-static void what_the_maker_let_go_of_is_restored(void **state)
+static void what_the_maker_released_is_restored(void **state)
 {
 	struct fixture *f = *state;
 	struct programs *p = &f->p;
@@ -63,7 +63,7 @@ static void what_the_maker_let_go_of_is_restored(void **state)
 }
 
 /* Killed when the port had been given it, and before the maker had its answer: it asks again. */
-static void let_go_of_without_an_answer(void **state)
+static void released_without_an_answer(void **state)
 {
 	struct fixture *f = *state;
 	struct programs *p = &f->p;
@@ -84,7 +84,7 @@ static void let_go_of_without_an_answer(void **state)
  * As before, but the maker, who has it again, dies before it can ask: no owner's end frees the
  * memory.
  */
-static void let_go_of_and_dead(void **state)
+static void released_and_dead(void **state)
 {
 	struct fixture *f = *state;
 	struct programs *p = &f->p;
@@ -232,9 +232,9 @@ static void mappings_of_the_dead_are_counted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(what_the_maker_let_go_of_is_restored),
-		TEST(let_go_of_without_an_answer),
-		TEST(let_go_of_and_dead),
+		TEST(what_the_maker_released_is_restored),
+		TEST(released_without_an_answer),
+		TEST(released_and_dead),
 		TEST(what_the_port_refused_is_the_makers),
 		TEST(importers_wait_for_who_attached),
 		TEST(mappings_of_the_dead_are_counted),

@@ -98,9 +98,9 @@ static void death_without_a_daemon_is_told(void **state)
 }
 
 /*
- * Who connects is answered before who is connected to is told: whenever the daemon dies in between,
- * the exporter hears of each connection once (here both are one program, so that the order is
- * seen).
+ * Whoever connects is answered before who is connected to is told: whenever the daemon dies in
+ * between, the exporter hears of each connection once (here both are one program, so that the order
+ * is seen).
  */
 static void who_connects_hears_first(void **state)
 {
@@ -170,7 +170,7 @@ static void what_the_dead_had_is_lost(void **state)
 	OK(call_handle(f->w, p->c.c, SIO_MSG_DMA_UNMAP, p->c.dma, 0));
 }
 
-/* A handle of something lost is still the program's, until it lets go of it. */
+/* A handle of something lost is still the program's, until it releases it. */
 static void handles_of_the_lost_are_not_given_anew(void **state)
 {
 	struct fixture *f = *state;
@@ -240,7 +240,7 @@ static void an_interrupt_of_all_adapters_comes_back(void **state)
 	assert_int_equal(say(f->w, p->a.c, &m), 0);
 }
 
-/* Who is so late that another has the numbers of his interrupts hears that they are lost. */
+/* Whoever is so late that another has the numbers of his interrupts hears that they are lost. */
 static void an_interrupt_whose_number_is_taken_is_lost(void **state)
 {
 	struct fixture *f = *state;
@@ -443,7 +443,7 @@ static void who_went_is_told_of_once(void **state)
 }
 
 /*
- * Who attached hears what the maker hears: nothing of what is as it was, and once of what went
+ * Whoever attached hears what the maker hears: nothing of what is as it was, and once of what went
  * meanwhile.
  */
 static void who_attached_hears_as_the_maker(void **state)

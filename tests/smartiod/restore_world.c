@@ -64,18 +64,18 @@ static void use_device(struct world *w, struct programs *p, struct handles *h, u
 	h->link = 0;
 }
 
-/* A segment of @b, who lets go of it while @c has it. */
+/* A segment of @b, who releases it while @c has it. */
 static void given(struct world *w, struct programs *p)
 {
 	struct sio_msg_seg_attach attach = {.segment_id = sio_to_le32(8)};
 	const struct world_message *m;
 
-	OK(call_seg_create(w, p->b.c, 8, 4096, 0, &p->let_go, NULL));
-	OK(call_handle(w, p->b.c, SIO_MSG_SEG_SHARE, p->let_go, 0));
+	OK(call_seg_create(w, p->b.c, 8, 4096, 0, &p->release_it, NULL));
+	OK(call_handle(w, p->b.c, SIO_MSG_SEG_SHARE, p->release_it, 0));
 	m = world_call(w, p->c.c, SIO_MSG_SEG_ATTACH, &attach, sizeof(attach));
 	OK(m ? (int)m->error : -1);
 	p->given = sio_from_le32(((const struct sio_rep_seg_attach *)m->data)->handle);
-	OK(call_seg_remove(w, p->b.c, p->let_go));
+	OK(call_seg_remove(w, p->b.c, p->release_it));
 }
 
 /* A segment of @a, who removes it while @b has it mapped. */

@@ -10,7 +10,7 @@
 #include "fake_device.h"
 #include "library.h"
 
-#define FDID 0x401
+#define FDID 0x400001
 #define NODE 4
 #define SHARED_NUMBER 7
 #define PICTURE 16384
@@ -27,7 +27,7 @@ struct handles {
 /* @b manages the device, @c uses it; @a has what both connect to. */
 struct programs {
 	struct handles a, b, c;
-	uint32_t data, data_number, data_link, shared[2], shared_link, attached, empty, let_go,
+	uint32_t data, data_number, data_link, shared[2], shared_link, attached, empty, release_it,
 		given, kept, kept_map;
 	unsigned ok; /* calls that succeeded */
 };

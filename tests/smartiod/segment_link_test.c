@@ -61,7 +61,7 @@ static void link_loss_keeps_connections(void **state)
 	world_run(f->w);
 }
 
-/* It comes back with other addresses: no window of before leads anywhere, so all is made anew. */
+/* It comes back with other addresses: no window of before leads anywhere, so all is made again. */
 static void other_addresses_end_connections(void **state)
 {
 	struct sio_msg_seg_connect again = {.node = sio_to_le32(4), .segment_id = sio_to_le32(1)};

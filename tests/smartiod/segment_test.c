@@ -43,7 +43,12 @@ static void create_checks_what_it_is_given(void **state)
 			 EINVAL);
 	assert_int_equal(call_seg_create(f->w, f->exporter, 7, 1, SCI_FLAG_PHYSICAL, &h, &id),
 			 EOPNOTSUPP);
-	assert_int_equal(call_seg_create(f->w, f->exporter, 7, 1, 0x80000000, &h, &id), EINVAL);
+	assert_int_equal(call_seg_create(f->w, f->exporter, 7, 1, 0x40000000, &h, &id), EINVAL);
+	assert_int_equal(call_seg_create(f->w, f->exporter, 7, 4096, SIO_SEG_IMPORT, &h, &id),
+			 EMFILE);
+	assert_int_equal(call_seg_create(f->w, f->exporter, 7, 4096,
+					 SIO_SEG_IMPORT | SCI_FLAG_EMPTY, &h, &id),
+			 EINVAL);
 	assert_int_equal(call_seg_create(f->w, f->exporter, 7, 1, 0, &h, &id), 0);
 	assert_int_equal(id, 7);
 	assert_int_equal(call_seg_create(f->w, f->exporter, 7, 1, 0, &h, &id), EEXIST);
@@ -537,6 +542,50 @@ static void an_empty_segment_is_filled(void **state)
 	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);
 }
 
+/* With @n descriptors. Return: the reply. */
+static const struct world_message *take(struct fixture *f, struct world_client *c, uint32_t h,
+					uint64_t offset, unsigned n)
+{
+	struct sio_msg_seg_take msg = {.handle = sio_to_le32(h), .offset = sio_to_le64(offset)};
+	uint32_t id = world_send_with(f->w, c, SIO_MSG_SEG_TAKE, &msg, sizeof(msg), n);
+
+	world_run(f->w);
+	return world_reply(c, id);
+}
+
+static void an_empty_segment_takes_a_dmabuf(void **state)
+{
+	struct fixture *f = *state;
+	const struct world_message *m;
+	const unsigned fds = world_open_fds(f->w);
+	uint32_t h, full;
+	sio_le64 key;
+
+	assert_int_equal(call_seg_create(f->w, f->exporter, 1, 8000, SCI_FLAG_EMPTY, &h, NULL), 0);
+	assert_int_equal(call_seg_create(f->w, f->exporter, 2, 8000, 0, &full, NULL), 0);
+	assert_int_equal(take(f, f->exporter, h, 0, 0)->error, EMFILE);
+	assert_int_equal(take(f, f->exporter, h, 1, 1)->error, EINVAL);
+	assert_int_equal(take(f, f->exporter, full, 0, 1)->error, EPERM);
+	assert_int_equal(take(f, f->exporter, h + 77, 0, 1)->error, EBADF);
+	f->w->fail_at = f->w->requests + 1;
+	assert_int_equal(take(f, f->exporter, h, 4096, 1)->error, ENOSPC);
+	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, full, 0), 0);
+	assert_int_equal(world_open_fds(f->w), fds);
+	m = take(f, f->exporter, h, 4096, 1);
+	assert_int_equal(m->error, 0);
+	assert_int_equal(m->n_fds, 1);
+	assert_int_equal(sio_from_le64(((const struct sio_rep_seg_create *)m->data)->bytes), 8192);
+	key = ((const struct sio_rep_seg_create *)m->data)->key;
+	/* Asked again: the same memory, and the second descriptor is nobody's. */
+	m = take(f, f->exporter, h, 4096, 1);
+	assert_int_equal(m->error, 0);
+	assert_memory_equal(&((const struct sio_rep_seg_create *)m->data)->key, &key, sizeof(key));
+	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 1);
+	assert_int_equal(call_seg_adapter(f->w, f->exporter, SIO_MSG_SEG_PREPARE, h, 0, 0), 0);
+	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h, 0), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, segment_setup, segment_teardown)
@@ -560,6 +609,7 @@ int main(void)
 		CASE(unavailable_tells_or_cuts_importers),
 		CASE(death_of_a_side_is_told_to_the_other),
 		CASE(an_empty_segment_is_filled),
+		CASE(an_empty_segment_takes_a_dmabuf),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,7 +124,7 @@ static struct world_res *find_memory(struct world *w)
 }
 
 /* The maker lets go and ends, whatever is heard of first: what others have is theirs. */
-static void what_the_maker_let_go_of_stays(void **state)
+static void what_the_maker_released_stays(void **state)
 {
 	struct fixture *f = *state;
 	uint32_t h, a, b, c, d, m;
@@ -233,7 +233,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(handles_share_a_segment),
 		CASE(handles_end_with_the_maker),
-		CASE(what_the_maker_let_go_of_stays),
+		CASE(what_the_maker_released_stays),
 		CASE(what_nobody_has_any_more_goes),
 		CASE(what_cannot_be_given_ends_with_the_maker),
 		CASE(much_happens_while_it_is_given),

@@ -276,7 +276,7 @@ static void config_space_is_of_a_device_that_is_there(void **state)
 	assert_int_equal(a.h.error, -ENODEV); /* not in this machine's sysfs */
 	ask(&req, 1, &a);
 	assert_int_equal(a.h.error, -ENOMEM);
-	assert_non_null(strstr(a.error.text, "does not tell of device"));
+	assert_non_null(strstr(a.error.text, "does not report device"));
 }
 
 /*

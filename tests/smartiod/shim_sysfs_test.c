@@ -33,6 +33,32 @@ static void bars_of_sysfs(void **state)
 	assert_int_equal(evt.bar_size[0], 0x4000);
 }
 
+static void switches_above_of_sysfs(void **state)
+{
+	uint32_t above[SIO_ABOVE];
+
+	(void)state;
+	shim_device_above_of("/sys/devices/pci0000:00/0000:00:03.0", above);
+	assert_int_equal(above[0], 0); /* beside the root */
+	shim_device_above_of("/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0", above);
+	assert_int_equal(above[0], 0); /* in a root port */
+	shim_device_above_of("/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:08.0/"
+			     "0000:03:00.0",
+			     above);
+	assert_int_equal(above[0], 0x100);
+	assert_int_equal(above[1], 0);
+	shim_device_above_of("/sys/devices/pci0001:00/0001:00:01.0/0001:01:00.0/0001:02:08.0/"
+			     "0001:03:00.0/0001:04:01.0/0001:05:00.1",
+			     above);
+	assert_int_equal(above[0], 0x10100);
+	assert_int_equal(above[1], 0x10300);
+	assert_int_equal(above[2], 0);
+	shim_device_above_of(NULL, above);
+	assert_int_equal(above[0], 0);
+	shim_device_above_of("/sys/devices/platform/nonsense/0000:zz", above);
+	assert_int_equal(above[0], 0);
+}
+
 static void serial_of_configuration_space(void **state)
 {
 	unsigned char config[4096] = {0};
@@ -66,6 +92,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bars_of_sysfs),
+		cmocka_unit_test(switches_above_of_sysfs),
 		cmocka_unit_test(serial_of_configuration_space),
 		cmocka_unit_test(kinds_of_reset),
 	};

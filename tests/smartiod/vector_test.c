@@ -10,7 +10,7 @@
 #include "device_calls.h"
 #include "fake_device.h"
 
-#define FDID 0x401
+#define FDID 0x400001
 
 /*
  * Host 0 lends. A client of each host has a plain interrupt; the ones of hosts 1 and 2 borrow the
@@ -140,7 +140,8 @@ static uint32_t ask(struct fixture *f, uint32_t type, uint32_t vector, uint32_t 
 }
 
 /*
- * Who does not wait for the answer, or never had it, has no vector: that is not a matter of time.
+ * Whoever does not wait for the answer, or never had it, has no vector: that is not a matter of
+ * time.
  */
 static void a_vector_that_is_being_connected_is_nobodys(void **state)
 {
@@ -286,6 +287,29 @@ static void a_reset_leaves_vectors_as_they_are(void **state)
 	assert_int_equal(kind_hit(f, 1), SIO_KIND_MAP);
 }
 
+/* A rule about them is also about those of devices, but a borrower's program may choose its own. */
+static void a_rule_about_interrupts_is_about_devices_too(void **state)
+{
+	struct fixture *f = *state;
+	struct sio_policy_rule rule = {
+		.kind = SIO_POLICY_INTERRUPTS, .last = UINT32_MAX, .has_nodes = true};
+	struct sio_policy *policy = &f->w->topology->policy;
+	uint32_t link;
+
+	policy->rule = &rule;
+	policy->n_rules = 1;
+	assert_int_equal(connect(f, 1, 0, 0), EACCES);
+	assert_int_equal(connect(f, 1, 0, 1), 0);
+	/* That it borrows from there gives it away to none of the lender's programs and devices. */
+	assert_int_equal(connect(f, 1, 1, 2), EACCES);
+	assert_int_equal(call_plain_connect(f->w, f->c[0], 12, f->number[2], &link), EACCES);
+	assert_int_equal(connect(f, 2, 1, 2), 0);
+	rule.all_nodes = true;
+	assert_int_equal(connect(f, 1, 2, 0), 0);
+	policy->n_rules = 0;
+	policy->rule = NULL;
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -300,6 +324,7 @@ int main(void)
 		TEST(a_dead_receivers_vectors_end_at_once),
 		TEST(hosts_and_links_go_down),
 		TEST(a_reset_leaves_vectors_as_they_are),
+		TEST(a_rule_about_interrupts_is_about_devices_too),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

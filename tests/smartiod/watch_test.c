@@ -10,7 +10,7 @@
 #include "device_calls.h"
 #include "fake_device.h"
 
-#define FDID 0x401
+#define FDID 0x400001
 
 struct rig {
 	struct world *w;

@@ -235,7 +235,36 @@ static void op_log(void *ctx, const char *file, int level, const char *fmt, va_l
 	fputc('\n', stderr);
 }
 
+static int op_file_read(void *ctx, uint32_t uid, bool next, struct sio_topology **ret,
+			struct sio_err *reterr)
+{
+	struct world_host *h = ctx;
+
+	if (!h->w->file_read)
+		return sio_fail(reterr, -EOPNOTSUPP, "no file");
+	*ret = h->w->file_read(h->w, uid, next, reterr);
+	return *ret ? 0 : reterr->code;
+}
+
+static void op_file_keep(void *ctx, const struct sio_topology *t)
+{
+	(void)t;
+	((struct world_host *)ctx)->w->file_kept++;
+}
+
+static const char *op_file_text(void *ctx, size_t *ret_len)
+{
+	const struct world_host *h = ctx;
+	const char *text = h->w->file_text[h->index];
+
+	*ret_len = text ? strlen(text) : 0;
+	return text;
+}
+
 static const struct smartiod_ops ops = {
+	.file_read = op_file_read,
+	.file_keep = op_file_keep,
+	.file_text = op_file_text,
 	.port = op_port,
 	.client_send = op_client_send,
 	.client_close = op_client_close,

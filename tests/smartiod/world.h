@@ -59,6 +59,7 @@ struct world_client {
 	uint64_t number;
 	bool connected, cut;
 	uint64_t owner;
+	const struct sio_policy_person_of *who;	       /* NULL: root */
 	struct world_message *message[WORLD_MESSAGES]; /* all that it received */
 	unsigned n_messages;
 	uint32_t next_id;
@@ -114,6 +115,14 @@ struct world {
 	/* Called for each request of a client and for each message to one. */
 	void (*on_request)(struct world *w, struct world_client *c, const void *msg, size_t len);
 	void (*on_message)(struct world *w, struct world_client *c, const struct world_message *m);
+	/*
+	 * The cluster's file: as it is read again, for a client of user @uid, the daemon's; NULL
+	 * with *err. And as each host has it in force; NULL: none.
+	 */
+	struct sio_topology *(*file_read)(struct world *w, uint32_t uid, bool next,
+					  struct sio_err *err);
+	const char *file_text[WORLD_HOSTS];
+	unsigned file_kept;	 /* how often one was taken */
 	bool drop_peer_messages; /* peers hear nothing: for time-outs */
 	struct world_watch watch[WORLD_WATCHES];
 	unsigned n_watches;
@@ -166,6 +175,9 @@ void world_restart(struct world *w, unsigned host);
 void world_reconnect(struct world *w, struct world_client *c);
 /* Clients. @kind SIO_CLIENT_*; with HELLO answered unless @kind is 0. */
 struct world_client *world_client(struct world *w, unsigned host, uint32_t kind);
+/* The same for a program of @who, which is to stay. */
+struct world_client *world_client_of(struct world *w, unsigned host, uint32_t kind,
+				     const struct sio_policy_person_of *who);
 /*
  * The program is killed: its socket and its owner's descriptor are closed. WORLD_HANG_UP: somebody
  * still holds the owner; WORLD_OWNER_FIRST: the daemon hears of the owner first.

@@ -8,6 +8,12 @@
 
 struct world_client *world_client(struct world *w, unsigned host, uint32_t kind)
 {
+	return world_client_of(w, host, kind, NULL);
+}
+
+struct world_client *world_client_of(struct world *w, unsigned host, uint32_t kind,
+				     const struct sio_policy_person_of *who)
+{
 	struct sio_msg_hello m = {
 		.version = sio_to_le32(SIO_CLIENT_VERSION),
 		.kind = sio_to_le32(kind),
@@ -16,11 +22,12 @@ struct world_client *world_client(struct world *w, unsigned host, uint32_t kind)
 
 	assert(w->n_clients < WORLD_CLIENTS);
 	c->host = host;
+	c->who = who;
 	c->number = ++w->n_clients;
 	c->connected = w->host[host].daemon != NULL;
 	if (!c->connected)
 		return c;
-	smartiod_client_new(w->host[host].daemon, c->number, 1000 + (uint32_t)c->number);
+	smartiod_client_new(w->host[host].daemon, c->number, 1000 + (uint32_t)c->number, c->who);
 	if (kind)
 		world_call(w, c, SIO_MSG_HELLO, &m, sizeof(m));
 	return c;
@@ -33,7 +40,7 @@ void world_reconnect(struct world *w, struct world_client *c)
 	assert(!c->connected && w->host[c->host].ready);
 	c->number = ++number;
 	c->connected = true;
-	smartiod_client_new(w->host[c->host].daemon, c->number, 1000);
+	smartiod_client_new(w->host[c->host].daemon, c->number, 1000, c->who);
 }
 
 void world_kill(struct world *w, struct world_client *c)

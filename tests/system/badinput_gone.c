@@ -89,7 +89,7 @@ static void calls_fail(struct things *t)
 	*t->p = 3; /* goes nowhere, and hurts nobody */
 }
 
-static void let_go(struct things *t)
+static void release_it(struct things *t)
 {
 	sci_error_t err;
 
@@ -221,7 +221,7 @@ void bad_gone_waiting(const char *argument)
 		}
 	}
 	calls_fail(&t);
-	let_go(&t);
+	release_it(&t);
 	initialize_again();
 }
 
@@ -237,7 +237,7 @@ void bad_gone_asking(const char *argument)
 	SCICreateSegment(t.sd, &seg, 6, 4096, NULL, NULL, 0, &err);
 	EXPECT(err, SCI_ERR_NO_LINK_ACCESS, "smartiod");
 	calls_fail(&t);
-	let_go(&t);
+	release_it(&t);
 	initialize_again();
 }
 

@@ -107,7 +107,7 @@ class Tls(unittest.TestCase):
 
     def everybody_answers(self):
         """The probe of restart-node: every host answers every other one."""
-        os.kill(self.c.daemon_pid("spare"), signal.SIGKILL)
+        self.c.crash("spare")
         self.c.smartio("cluster", "restart-node", "spare")
 
     # ---- strangers ----
@@ -301,7 +301,7 @@ class Tls(unittest.TestCase):
             f.write(own)
         # A key that others may read is none.
         os.chmod(f"{self.keys}/spare.key", 0o644)
-        os.kill(self.c.daemon_pid("spare"), signal.SIGKILL)
+        self.c.crash("spare")
         with self.assertRaisesRegex(AssertionError, "mode 0644, so others may read"):
             self.c.smartio("cluster", "restart-node", "spare")
 

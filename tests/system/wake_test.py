@@ -7,8 +7,10 @@ usage: wake_test.py BUILD
 That the drive slept is no matter of time but of the room's counters: it went to sleep (and took no
 naps), and its wakes of the right kind have grown.
 """
+import ctypes
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -18,6 +20,9 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from cluster import Cluster  # noqa: E402
 
 BUILD = None
+PIDFD_GETFD = 438  # pidfd_getfd(2), the same on every architecture
+UFFD_MSG = 32  # bytes of one message of a userfaultfd
+LIMIT = 60  # seconds that no test comes near
 WAKES = {"fault": "wakes_by_fault", "eventfd": "wakes_by_event"}
 
 
@@ -225,6 +230,38 @@ class Wake(unittest.TestCase):
     def spent(pid):
         with open(f"/proc/{pid}/schedstat", encoding="ascii") as f:
             return f.read()
+
+    def take_faults(self, room):
+        """Reads the faults that wait for the room, which is never notified of them: how many."""
+        process, faults = os.pidfd_open(room), 0
+        for fd in os.listdir(f"/proc/{room}/fd"):
+            if os.readlink(f"/proc/{room}/fd/{fd}") != "anon_inode:[userfaultfd]":
+                continue
+            ours = ctypes.CDLL(None, use_errno=True).syscall(PIDFD_GETFD, process, int(fd), 0)
+            if ours < 0:
+                os.kill(room, signal.SIGCONT)
+                self.skipTest(f"descriptors of the room: {os.strerror(ctypes.get_errno())}")
+            try:
+                faults += len(os.read(ours, UFFD_MSG)) // UFFD_MSG
+            except BlockingIOError:
+                pass
+            os.close(ours)
+        os.close(process)
+        return faults
+
+    def test_a_fault_without_an_event(self):
+        """The store goes on all the same, with the room's next look."""
+        self.need_faults()
+        self.c.manager()
+        child = self.open("client1", "fault")
+        for _ in range(8):  # a room that was about to wake when it was stopped finds the store
+            room, _ = self.blocked(child)
+            faults = self.take_faults(room)
+            os.kill(room, signal.SIGCONT)
+            self.assertEqual(faults, 1)
+            ready, _, _ = select.select([child.stdout], [], [], LIMIT)
+            self.assertTrue(ready, "the store waits for ever")
+            self.assertRegex(child.stdout.readline(), r"^\d+$")
 
     def test_killed_in_a_fault(self):
         self.need_faults()

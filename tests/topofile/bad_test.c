@@ -20,6 +20,7 @@ static const struct {
 #include "bad_places.inc"
 #include "bad_real.inc"
 #include "bad_fabric.inc"
+#include "bad_policy.inc"
 };
 
 /* Each wrong file gives just the text of the table, and no topology. */
@@ -116,6 +117,25 @@ static void refuses_too_many(void **state)
 		HOSTS, full, 52, "",
 		"topo.yaml:54:3: key 'hosts.h51.ram_base': no room left below 4096T; less RAM or "
 		"smaller windows are right");
+	assert_many(HOSTS "  a:\n    chassis:\n", "      c%u: { ports: 4 }\n", 17, "",
+		    "topo.yaml:21:7: key 'hosts.a.chassis.c16': value '{...}': a chassis too many; "
+		    "at most 16 is right");
+	assert_many("cluster: c\nswitches: [s, t]\nhosts: { a: }\nlinks:\n",
+		    "  - { from: s, to: t }\n", 257, "",
+		    "topo.yaml:5:3: key 'links': value '[...]': 257 links; at most 256 is right");
+	assert_many(HOSTS "  a:\naccess:\n  rules:\n", "    - { segments: %u, nodes: all }\n", 256,
+		    "", NULL);
+	assert_many(
+		HOSTS "  a:\naccess:\n  rules:\n", "    - { segments: %u, nodes: all }\n", 257, "",
+		"topo.yaml:262:7: key 'access.rules[256]': value '{...}': one too many; at most "
+		"256 is right");
+	assert_many(HOSTS "  a:\naccess:\n  rules:\n    - segments: 1\n      users:\n",
+		    "        - %u\n", 64, "", NULL);
+	assert_many(
+		HOSTS "  a:\naccess:\n  rules:\n    - segments: 1\n      users:\n",
+		"        - %u\n", 65, "",
+		"topo.yaml:72:11: key 'access.rules[0].users[64]': value '64': one too many; at "
+		"most 64 is right");
 	assert_many("", "[", 32, "",
 		    "topo.yaml:1:33: not YAML: did not find expected node content while parsing a "
 		    "flow node; docs/topology.md shows what is right");

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../core/fail_alloc.h"
+#include "../lib/topology_path.h"
 #include "core/timing.h"
 #include "topofile/topofile.h"
 
@@ -166,6 +167,95 @@ static void reads_accelerators(void **state)
 	sio_topology_free(t);
 }
 
+/* It is as one that the file names. */
+static void the_switch_that_is_meant_is_a_switch(void **state)
+{
+	struct sio_topology *meant = parse_good("cluster: c\nhosts:\n  a:\n  b:\n");
+	struct sio_topology *named =
+		parse_good("cluster: c\nswitches: [sw0]\nhosts:\n  a:\n  b:\n");
+
+	(void)state;
+	assert_int_equal(meant->n_switches, 1);
+	assert_int_equal(named->n_switches, 1);
+	assert_memory_equal(meant->sw, named->sw, sizeof(*named->sw));
+	sio_topology_free(meant);
+	sio_topology_free(named);
+}
+
+static void reads_namespaces(void **state)
+{
+	struct sio_topology *t = parse_good(
+		"cluster: c\n"
+		"hosts:\n"
+		"  a:\n"
+		"    devices:\n"
+		"      m: { type: nvme, namespaces: [{ size: 8M, block: 4096 }, { size: 4M, file: /m 2 }] }\n"
+		"      n: { type: nvme, size: 8M, file: /n, virtual_functions: 1 }\n");
+	const struct sio_topo_device *d = t->host[0].device;
+
+	(void)state;
+	assert_int_equal(d[0].n_namespaces, 2);
+	assert_int_equal(d[0].namespaces[0].size, 8u << 20);
+	assert_int_equal(d[0].namespaces[0].block_size, 4096);
+	assert_int_equal(d[0].namespaces[1].size, 4u << 20);
+	assert_int_equal(d[0].namespaces[1].block_size, 512);
+	assert_int_equal(d[0].size, 12u << 20);
+	assert_int_equal(d[0].block_size, 4096);
+	assert_int_equal(d[1].n_namespaces, 0);
+	assert_null(d[0].file);
+	assert_null(d[0].namespaces[0].file);
+	assert_string_equal(d[0].namespaces[1].file, "/m 2");
+	assert_string_equal(d[1].file, "/n");
+	assert_string_equal(d[2].file, "/n"); /* its virtual function */
+	sio_topology_free(t);
+}
+
+static void reads_virtual_functions(void **state)
+{
+	struct sio_topology *t = parse_good(
+		"cluster: c\n"
+		"hosts:\n"
+		"  a:\n"
+		"    chassis: { box: { ports: 2, lanes: 4, width: 4 } }\n"
+		"    devices:\n"
+		"      m: { type: nvme, in: box, virtual_functions: 2, reset: none, queue_pairs: 4,\n"
+		"           slot: 3, bar_base: 16M }\n"
+		"      n: { type: nvme }\n"
+		"      o: { type: nvme, virtual_functions: 1, serial: S }\n");
+	const struct sio_topo_device *d = t->host[0].device;
+
+	(void)state;
+	assert_int_equal(t->host[0].n_devices, 6);
+	assert_string_equal(d[3].name, "m-vf1");
+	assert_string_equal(d[4].name, "m-vf2");
+	assert_string_equal(d[5].name, "o-vf1");
+	assert_int_equal(d[0].virtual_functions, 2);
+	assert_int_equal(d[1].virtual_functions, 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(d[i].physical, 0);
+	for (unsigned i = 3; i < 6; i++) {
+		const struct sio_topo_device *pf = &d[i < 5 ? 0 : 2];
+
+		assert_int_equal(d[i].physical, pf - d + 1);
+		assert_int_equal(d[i].virtual_functions, 0);
+		assert_int_equal(d[i].fdid, sio_topology_fdid(4, sio_topology_number(d[i].name)));
+		assert_int_equal(d[i].slot, pf->slot);
+		assert_int_equal(d[i].bdf, pf->bdf | (i < 5 ? i - 2 : 1));
+		assert_int_equal(d[i].queue_pairs, pf->queue_pairs);
+		assert_int_equal(d[i].reset, SIO_TOPO_RESET_FUNCTION);
+		assert_int_equal(d[i].in, pf->in);
+		assert_string_equal(d[i].serial, pf->serial);
+		/* BARs of its own, as any device's. */
+		for (unsigned k = 0; k < i; k++)
+			assert_int_not_equal(d[i].bar_base, d[k].bar_base);
+	}
+	assert_int_equal(d[0].reset, SIO_TOPO_RESET_NONE);
+	assert_int_equal(d[1].slot, 1);
+	assert_int_equal(d[2].slot, 2);
+	assert_string_equal(d[5].serial, "S");
+	sio_topology_free(t);
+}
+
 static void reads_devices(void **state)
 {
 	struct sio_topology *t = read_good(everything);
@@ -186,7 +276,7 @@ static void reads_devices(void **state)
 	assert_int_equal(fast->slot, 3);
 	assert_int_equal(fast->bdf, 0x1300);
 	assert_int_equal(fast->bar_base, 512 * M);
-	assert_int_equal(fast->fdid, 0x2801);
+	assert_int_equal(fast->fdid, 0x286b20a);
 	assert_string_equal(plain->name, "plain");
 	assert_int_equal(plain->size, G);
 	assert_int_equal(plain->block_size, 512);
@@ -197,8 +287,8 @@ static void reads_devices(void **state)
 	assert_int_equal(plain->reset, SIO_TOPO_RESET_FUNCTION);
 	assert_int_equal(plain->slot, 1);
 	assert_int_equal(plain->bdf, 0x1100);
-	assert_int_equal(plain->fdid, 0x2802);
-	assert_string_equal(plain->serial, "SIO00002802");
+	assert_int_equal(plain->fdid, 0x281e725);
+	assert_string_equal(plain->serial, "SIO0281E725");
 	sio_topology_free(t);
 }
 
@@ -353,7 +443,7 @@ static void the_demo_has_what_it_shows(void **state)
 		assert_int_equal(t->host[i].ram_size, 256 * M);
 		assert_int_equal(t->host[i].iommu, iommu[i]);
 		if (i > 0) {
-			assert_int_equal(sio_topology_path(t, 4, 0, 4 * (i + 1), &path), 0);
+			assert_int_equal(topology_path(t, 4, 0, 4 * (i + 1), &path), 0);
 			assert_int_equal(path.hops, 2);
 		}
 	}
@@ -385,7 +475,7 @@ static void the_manual_is_right(void **state)
 		at = end + 1;
 		n++;
 	}
-	assert_int_equal(n, 3);
+	assert_int_equal(n, 4);
 }
 
 /* Whichever allocation of ours fails: -ENOMEM, and the sanitizer finds nothing lost. */
@@ -410,6 +500,51 @@ static void survives_every_failing_allocation(void **state)
 		sio_topology_free(t);
 	} while (failed);
 	assert_true(n >= 7); /* text, topology, switches, hosts twice, devices, layout */
+}
+
+static void reads_who_may_do_what(void **state)
+{
+	struct sio_topology *t = read_good(everything);
+	const struct sio_policy *p = &t->policy;
+	const struct sio_policy_rule *r = p->rule;
+
+	(void)state;
+	assert_true(p->open);
+	assert_int_equal(p->n_rules, 3);
+	assert_int_equal(r[0].kind, SIO_POLICY_DEVICE);
+	assert_string_equal(r[0].device, "fast");
+	assert_int_equal(r[0].host, 0);
+	assert_true(r[0].has_nodes && !r[0].all_nodes && r[0].has_people);
+	assert_int_equal(r[0].n_nodes, 2);
+	assert_int_equal(r[0].node[0], 8);
+	assert_int_equal(r[0].node[1], 248);
+	assert_int_equal(r[0].n_users, 2);
+	assert_string_equal(r[0].user[0].name, "alice");
+	assert_int_equal(r[0].user[0].id, SIO_POLICY_NOBODY);
+	assert_string_equal(r[0].user[1].name, "");
+	assert_int_equal(r[0].user[1].id, 1000);
+	assert_int_equal(r[0].n_groups, 1);
+	assert_int_equal(r[1].kind, SIO_POLICY_SEGMENTS);
+	assert_int_equal(r[1].host, 40);
+	assert_int_equal(r[1].first, 16);
+	assert_int_equal(r[1].last, 31);
+	assert_true(r[1].all_nodes && !r[1].has_people);
+	assert_int_equal(r[1].line, r[0].line + 1);
+	assert_int_equal(r[2].kind, SIO_POLICY_INTERRUPTS);
+	assert_int_equal(r[2].first, 7);
+	assert_int_equal(r[2].last, 7);
+	assert_true(r[2].has_nodes && r[2].n_nodes == 0);
+	assert_true(p->node[SIO_QUOTA_BORROWS].set);
+	assert_int_equal(p->node[SIO_QUOTA_BORROWS].most, 4);
+	assert_int_equal(p->node[SIO_QUOTA_WINDOWS].most, 128);
+	assert_int_equal(p->node[SIO_QUOTA_DMA].most, G);
+	assert_int_equal(p->node[SIO_QUOTA_EXPORTED].most, 512 * M);
+	assert_int_equal(p->program[SIO_QUOTA_BORROWS].most, 2);
+	assert_int_equal(p->program[SIO_QUOTA_EXPORTED].most, 128 * M);
+	sio_topology_free(t);
+	t = read_good(demo);
+	assert_false(t->policy.open || t->policy.n_rules || t->policy.node[0].set);
+	sio_topology_free(t);
 }
 
 static void reads_hosts_that_are_real(void **state)
@@ -466,7 +601,7 @@ static void machines_stand_apart(void **state)
 	assert_string_equal(t->host[0].device[0].name, "e");
 	assert_int_equal(t->n_machines, 2);
 	assert_string_equal(t->machine[0].name, "v");
-	assert_string_equal(t->machine[0].device[0].serial, "SIO00000401");
+	assert_string_equal(t->machine[0].device[0].serial, "SIO004664BA");
 	assert_int_equal(t->machine[0].n_adapters, 0);
 	assert_string_equal(t->machine[1].name, "w");
 	assert_null(sio_topology_host_by_name(t, "v"));
@@ -507,15 +642,62 @@ static void machines_are_joined(void **state)
 	sio_topology_free(t);
 }
 
+/* Beside emulated hosts: daemons take those with addresses for hosts, pictures take all. */
+static void machines_stand_beside_hosts(void **state)
+{
+	static const char text[] =
+		"cluster: c\n"
+		"hosts:\n"
+		"  v: { kind: machine, address: 10.0.0.1:7, adapters: [{ pci: 0000:00:10.0 }],\n"
+		"       devices: { d: { type: nvme } } }\n"
+		"  a: { address: 10.0.0.2:7 }\n"
+		"  w: { kind: machine, devices: { e: { type: nvme } } }\n"
+		"  b: { address: 10.0.0.3:7 }\n";
+	struct sio_topology *t = parse_good(text);
+	struct sio_path path;
+
+	(void)state;
+	assert_int_equal(t->n_hosts, 2);
+	assert_int_equal(t->n_machines, 2);
+	assert_string_equal(t->machine[0].adapter[0].pci, "0000:00:10.0");
+	assert_false(t->machine[0].real);
+	assert_int_equal(sio_topology_paths(t, 4, 8, &path, 1), 1);
+	assert_null(sio_topology_host(t, 4));
+	assert_string_equal(sio_topology_member(t, 4)->name, "v");
+	sio_topology_include_machines(t, false);
+	assert_int_equal(t->n_hosts, 3);
+	assert_int_equal(t->n_machines, 1);
+	assert_string_equal(t->host[0].name, "v");
+	assert_string_equal(t->host[2].name, "b");
+	assert_string_equal(t->machine[0].name, "w");
+	assert_true(t->host[0].real);
+	assert_int_equal(t->host[0].n_devices, 0);
+	assert_int_equal(sio_topology_paths(t, 4, 8, &path, 1), 1);
+	sio_topology_free(t);
+	t = parse_good(text);
+	sio_topology_include_machines(t, true);
+	assert_int_equal(t->n_hosts, 4);
+	assert_int_equal(t->n_machines, 0);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(t->host[i].node, 4 * (i + 1));
+	assert_int_equal(t->host[0].n_devices, 1);
+	sio_topology_free(t);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_who_may_do_what),
 		cmocka_unit_test(reads_hosts_that_are_real),
 		cmocka_unit_test(emulated_hosts_may_have_addresses),
 		cmocka_unit_test(machines_stand_apart),
 		cmocka_unit_test(machines_are_joined),
+		cmocka_unit_test(machines_stand_beside_hosts),
 		cmocka_unit_test(reads_the_cluster_and_its_hosts),
 		cmocka_unit_test(reads_and_joins_adapters),
+		cmocka_unit_test(the_switch_that_is_meant_is_a_switch),
+		cmocka_unit_test(reads_namespaces),
+		cmocka_unit_test(reads_virtual_functions),
 		cmocka_unit_test(reads_devices),
 		cmocka_unit_test(reads_memory_devices),
 		cmocka_unit_test(reads_accelerators),

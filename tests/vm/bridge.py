@@ -20,7 +20,7 @@ def node_of(m):
 
 
 def load(p):
-    p.both("load smartio; load ntb; load ntb_hw_smartio")
+    p.load_adapters()
     p.nodes = {m: node_of(m) for m in (p.a, p.b)}
     p.step("smartio.ko has an adapter")
 
@@ -66,7 +66,7 @@ def check_end(p):
     mem, *way = last_line(p.a.run(f"peer grant {p.nodes[p.b]}")).split()
     p.b.kill()
     p.restart_b()
-    p.b.run("load smartio; load ntb; load ntb_hw_smartio")
+    p.b.run(p.kind.load_adapter("b"))
     seen = last_line(p.b.run(f"peer map {p.nodes[p.a]} {' '.join(way)} 5"))
     if seen != "4711":
         raise Failed(f"it reads {seen} through its window, 4711 is right")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the port has, and what smartiod has lent: a line for each thing, to be compared with later.
- * Of the daemon's own numbers nothing is printed, for the next one counts anew.
+ * Of the daemon's own numbers nothing is printed, for the next one counts again.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -17,6 +17,7 @@ import socket
 import subprocess
 import time
 
+import paths  # noqa: F401
 import cache
 
 QEMU = os.environ.get("SMARTIO_VM_QEMU", "qemu-system-x86_64")
@@ -46,7 +47,7 @@ IOMMU = {
 # Where both processors are threads of QEMU 7.2, one may translate code just while the other patches it,
 # and keep the breakpoint that marks this: "Oops: int3", now and then. Debian's kernels patch themselves at
 # any time (jump labels), so their processors take turns in one thread, which costs no more time.
-THREADS = {"debug": "multi", "6.1": "single", "6.12": "single"}
+THREADS = {"debug": "multi"}  # all others: "single"
 # Behind a root port the drive can be taken out; but QEMU's AMD IOMMU drops the interrupts of what is
 # behind one.
 NVME_BUS = {"none": "rp0", "intel": "rp0", "amd": "pcie.0,addr=9"}
@@ -129,7 +130,7 @@ class Machine:
         self.qmp_events = []
         self.ended = False
         # Without an instruction for random numbers kernels measure jitter for a second or more of each start.
-        words = [QEMU, "-accel", f"tcg,thread={THREADS[kernel.name]}", "-M", "q35", "-smp", "2",
+        words = [QEMU, "-accel", f"tcg,thread={THREADS.get(kernel.name, 'single')}", "-M", "q35", "-smp", "2",
                  "-cpu", "qemu64,+rdrand",
                  "-m", str(memory), "-display", "none", "-vga", "none", "-nic", "none", "-no-reboot", "-nodefaults",
                  *iommu_options(iommu)]

@@ -42,6 +42,22 @@ logged() { # PATTERN
 	dmesg | grep -q "$1"
 }
 
+# What smartio_ntb.ko said last of its peer.
+is_up() {
+	dmesg | grep 'ntb.*adapter 0 of node . is' | tail -n 1 | grep -q 'is up'
+}
+
+is_down() {
+	! is_up
+}
+
+# Where the virtual NTB's window begins: its longest BAR.
+window() {
+	while read -r start end _; do
+		echo "$((end - start)) $start"
+	done <"/sys/bus/pci/devices/$(bdf)/resource" | sort -n | tail -n 1 | cut -d ' ' -f 2
+}
+
 # Eight, in hexadecimal, by one read.
 first_bytes() { # FILE
 	dd if="$1" bs=8 count=1 2>/dev/null | od -A n -t x1 | tr -d ' \n'

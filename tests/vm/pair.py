@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Two machines of one kind, joined back to back by virtual NTBs: what the tests of such a pair share.
+"""Machines of one kind, two if nothing else is said, joined by virtual NTBs: what the tests of such a pair share.
 
 Its user gives main() a Kind, whose script is the user's file: usage, one line for each step, exit status.
 """
@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 
+import paths  # noqa: F401
 import cache
 import kernel as kernels
 import ntb_clients
@@ -22,7 +23,7 @@ from shell_machine import ShellMachine
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SKIP = 77
-LIMIT = 300  # seconds
+LIMIT = 300  # seconds for one step
 TOPOLOGY = """cluster: back-to-back
 hosts:
   a:
@@ -32,7 +33,6 @@ hosts:
     kind: machine
     adapters: [{ to: a, window: 64M, entries: 1024 }]
 """
-HOSTS = ("a", "b")
 # QEMU wants to hear of every mapping that the kernel makes.
 IOMMU = {"none": (), "intel": ("-device", "intel-iommu,intremap=on,caching-mode=on")}
 
@@ -43,13 +43,21 @@ class Kind:
     name = ""
     doc = ""
     topology = TOPOLOGY
+    hosts = ("a", "b")
     memory = 384  # MB of each machine
     checks = ()   # functions of a Pair, in their order
     drivers = ("ntb", "ntb_hw_smartio")
     tell = None   # what a machine is asked when something is wrong
 
+    options = ()  # that it knows, besides everybody's
+    given = frozenset()  # those of the command line
+
     def prepare(self, build, folder):
         """Once, before the machines."""
+
+    def load_adapter(self, host):
+        """What loads the modules of an adapter."""
+        return "load smartio; load ntb; load ntb_hw_smartio"
 
     def fill(self, image, kernel, build):
         """What the machines have besides busybox and @drivers."""
@@ -57,6 +65,8 @@ class Kind:
     def qemu(self, host, folder):
         """More words of a machine's QEMU."""
         return ()
+
+    parameters = ""  # more of the kernel's
 
     def has_iommu(self, host):
         """Whether that of the machine's name is this host's, too."""
@@ -78,30 +88,50 @@ class Kind:
 
 
 class Pair:
-    """Two machines; what a check needs of them."""
+    """The machines, by their hosts' names; what a check needs of them."""
 
-    def __init__(self, make, iommu, soak):
+    def __init__(self, kind, make, iommu, soak):
+        self.kind = kind
         self.make = make
         self.iommu = iommu
         self.soak = soak
         self.since = time.monotonic()
-        self.a, self.b = map(make, HOSTS)
+        self.last = "the start"  # step that was made
+        for host in kind.hosts:
+            setattr(self, host, make(host))
+        for m in self.machines():
+            m.wait()
+        self.step("all machines are up")
+
+    def machines(self):
+        return tuple(getattr(self, host) for host in self.kind.hosts)
+
+    def restart_a(self):
+        self.a = self.make("a")
         self.a.wait()
-        self.b.wait()
-        self.step("both machines are up")
 
     def restart_b(self):
         self.b = self.make("b")
         self.b.wait()
 
     def both(self, command):
-        """At the same time. What each of them said."""
-        for m in (self.a, self.b):
+        """On all of them, at the same time. What each of them said."""
+        for m in self.machines():
             m.start(command)
-        return self.a.wait(), self.b.wait()
+        return tuple(m.wait() for m in self.machines())
+
+    def load_adapters(self):
+        """The modules of an adapter, on all."""
+        for host, m in zip(self.kind.hosts, self.machines()):
+            m.start(self.kind.load_adapter(host))
+        for m in self.machines():
+            m.wait()
 
     def step(self, text):
-        print(f"{text} ({time.monotonic() - self.since:.0f} s)", flush=True)
+        self.last = f"{text} ({time.monotonic() - self.since:.0f} s)"
+        print(self.last, flush=True)
+        for m in self.machines():
+            m.limit(LIMIT * (10 if self.soak else 1))
 
 
 def judge(check_all, machines, log):
@@ -133,18 +163,21 @@ def run(kind, build, kernel, iommu, folder, options, log):
         def make(host):
             name = host + "'" * sum(m.name[0] == host for m in machines)
             m = ShellMachine(name, kernel, f"{folder}/initrd", folder, [f"{folder}/state/vfio.{host}.0"], tsc_khz,
-                             memory=kind.memory,
-                             qemu=(*IOMMU[iommu if kind.has_iommu(host) else "none"], *kind.qemu(host, folder)))
+                             memory=kind.memory, parameters=kind.parameters,
+                             more=(*IOMMU[iommu if kind.has_iommu(host) else "none"], *kind.qemu(host, folder)))
             machines.append(stack.enter_context(m))
             m.limit(LIMIT * (10 if "--soak" in options else 1))
             m.live = "--console" in options
             return m
 
         def check_all():
-            p = Pair(make, iommu, "--soak" in options)
-            p.build, p.folder, p.kind = build, folder, kind
-            for check in kind.checks:
-                check(p)
+            p = Pair(kind, make, iommu, "--soak" in options)
+            p.build, p.folder = build, folder
+            try:
+                for check in kind.checks:
+                    check(p)
+            except Failed as e:
+                raise Failed(f"{e}; behind: {p.last}") from e
 
         wrong = judge(check_all, machines, log)
         if wrong and kind.tell:
@@ -159,8 +192,9 @@ def run(kind, build, kernel, iommu, folder, options, log):
 def main(kind):
     options = {w for w in sys.argv[1:] if w.startswith("--")}
     words = [w for w in sys.argv[1:] if not w.startswith("--")]
-    if len(words) != 2 or options - {"--console", "--soak"}:
+    if len(words) != 2 or options - {"--console", "--soak", *kind.options}:
         sys.exit(kind.doc.strip())
+    kind.given = options
     build, machine = os.path.abspath(words[0]), words[1]
     iommu, _, kernel_name = machine.partition("-")
     if iommu not in IOMMU or kernel_name not in kernels.STOCK:

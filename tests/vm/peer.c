@@ -3,7 +3,7 @@
  * One host's half of what goes through an adapter: requests to smartio.ko, whose answers another
  * machine's are made of.
  *
- * usage: peer grant NODE             memory: its id, BUS LENGTH GENERATION TOKEN
+ * usage: peer grant NODE [BYTES]     memory: its id, BUS LENGTH GENERATION TOKEN, of the first page
  *        peer irq NODE               an interrupt: the same; then waits for it, and says "told"
  *        peer map NODE BUS LENGTH GENERATION TOKEN VALUE    reads a word, stores VALUE there
  *        peer trigger NODE BUS LENGTH GENERATION TOKEN
@@ -118,9 +118,9 @@ static void await(int file)
 	printf("told\n");
 }
 
-static void grant_memory(uint32_t peer)
+static void grant_memory(uint32_t peer, uint64_t bytes)
 {
-	q.alloc.size = PAGE;
+	q.alloc.size = bytes;
 	q.alloc.highest = SIO_PORT_ANY;
 	ask(SIO_OP_ALLOC, sizeof(q.alloc));
 	*look(fd[0]) = 4711;
@@ -175,7 +175,8 @@ int main(int argc, char **argv)
 	if (node < 0)
 		die("/dev/smartio0");
 	if (strcmp(what, "grant") == 0)
-		grant_memory((uint32_t)strtoul(argv[2], NULL, 0));
+		grant_memory((uint32_t)strtoul(argv[2], NULL, 0),
+			     argc > 3 ? strtoull(argv[3], NULL, 0) : PAGE);
 	else if (strcmp(what, "irq") == 0)
 		grant_interrupt((uint32_t)strtoul(argv[2], NULL, 0));
 	else if (strcmp(what, "map") == 0 && argc == 8)

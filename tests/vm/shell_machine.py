@@ -4,16 +4,16 @@ import select
 import subprocess
 import time
 
-import vfio_qemu
+import paths  # noqa: F401
+import qemu
+from qemu import FIRST_SLOT
 from machine import HARMLESS, REPORT, Channel, Failed, die_with_parent
-
-FIRST_SLOT = 0x10  # of bus 0, where @sockets are
 
 
 class ShellMachine:
     """Use as a context. What a machine is told it begins at once; whoever wants to know more waits for it."""
 
-    def __init__(self, name, kernel, initrd, folder, sockets, tsc_khz, memory=384, qemu=()):
+    def __init__(self, name, kernel, initrd, folder, sockets, tsc_khz, memory=384, more=(), parameters=""):
         self.name = name
         self.console_path = f"{folder}/console.{name}"
         self.stderr = open(f"{folder}/stderr.{name}", "w+", encoding="utf-8", errors="replace")
@@ -23,17 +23,12 @@ class ShellMachine:
         self.live = False
         self.said = []  # lines of what it runs now
         self.ends = []  # status of what has ended
-        words = [*vfio_qemu.command(), "-accel", "tcg,thread=single", "-M", "q35,memory-backend=ram0", "-smp", "2",
-                 "-m", str(memory), "-cpu", "qemu64,+rdrand",
-                 "-object", f"memory-backend-memfd,id=ram0,size={memory}M,share=on",
-                 "-display", "none", "-vga", "none", "-nic", "none", "-nodefaults", "-no-reboot", *qemu,
-                 "-serial", f"file:{self.console_path}", *self.control.chardev(), "-serial", "chardev:control",
-                 "-kernel", kernel.image, "-initrd", initrd, "-append",
-                 "console=ttyS0 loglevel=5 panic=-1 oops=panic no_timer_check random.trust_cpu=on "
-                 f"watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=150 tsc_early_khz={tsc_khz}"]
+        self.command = "its start"
+        words = [*qemu.words(kernel, initrd, memory, qemu.private_memory(memory),
+                             append=f"loglevel=5 tsc_early_khz={tsc_khz} {parameters}"),
+                 *more, "-serial", f"file:{self.console_path}", *self.control.chardev(), "-serial", "chardev:control"]
         for slot, path in enumerate(sockets, FIRST_SLOT):
-            words += ["-device", '{"driver":"vfio-user-pci","socket":{"type":"unix","path":"%s"},"rombar":0,"addr":"%x"}'
-                      % (path, slot)]
+            words += qemu.vfio_user(slot, path)
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.stderr,
                                         pass_fds=[self.control.theirs.fileno()], preexec_fn=die_with_parent)
         self.control.started()
@@ -64,7 +59,7 @@ class ShellMachine:
     def _receive(self):
         left = self.deadline - time.monotonic()
         if left <= 0 or not select.select([self.control.ours], [], [], left)[0]:
-            raise Failed(f"{self.name}: no end in time; so far: {self.said}")
+            raise Failed(f"{self.name}: {self.command}: no end in time; so far: {self.said}")
         lines = self.control.receive()
         if lines is None:
             self.kill()
@@ -84,9 +79,13 @@ class ShellMachine:
             print(f"[{time.monotonic() - self.since:8.3f}] {self.name}$ {command}", flush=True)
         self.said, self.ends = [], []
         self.command = command
-        self.control.send(command.encode() + b"\n")
+        try:
+            self.control.send(command.encode() + b"\n")
+        except OSError as e:
+            self.kill()
+            raise Failed(f"{self.name}: {command}: the machine has ended: {self.errors()}") from e
 
-    def wait(self, command="boot"):
+    def wait(self):
         """What was said by what was started. What fails there fails here."""
         while not self.ends:
             self._receive()

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 
+import paths  # noqa: F401
 import cache
 import kernel as kernels
 import vfio_qemu

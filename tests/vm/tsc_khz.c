@@ -1,59 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * How fast the time stamp counter of an emulated processor runs, in kHz: QEMU's is this machine's.
- * Kernels measure it when they start, and where this machine is busy they are wrong by factors:
- * their clock runs too fast then, and every time limit is too short.
- */
+/* Prints what a test machine's kernel is told of its clock. */
 #include <inttypes.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <time.h>
 
-#define LONG_NS 200000000u
-#define TRIES 1000
-
-struct sample {
-	uint64_t ns, ticks, unsure_ns;
-};
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static uint64_t ticks(void)
-{
-#if defined(__x86_64__)
-	return __builtin_ia32_rdtsc();
-#else
-	return now(); /* what QEMU takes elsewhere */
-#endif
-}
-
-/* Both clocks at once; of many tries the one that was interrupted least. */
-static struct sample look(void)
-{
-	struct sample best = {.unsure_ns = UINT64_MAX};
-
-	for (int i = 0; i < TRIES; i++) {
-		uint64_t before = now(), t = ticks(), after = now();
-
-		if (after - before < best.unsure_ns)
-			best = (struct sample){before, t, after - before};
-	}
-	return best;
-}
+#include "machine/tsc.h"
 
 int main(void)
 {
-	const struct timespec pause = {.tv_nsec = LONG_NS};
-	struct sample first = look(), last;
-
-	nanosleep(&pause, NULL);
-	last = look();
-	printf("%" PRIu64 "\n", (last.ticks - first.ticks) * 1000000 / (last.ns - first.ns));
+	printf("%" PRIu64 "\n", machine_tsc_khz());
 	return 0;
 }

@@ -6,7 +6,9 @@ usage: vm.py BUILD MACHINE TEST... [--console] [--soak] [--record]
        vm.py --list
 
 MACHINE is none-6.1, intel-6.12, amd-6.1 and so on: IOMMU and kernel ("debug" alone is the debug
-kernel with Intel's IOMMU). Tests follow each other in one machine; after one that fails, and for
+kernel with Intel's IOMMU); vfio-intel-6.12 is the same without smartio.ko, but with VFIO, and vfio-intel-6.12-iommufd with
+one that has what Debian switched off (vfio_modules.py); vfio-intel-backports and vfio-intel-backports-iommufd are such with
+the newest kernel of Debian's backports. Tests follow each other in one machine; after one that fails, and for
 those that want to be alone, a new one is started; "all" are all that make sense there. --console shows what is said in any case, as it comes, --soak
 makes long tests of short ones, --record lets tests write what they compare with.
 Exit status 77, and a line that says why, if there is no QEMU or no kernel to be had, or nothing that the
@@ -19,12 +21,13 @@ A script's head may ask for:
   # files: PATH...      of the source tree, to come along in /files
   # limit: SECONDS      of the whole test; 900; five times that with --soak
   # not: IOMMU...       machines where there is nothing to be seen
+  # worlds: WORD...     "module": with smartio.ko; "vfio": without it; the first alone, if it is not said
   # alone: REASON       a machine of its own; only then also
   # drive: SIZE         bytes of the drive; 64M
   # nvme: OPTIONS       of QEMU's drive; it is empty then
   # memory: MB          of the machine; 768, the debug kernel 1024
   # append: WORDS       to the kernel's command line
-  # qemu: WORDS...      to QEMU's
+  # qemu: WORDS...      to QEMU's; SECOND is the file of another drive, as large and empty
 """
 import glob
 import hashlib
@@ -35,6 +38,8 @@ import subprocess
 import sys
 import tempfile
 
+import paths  # noqa: F401
+import backports_kernel
 import cache
 import kernel as kernels
 import shim
@@ -43,11 +48,11 @@ from machine import IOMMU, Failed, Machine, check_qemu, tells_of_faults
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 GUEST = os.path.join(HERE, "guest")
-PROGRAMS = ("tools/smartio", "smartiod/smartiod", "drivers/nvme-user/smartio-nvme")
+PROGRAMS = ("tools/smartio", "smartiod/smartiod", "smartiod/smartio-vfio", "drivers/nvme-user/smartio-nvme")
 SKIP = 77
 
 
-HEAD = r"^# (programs|modules|files|limit|not|alone|drive|nvme|memory|append|qemu): (.*)$"
+HEAD = r"^# (programs|modules|files|limit|not|worlds|alone|drive|nvme|memory|append|qemu): (.*)$"
 
 
 def all_tests():
@@ -90,11 +95,15 @@ def together(scripts):
 
 
 def parse_machine(name):
-    """(kernel, IOMMU) of a machine's name."""
+    """(kernel, IOMMU, world) of a machine's name."""
+    world = "vfio" if name.startswith("vfio-") else "module"
+    name = name.removeprefix("vfio-")
     iommu, _, kernel = ("intel-" + name if name == "debug" else name).partition("-")
-    if iommu not in IOMMU or kernel not in (*kernels.STOCK, "debug"):
+    if iommu not in IOMMU or kernel not in kernels.NAMES:
         raise SystemExit(f"vm.py: no machine is called {name}")
-    return kernel, iommu
+    if kernel in backports_kernel.NAMES and world != "vfio":
+        raise SystemExit(f"vm.py: there is no smartio.ko for this kernel: vfio-{name} is right")
+    return "debug-vfio" if (kernel, world) == ("debug", "vfio") else kernel, iommu, world
 
 
 def find_program(build, word):
@@ -118,36 +127,40 @@ def find_programs(build, words):
     return paths
 
 
-def find_modules(kernel, build, names):
+def find_modules(kernel, build, names, world):
     order = []
     for name in names:
-        if name == "smartio":
+        if name == "smartio" and world == "vfio":
+            order += kernel.modules("vfio_iommu_type1", "vfio_pci")
+        elif name == "smartio":
             order.append(shim.module(kernel, build))
-        elif name == "smartio_loop":
-            order.append(shim.loop(kernel, build))
+        elif name == "smartio_blk":
+            order.append(shim.sibling(kernel, build, name))
+        elif name in ("smartio_loop", "smartio_card"):
+            order.append(shim.of_tests(kernel, build, name))
         else:
             order += [m for m in kernel.modules(name) if m not in order]
     return order
 
 
-def add_script(image, kernel, iommu, build, script, soak):
+def add_script(image, kernel, iommu, world, build, script, soak):
     """The script in /tests, and what it asks for."""
     programs = find_programs(build, script.words("programs"))
     for path in programs:
         image.add_program(path)
     for path in script.words("files"):
         image.add_file("/files/" + os.path.basename(path), os.path.join(shim.ROOT, path))
-    modules = find_modules(kernel, build, script.words("modules"))
+    modules = find_modules(kernel, build, script.words("modules"), world)
     for path in modules:
         image.add_file("/modules/" + os.path.basename(path), path)
     names = " ".join(map(os.path.basename, programs))
     image.add_data(f"/tests/{script.name}.sh",
-                   f"KERNEL={kernel.name}\nIOMMU={iommu}\n"
+                   f"KERNEL={kernel.name}\nIOMMU={iommu}\nWORLD={world}\n"
                    f"TELLS={'1' if tells_of_faults(iommu) else ''}\nSOAK={soak}\nPROGRAMS='{names}'\n"
                    f"MODULES='{' '.join(os.path.basename(p) for p in modules)}'\n{script.text}")
 
 
-def build_initrd(build, kernel, iommu, scripts, soak, into):
+def build_initrd(build, kernel, iommu, world, scripts, soak, into):
     image = Initrd()
     image.add_base("/root")
     for word in (*PROGRAMS, "setpriv"):
@@ -160,7 +173,7 @@ def build_initrd(build, kernel, iommu, scripts, soak, into):
     image.add_file("/lib.sh", os.path.join(GUEST, "lib.sh"))
     image.add_data("/tests/order", "".join(s.name + "\n" for s in scripts))
     for script in scripts:
-        add_script(image, kernel, iommu, build, script, soak)
+        add_script(image, kernel, iommu, world, build, script, soak)
     image.write(into)
 
 
@@ -194,7 +207,7 @@ class Run:
         self.build = build
         self.name = machine_name
         self.options = options
-        kernel_name, self.iommu = parse_machine(machine_name)
+        kernel_name, self.iommu, self.world = parse_machine(machine_name)
         check_qemu()
         self.kernel = kernels.get(kernel_name)
         self.tsc_khz = subprocess.run([find_program(self.build, "tests/vm/tsc_khz")], check=True,
@@ -263,6 +276,7 @@ class Run:
             initrd, drive = os.path.join(folder, "initrd"), os.path.join(folder, "drive")
             nvme = first.asks.get("nvme")
             make_drive(drive, first.number("drive", 64 << 20), bool(nvme))
+            make_drive(drive + "2", first.number("drive", 64 << 20), True)
             memory = first.number("memory", 1024 if self.kernel.name == "debug" else 768)
             append = "ignore_loglevel" if self.kernel.name == "debug" else "loglevel=5"
             append += " slub_debug=FZPU" if self.kernel.name == "debug" and soak else ""
@@ -270,9 +284,9 @@ class Run:
             while any(s.name != "leaks" for s in scripts):
                 if self.kernel.name == "debug":
                     scripts = [*(s for s in scripts if s.name != "leaks"), Script("leaks")]
-                build_initrd(self.build, self.kernel, self.iommu, scripts, soak, initrd)
+                build_initrd(self.build, self.kernel, self.iommu, self.world, scripts, soak, initrd)
                 with Machine(self.kernel, self.iommu, initrd, drive, nvme or "serial=SIO0", memory,
-                             append, first.words("qemu")) as m:
+                             append, [w.replace("SECOND", drive + "2") for w in first.words("qemu")]) as m:
                     m.live = "--console" in self.options
                     scripts = scripts[self.one_after_the_other(m, drive, scripts):]
 
@@ -295,9 +309,10 @@ def main():
         sys.exit(__doc__.strip())
     build, machine, *tests = words
     try:
-        iommu = parse_machine(machine)[1]
+        _, iommu, world = parse_machine(machine)
         names = all_tests() if tests == ["all"] else tests
-        scripts = [s for s in map(Script, names) if iommu not in s.words("not")]
+        scripts = [s for s in map(Script, names)
+                   if iommu not in s.words("not") and world in (s.words("worlds") or ["module"])]
         if not scripts:
             raise cache.Unavailable("there is nothing to be seen on such a machine")
         for name in sorted(set(names) - {s.name for s in scripts}):

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include "base/client.h"
 #include "base/output.h"
 #include "base/state.h"
+#include "wire/check.h"
 
 static int64_t now_ms(void)
 {
@@ -20,7 +22,7 @@ static int64_t now_ms(void)
 	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Seconds to wait for a reply: what the user says, if it is a number that makes sense. */
+/* Seconds to wait for a reply: from the environment, if that is a sensible number. */
 static unsigned reply_seconds(void)
 {
 	const char *text = getenv("SMARTIO_TIMEOUT");
@@ -56,7 +58,10 @@ static int connect_socket(const char *path, int *ret_fd, struct sio_err *reterr)
 	return 0;
 }
 
-/* One packet; descriptors beside it are closed by the kernel, since we offer no room for them. */
+/*
+ * Receives one packet. The kernel closes descriptors that come with it, since there is no room for
+ * them.
+ */
 static ssize_t receive(struct tool_client *c, void *buf, size_t size, int64_t deadline,
 		       struct sio_err *reterr)
 {
@@ -94,39 +99,30 @@ static ssize_t receive(struct tool_client *c, void *buf, size_t size, int64_t de
 	}
 }
 
-/* In the words of who refused; what ran out before them. */
+/*
+ * The error, in the words of the daemon that refused, after the name of the resource that ran out.
+ */
 static int refused(const struct sio_msg_error *e, struct sio_err *reterr)
 {
 	uint32_t reason = sio_from_le32(e->reason);
 	const char *out = sio_reason_name(reason);
 
-	return sio_fail_exhausted(reterr, -(int)sio_from_le32(e->h.error), reason, "%s%s%s%.*s",
-				  *out ? "out of " : "", out, *out ? ": " : "",
-				  (int)strnlen(e->text, sizeof(e->text)), e->text);
+	return sio_fail_exhausted(reterr, -(int)sio_from_le32(e->h.error), reason, "%s%s%s%s",
+				  *out ? "out of " : "", out, *out ? ": " : "", e->text);
 }
 
 static int check_reply(struct tool_client *c, uint32_t type, const void *buf, size_t len,
-		       size_t want, struct sio_err *reterr)
+		       struct sio_err *reterr)
 {
-	const struct sio_msg_error *e = buf;
-	uint32_t error = sio_from_le32(e->h.error);
+	struct sio_wire_header h;
+	struct sio_err why;
+	int rc = sio_client_check_reply(type, buf, len, &h, &why);
 
-	if (sio_from_le32(e->h.size) != len || sio_from_le32(e->h.type) != type)
-		return sio_fail(reterr, -EPROTO,
-				"smartiod of node %u answered request %u by message "
-				"%u of %u bytes",
-				c->node, type, sio_from_le32(e->h.type), sio_from_le32(e->h.size));
-	if (error != 0 && error < 4096 && len >= sizeof(*e))
-		return refused(e, reterr);
-	if (error != 0)
-		return sio_fail(reterr, -EPROTO, "smartiod of node %u: error %u without a text",
-				c->node, error);
-	if (len != want)
-		return sio_fail(reterr, -EPROTO,
-				"smartiod of node %u answered request %u with %zu "
-				"bytes, not %zu; are tool and daemon of one version?",
-				c->node, type, len, want);
-	return 0;
+	if (rc < 0)
+		return sio_fail(reterr, rc,
+				"smartiod of node %u: %s; are tool and daemon of one version?",
+				c->node, why.text);
+	return h.error ? refused(buf, reterr) : 0;
 }
 
 int tool_client_call(struct tool_client *c, uint32_t type, void *req, size_t req_size, void *rep,
@@ -156,10 +152,12 @@ int tool_client_call(struct tool_client *c, uint32_t type, void *req, size_t req
 			return sio_fail(reterr, -EPROTO, "smartiod of node %u sent %zd bytes",
 					c->node, len);
 	} while (sio_from_le32(buf.h.id) != c->next_id);
-	r = check_reply(c, type, &buf, (size_t)len, rep_size, reterr);
-	if (r == 0)
-		memcpy(rep, &buf, rep_size);
-	return r;
+	r = check_reply(c, type, &buf, (size_t)len, reterr);
+	if (r < 0)
+		return r;
+	assert((size_t)len == rep_size);
+	memcpy(rep, &buf, rep_size);
+	return 0;
 }
 
 int tool_client_open(struct tool_client *c, const char *dir, uint32_t node, uint32_t kind,
@@ -189,6 +187,7 @@ int tool_client_open(struct tool_client *c, const char *dir, uint32_t node, uint
 	}
 	c->node = sio_from_le32(rep.node);
 	c->n_adapters = sio_from_le32(rep.n_adapters);
+	c->world = sio_from_le32(rep.world);
 	memcpy(c->boot_id, rep.boot_id, sizeof(c->boot_id));
 	c->boot_generation = sio_from_le64(rep.boot_generation);
 	memcpy(c->host, rep.host, sizeof(c->host));

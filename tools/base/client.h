@@ -13,28 +13,28 @@
 
 struct tool_client {
 	int fd;
-	uint32_t next_id, node, n_adapters;
+	uint32_t next_id, node, n_adapters, world; /* world: SIO_WORLD_* */
 	char host[32], cluster[32];
-	/* Which start of the host, or of its daemon: counters begin again with it. */
+	/* The start of the host, or of its daemon: counters begin again with it. */
 	uint8_t boot_id[16];
 	uint64_t boot_generation;
 };
 
 /*
- * Connect to @node of the cluster in @dir as @kind (SIO_CLIENT_TOOL, SIO_CLIENT_KEEPER); 0: to the
- * one of this machine, whichever node it is.
+ * Connects to @node of the cluster in @dir as @kind (SIO_CLIENT_TOOL, SIO_CLIENT_KEEPER); 0: to the
+ * daemon of this machine, whichever node it is.
  */
 int tool_client_open(struct tool_client *c, const char *dir, uint32_t node, uint32_t kind,
 		     struct sio_err *reterr);
-/* A closed client stays closed; fd -1 is fine. */
+/* Closes the connection; a closed client stays closed, fd -1 is fine. */
 void tool_client_close(struct tool_client *c);
 /*
- * Send @req (its header is filled here) and wait for the reply, which has @rep_size bytes.
- * Return: 0; what the daemon said (-errno, with its text); -ETIMEDOUT; -ENOTCONN: it is gone.
+ * Sends @req (its header is filled here) and waits for the reply, which has @rep_size bytes.
+ * Return: 0; the daemon's refusal (-errno, with its text); -ETIMEDOUT; -ENOTCONN: it is gone.
  */
 int tool_client_call(struct tool_client *c, uint32_t type, void *req, size_t req_size, void *rep,
 		     size_t rep_size, struct sio_err *reterr);
-/* All rows of a kind (SIO_LIST_*), ascending by key; free(*ret). */
+/* Lists all rows of a kind (SIO_LIST_*), ascending by key; free(*ret). */
 int tool_client_list(struct tool_client *c, uint32_t kind, struct sio_wire_row **ret, size_t *ret_n,
 		     struct sio_err *reterr);
 

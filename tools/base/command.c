@@ -5,7 +5,7 @@
 
 const struct tool_command *const *tool_commands;
 
-/* How many words @name has, if argv begins with them; else 0. */
+/* The number of words in @name, if argv begins with these words; else 0. */
 static int matches(const char *name, int argc, char *const *argv)
 {
 	int n = 0;

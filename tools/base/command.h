@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The subcommands. All that is said of one stands once, in its struct tool_command: usage, --help,
- * its paragraph of the manual, completion by shells and the schemas of what --json prints come from
- * there. meson.build lists them.
+ * The subcommands. Each is described once, in its struct tool_command, from which usage, --help,
+ * its paragraph of the manual, completion by shells and the schemas of --json are made. meson.build
+ * lists them.
  */
 #ifndef TOOLS_COMMAND_H
 #define TOOLS_COMMAND_H
@@ -13,12 +13,16 @@
 #include "core/err.h"
 #include "core/topology.h"
 
-/* What may stand in a place of the command line, as far as completion can help. */
+/* The kinds of words of a command line, as far as completion can help. */
 enum tool_kind {
 	TOOL_ANY,
 	TOOL_CHOICES, /* "down|up": one of these */
 	TOOL_CLUSTERS,
 	TOOL_NODES,
+	TOOL_MACHINES, /* hosts of kind machine */
+	TOOL_RUNNABLE, /* both */
+	TOOL_ENDS,     /* of a way: hosts, machines and devices */
+	TOOL_KEYED,    /* hosts of the topology file that stands on the line, else of the cluster */
 	TOOL_LINKS,    /* of adapters, as fault link takes them */
 	TOOL_SWITCHES, /* of the cluster */
 	TOOL_DEVICES,
@@ -64,14 +68,17 @@ struct tool_command {
 	int (*run)(const struct tool_command *self, int argc, char **argv);
 };
 
-/* All of them, ended by NULL: the table of main.c. */
+/* All subcommands, ended by NULL: the table of main.c. */
 extern const struct tool_command *const *tool_commands;
-/* The one that @argv begins with, and how many words its name has; NULL. */
+/* The subcommand that @argv begins with, and how many words its name has; NULL. */
 const struct tool_command *tool_command_find(int argc, char *const *argv, int *ret_words);
-/* Options that all of them take, ended by one without a name. */
+/* Options that all subcommands take, ended by one without a name. */
 extern const struct tool_option tool_common_options[];
 
-/* Which cluster, and in which form; may stand before the subcommand, too. */
+/*
+ * Options for the cluster, and for the form of the output; they may stand before the subcommand,
+ * too.
+ */
 struct tool_where {
 	const char *state, *cluster;
 	bool json;
@@ -79,8 +86,8 @@ struct tool_where {
 extern struct tool_where tool_where;
 
 /*
- * Read the options of @self, the common ones and --help, and count the words; where the last one is
- * TOOL_PROGRAM, options end at the first word, and it is for @self to count.
+ * Reads the options of @self, the common ones and --help, and counts the words; where the last one
+ * is TOOL_PROGRAM, options end at the first word, and @self counts.
  * Return: index of the first word that is no option; -1: *ret_status is the exit status.
  */
 int tool_options(const struct tool_command *self, int argc, char **argv, int *ret_status);
@@ -88,17 +95,23 @@ int tool_options(const struct tool_command *self, int argc, char **argv, int *re
 /* ---- help.c ---- */
 int tool_help(const struct tool_command *c);
 int tool_help_group(const char *group);
-/* The paragraphs of smartio(1) about commands, for scdoc. */
+/* Prints the paragraphs of smartio(1) about commands, for scdoc. */
 int tool_help_manual(void);
 
-/* The cluster that is meant: its directory and its topology (sio_topology_free()). */
+/* Finds the cluster of the command: its directory and its topology (sio_topology_free()). */
 int tool_find_cluster(char *dir, size_t size, struct sio_topology **ret, struct sio_err *reterr);
-/* A cluster is called by what it was brought up under, in @dir, not by what its file calls it. */
+/* Sets the cluster's name to the one it was brought up under, in @dir, in place of its file's. */
 void tool_name_topology(struct sio_topology *t, const char *dir);
-/* A host by name or node id. -EHOSTUNREACH with the names that there are. */
+/* Finds a host by name or node id. -EHOSTUNREACH with the names that there are. */
 int tool_find_host(const struct sio_topology *t, const char *name, const struct sio_topo_host **ret,
 		   struct sio_err *reterr);
-/* Print an error. Return: exit status. */
+/* The same among hosts of kind machine. */
+int tool_find_machine(const struct sio_topology *t, const char *name,
+		      const struct sio_topo_host **ret, struct sio_err *reterr);
+/* The same among both. */
+int tool_find_node(const struct sio_topology *t, const char *name, const struct sio_topo_host **ret,
+		   struct sio_err *reterr);
+/* Prints an error. Return: exit status. */
 int tool_fail(const struct sio_err *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is said of subcommands: overview, --help of one, paragraphs of the manual. */
+/* Help texts of subcommands: the overview, the --help of one, paragraphs of the manual. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,8 +14,8 @@ static int end(void)
 	return 0;
 }
 
-/* ---- usage: what stands behind the name ---- */
-/* How an option is called where a letter is enough. */
+/* ---- usage: the words after the name ---- */
+/* The option's short form. */
 static void print_short(const struct tool_option *o)
 {
 	if (o->letter)
@@ -43,7 +43,7 @@ static void print_usage(const struct tool_command *c)
 }
 
 /* ---- --help ---- */
-/* "-n, --node NODE"; return: how long it is. */
+/* "-n, --node NODE". Return: its length. */
 static int option_name(const struct tool_option *o, char *text, size_t size)
 {
 	char letter[8] = "";
@@ -54,7 +54,7 @@ static int option_name(const struct tool_option *o, char *text, size_t size)
 			o->takes ? o->takes : "");
 }
 
-/* Lines of @text behind the first one begin below it. */
+/* The further lines of @text are indented below the first. */
 static void print_option(const char *name, const char *text, int width)
 {
 	printf("  %-*s  ", width, name);
@@ -117,14 +117,14 @@ int tool_help_group(const char *group)
 }
 
 /* ---- the manual ---- */
-/* Also what tests read of a command, as a comment: its page, and what it prints with --json. */
+/* A comment for tests: the command's manual page, and what it prints with --json. */
 static void print_comment(const struct tool_command *c)
 {
 	printf("; page %s\n", c->page ? c->page : "smartio");
 	printf("; schemas %s\n", c->schemas ? c->schemas : "");
 }
 
-/* Text of scdoc, in which nothing is a sign of its own. */
+/* Text of scdoc in which no character has a special meaning. */
 static void print_plain(const char *text, const char *indent)
 {
 	for (; *text; text++) {

@@ -23,7 +23,7 @@ const char *tool_hint_word(const char *word, char *text, size_t size)
 		plain &= is_plain(*c);
 	if (plain && strlen(word) < size)
 		return strcpy(text, word);
-	/* '\'' is the most that a character takes, and two quotes and the NUL come to that. */
+	/* A character takes at most four ('\''); the two quotes and the NUL are added to that. */
 	if (4 * strlen(word) + 3 > size)
 		return strcpy(text, "?");
 	text[n++] = '\'';

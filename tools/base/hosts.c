@@ -9,7 +9,7 @@
 #include "base/output.h"
 #include "base/state.h"
 
-/* Nobody listens, or whoever did hung up while we asked: both are a host that is down. */
+/* Nobody listens, or the daemon hung up while it was asked: in both cases the host is down. */
 static bool means_down(int error)
 {
 	return error == -ENOENT || error == -ECONNREFUSED || error == -ENOTCONN ||
@@ -77,7 +77,7 @@ static int open_host(struct tool_hosts *h, struct tool_host *host, struct sio_er
 	return 0;
 }
 
-/* The others' daemons are on machines of theirs: ours says which of them are up. */
+/* The other hosts' daemons are on other machines: this host's daemon says which of them are up. */
 static int ask_of_others(struct tool_hosts *h, struct sio_err *reterr)
 {
 	struct sio_wire_row *row;

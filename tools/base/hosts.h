@@ -31,30 +31,35 @@ struct tool_hosts {
 	struct tool_host host[SIO_MAX_HOSTS];
 };
 
-/* The cluster that is meant, connected. A host that is down or silent is no error. */
+/* Connects to the cluster of the command. A host that is down or silent is no error. */
 int tool_hosts_open(struct tool_hosts **ret, struct sio_err *reterr);
 /* The same for the cluster in @dir. */
 int tool_hosts_open_dir(const char *dir, struct tool_hosts **ret, struct sio_err *reterr);
 void tool_hosts_close(struct tool_hosts *h);
 /*
- * A request to @h failed with @error, -errno and text: did the host go away, or fall silent? Then
- * its state says so from now on. False: it refused the request.
+ * A request to @h failed with @error, -errno and text: did the host disappear, or stop answering?
+ * Then its state says so from now on. False: it refused the request.
  */
 bool tool_host_lost(struct tool_hosts *h, struct tool_host *host, const struct sio_err *error);
-/* "up", "down", "no answer"; "up" of another machine's, too. */
+/* The name of a state: "up", "down", "no answer"; "up" for another machine's, too. */
 const char *tool_host_state_name(enum tool_host_state state);
-/* Adapter @index of a host that is up. */
+/* Asks a host that is up for its adapter @index. */
 int tool_host_adapter(struct tool_host *h, unsigned index, struct sio_rep_adapter *ret,
 		      struct sio_err *reterr);
-/* Device @fdid as @h knows it. -ENODEV: it does not. */
+/* Asks @h for device @fdid. -ENODEV: it does not know the device. */
 int tool_host_device(struct tool_host *h, uint32_t fdid, struct sio_rep_dev_list *ret,
 		     struct sio_err *reterr);
-/* Counters of a host that is up; @id: adapter index or device id. */
+/*
+ * Asks a host that is up for counters; @id: device id, or number of the adapter, chassis, or link.
+ */
 enum tool_counters {
 	TOOL_COUNTERS_DAEMON,
 	TOOL_COUNTERS_HOST,
 	TOOL_COUNTERS_ADAPTER,
 	TOOL_COUNTERS_DEVICE,
+	TOOL_COUNTERS_ENGINE,  /* of an adapter */
+	TOOL_COUNTERS_CHASSIS, /* its link towards the host */
+	TOOL_COUNTERS_TRUNK,   /* a link between two switches: any host's */
 	TOOL_COUNTERS_KINDS
 };
 int tool_host_counters(struct tool_host *h, enum tool_counters kind, uint32_t id,

@@ -40,7 +40,7 @@ static int next_device(struct tool_client *c, uint32_t *after, struct sio_rep_de
 	return 0;
 }
 
-/* Where there are other hosts, a device's name begins with its host's: "host/0000:05:00.0". */
+/* In a cluster of several hosts a device's name begins with its host's: "host/0000:05:00.0". */
 static bool is_ours(const struct tool_client *c, const struct sio_rep_dev_list *rep,
 		    const char *place)
 {
@@ -109,7 +109,7 @@ static int add_hosts(struct tool_client *c, struct sio_topology *t, struct sio_e
 		struct sio_topo_host *h = own ? t->host : &t->host[t->n_hosts++];
 
 		h->node = sio_from_le32(row[i].node);
-		/* Of the others' memory the cluster's file says nothing. */
+		/* The cluster's file does not say how much memory other hosts have. */
 		h->ram_size = own ? sio_from_le64(row[i].bytes) : 0;
 		if (!own)
 			snprintf(h->name, sizeof(h->name), "%.*s", (int)sizeof(h->name) - 1,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The smartiod of this very machine (smartiod --shim), alone or of a cluster. */
+/* The smartiod of this machine itself (smartiod --shim), alone or of a cluster. */
 #ifndef TOOLS_LOCAL_H
 #define TOOLS_LOCAL_H
 
@@ -10,16 +10,16 @@
 
 #define TOOL_LOCAL_STATE "/run/smartiod"
 
-/* Does somebody listen there? */
+/* Does a daemon listen there? */
 bool tool_local_runs(void);
 /*
- * Who has borrowed this machine's device at @place, as "0000:05:00.0". -ENODEV: it knows none; else
- * why it cannot be asked.
+ * Counts the borrowers of this machine's device at @place, as "0000:05:00.0". -ENODEV: no such
+ * device; otherwise the reason why the daemon cannot be asked.
  */
 int tool_local_borrowers(const char *place, unsigned *ret);
 /*
- * This machine, and behind it the others of its cluster, with the devices that they have now;
- * sio_topology_free().
+ * The topology of this machine, and behind it the others of its cluster, with the devices that they
+ * have now; sio_topology_free().
  */
 int tool_local_topology(struct sio_topology **ret, struct sio_err *reterr);
 

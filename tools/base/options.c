@@ -24,7 +24,7 @@ const struct tool_option tool_common_options[] = {
 	{"json", .flag = &tool_where.json, .text = "print data as JSON"},
 	{.name = NULL}};
 
-/* getopt's tables from ours: option i has the value i + 1. */
+/* Fills getopt's tables from ours: option i has the value i + 1. */
 static unsigned fill(const struct tool_option *options, const struct tool_option **all,
 		     struct option *longs, char *letters, bool in_order)
 {
@@ -81,7 +81,7 @@ static int read_options(const struct tool_command *self, int argc, char **argv, 
 	int c;
 
 	opterr = 0;
-	optind = 0; /* glibc: begin anew */
+	optind = 0; /* glibc: start over */
 	while ((c = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
 		if (c == 'h' || c == HELP_WANTED) {
 			*ret_status = tool_help(self);
@@ -106,7 +106,7 @@ static int read_options(const struct tool_command *self, int argc, char **argv, 
 	return optind;
 }
 
-/* Whether the words are those that the command wants. */
+/* Does the command accept this number of words? */
 static bool count_words(const struct tool_command *self, int n, char **words, int *ret_status)
 {
 	int most = 0;
@@ -161,28 +161,60 @@ void tool_name_topology(struct sio_topology *t, const char *dir)
 		snprintf(t->name, sizeof(t->name), "%.*s", (int)sizeof(t->name) - 1, name);
 }
 
-int tool_find_host(const struct sio_topology *t, const char *name, const struct sio_topo_host **ret,
-		   struct sio_err *reterr)
+/* One of @n hosts by name or node id; NULL: none. */
+static const struct sio_topo_host *find_among(const struct sio_topo_host *host, unsigned n,
+					      const char *name)
 {
-	const struct sio_topo_host *h = sio_topology_host_by_name(t, name);
-	char names[160] = "", *end;
-	size_t used = 0;
-	unsigned long node;
+	unsigned long node = 0;
+	char *end = NULL;
 
-	if (!h && *name >= '0' && *name <= '9') {
+	if (*name >= '0' && *name <= '9')
 		node = strtoul(name, &end, 10);
-		if (*end == '\0' && node <= UINT32_MAX)
-			h = sio_topology_host(t, (uint32_t)node);
-	}
+	for (unsigned i = 0; i < n; i++)
+		if (strcmp(host[i].name, name) == 0)
+			return &host[i];
+	for (unsigned i = 0; end && *end == '\0' && i < n; i++)
+		if (host[i].node == node)
+			return &host[i];
+	return NULL;
+}
+
+/* @what: "host", for error texts. */
+static int find_host(const struct sio_topology *t, const struct sio_topo_host *host, unsigned n,
+		     const char *what, const char *name, const struct sio_topo_host **ret,
+		     struct sio_err *reterr)
+{
+	const struct sio_topo_host *h = find_among(host, n, name);
+	char names[160] = "";
+	size_t used = 0;
+
 	if (h) {
 		*ret = h;
 		return 0;
 	}
-	for (unsigned i = 0; i < t->n_hosts && used < sizeof(names); i++)
+	for (unsigned i = 0; i < n && used < sizeof(names); i++)
 		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
-					 t->host[i].name);
-	return sio_fail(reterr, -EHOSTUNREACH, "cluster '%s' has no host '%s'; it has %s", t->name,
-			name, names);
+					 host[i].name);
+	return sio_fail(reterr, -EHOSTUNREACH, "cluster '%s' has no %s '%s'; it has %s", t->name,
+			what, name, n ? names : "none");
+}
+
+int tool_find_host(const struct sio_topology *t, const char *name, const struct sio_topo_host **ret,
+		   struct sio_err *reterr)
+{
+	return find_host(t, t->host, t->n_hosts, "host", name, ret, reterr);
+}
+
+int tool_find_machine(const struct sio_topology *t, const char *name,
+		      const struct sio_topo_host **ret, struct sio_err *reterr)
+{
+	return find_host(t, t->machine, t->n_machines, "host of kind machine", name, ret, reterr);
+}
+
+int tool_find_node(const struct sio_topology *t, const char *name, const struct sio_topo_host **ret,
+		   struct sio_err *reterr)
+{
+	return find_host(t, t->host, t->n_hosts + t->n_machines, "host", name, ret, reterr);
 }
 
 int tool_fail(const struct sio_err *err)

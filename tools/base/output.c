@@ -8,12 +8,12 @@
 #include "envelope/envelope.h"
 #include "base/output.h"
 
-/* What tool_json_failed() will say. */
+/* The fields of the document that tool_json_failed() prints. */
 static struct {
 	char **message;
 	size_t n;
 	int error;    /* -errno of the first message that has one */
-	bool printed; /* stdout has a document, or is not ours */
+	bool printed; /* stdout has a document already, or belongs to another program */
 } failure;
 
 struct tool_table {
@@ -22,7 +22,7 @@ struct tool_table {
 	bool *right;
 };
 
-/* A failure's text is kept; without memory the line on stderr must do. */
+/* Keeps a failure's text. Without memory the line on stderr has to suffice. */
 static void keep_message(const char *text)
 {
 	char **all = reallocarray(failure.message, failure.n + 1, sizeof(*all));
@@ -34,7 +34,7 @@ static void keep_message(const char *text)
 	failure.n += all[failure.n] != NULL;
 }
 
-/* One line whatever is in it: a name from a file must not move the terminal's cursor. */
+/* Always one line: a name from a file must not move the terminal's cursor. */
 void tool_say(const char *before, bool keep, const char *fmt, va_list ap)
 {
 	char text[2048];
@@ -72,10 +72,19 @@ int tool_error_code(int error, const char *fmt, ...)
 	return TOOL_EXIT_FAILURE;
 }
 
+static bool no_notes;
+
+void tool_notes_off(void)
+{
+	no_notes = true;
+}
+
 void tool_note(const char *fmt, ...)
 {
 	va_list ap;
 
+	if (no_notes)
+		return;
 	va_start(ap, fmt);
 	tool_say("", false, fmt, ap);
 	va_end(ap);
@@ -164,7 +173,7 @@ void tool_table_cell(struct tool_table *t, const char *fmt, ...)
 	add_cell(t, tool_strdup(*text ? text : "-"));
 }
 
-/* Data that did not reach its reader is a failure: a full disk must not look like success. */
+/* Output that did not reach its reader is a failure: a full disk must not look like success. */
 int tool_flush(void)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))

@@ -29,7 +29,7 @@ static int room_connect(const char *dir, struct sio_err *reterr)
 	return r;
 }
 
-/* @answer: what comes behind "ok". */
+/* @answer: the text after "ok". */
 static int ask(const char *dir, const char *request, char answer[ANSWER_MAX],
 	       struct sio_err *reterr)
 {

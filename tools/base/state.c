@@ -15,6 +15,8 @@
 #include "base/state.h"
 #include "topofile/topofile.h"
 
+#define FIRST_FDS 32 /* checked before all descriptors of a process are listed */
+
 int tool_path(char *path, size_t size, struct sio_err *reterr, const char *fmt, ...)
 {
 	va_list ap;
@@ -86,24 +88,39 @@ int tool_state_path(const char *name, char *dir, size_t size, struct sio_err *re
 	return tool_path(dir, size, reterr, "%s/%s", base, name);
 }
 
-/* True if process @pid has the file that @path names open. */
+static bool is_file(int dir, const char *fd, const struct stat *file)
+{
+	struct stat got;
+
+	return fstatat(dir, fd, &got, 0) == 0 && got.st_ino == file->st_ino &&
+	       got.st_dev == file->st_dev;
+}
+
+/*
+ * True if process @pid has the file @path open. Daemons and smartio-emu open theirs before they
+ * have connections, of which a large cluster has hundreds: so the first descriptors are checked
+ * first, and all are listed only if it is none of these.
+ */
 static bool has_open(pid_t pid, const char *path)
 {
-	struct stat want, got;
 	struct dirent *entry;
 	bool found = false;
-	char fds[64];
+	struct stat want;
+	char text[64];
 	DIR *dir;
 
 	if (stat(path, &want) < 0)
 		return false;
-	snprintf(fds, sizeof(fds), "/proc/%d/fd", (int)pid);
-	dir = opendir(fds);
+	snprintf(text, sizeof(text), "/proc/%d/fd", (int)pid);
+	dir = opendir(text);
 	if (!dir)
 		return false;
+	for (unsigned fd = 0; !found && fd < FIRST_FDS; fd++) {
+		snprintf(text, sizeof(text), "%u", fd);
+		found = is_file(dirfd(dir), text, &want);
+	}
 	while (!found && (entry = readdir(dir)))
-		found = fstatat(dirfd(dir), entry->d_name, &got, 0) == 0 &&
-			got.st_ino == want.st_ino && got.st_dev == want.st_dev;
+		found = is_file(dirfd(dir), entry->d_name, &want);
 	closedir(dir);
 	return found;
 }
@@ -135,7 +152,10 @@ int tool_state_program(const char *dir, const char *name, bool want_fd, struct t
 	p.pid = read_pid(path);
 	if (p.pid < 0)
 		return -ESRCH;
-	/* First the descriptor, then the check: it stays true for this process. */
+	/*
+	 * The descriptor first, then the check: then its result holds for the process of the
+	 * descriptor.
+	 */
 	p.pidfd = pidfd_open(p.pid, 0);
 	if (p.pidfd < 0)
 		return -ESRCH;
@@ -152,6 +172,31 @@ int tool_state_program(const char *dir, const char *name, bool want_fd, struct t
 	return 0;
 }
 
+int tool_state_dying(const char *dir, const char *name)
+{
+	char path[PATH_MAX], comm[32] = "";
+	int fd, pidfd;
+	pid_t pid;
+
+	if (tool_path(path, sizeof(path), NULL, "%s/%s.pid", dir, name) < 0)
+		return -ESRCH;
+	pid = read_pid(path);
+	pidfd = pid > 0 ? pidfd_open(pid, 0) : -1;
+	if (pidfd < 0)
+		return -ESRCH;
+	/* A process keeps its name to its end; another program may have the number by now. */
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && read(fd, comm, sizeof(comm) - 1) > 0 && strcmp(comm, "smartiod\n") == 0) {
+		close(fd);
+		return pidfd;
+	}
+	if (fd >= 0)
+		close(fd);
+	close(pidfd);
+	return -ESRCH;
+}
+
 static bool ends_with(const char *s, const char *end)
 {
 	size_t a = strlen(s), b = strlen(end);
@@ -159,17 +204,21 @@ static bool ends_with(const char *s, const char *end)
 	return a >= b && strcmp(s + a - b, end) == 0;
 }
 
-/* The names that the programs of a cluster and this command give to files. */
+/* The names that this command and the programs of a cluster give to files. */
 static bool is_ours(const char *name)
 {
-	return strcmp(name, "topology.yaml") == 0 || strcmp(name, "keys") == 0 ||
-	       strncmp(name, "port.", 5) == 0 || strncmp(name, "node.", 5) == 0 ||
-	       strncmp(name, "peer.", 5) == 0 || strncmp(name, "vfio.", 5) == 0 ||
-	       strcmp(name, "memory") == 0 || strcmp(name, "room") == 0 ||
-	       strcmp(name, "emu.pid") == 0 || strcmp(name, "emu.log") == 0 ||
-	       strcmp(name, "local") == 0 || strncmp(name, "local.", 6) == 0 || /* a link */
+	return strcmp(name, "topology.yaml") == 0 || strcmp(name, "topology.yaml.new") == 0 ||
+	       strcmp(name, "keys") == 0 || strncmp(name, "port.", 5) == 0 ||
+	       strncmp(name, "node.", 5) == 0 || strncmp(name, "peer.", 5) == 0 ||
+	       strncmp(name, "vfio.", 5) == 0 || strcmp(name, "memory") == 0 ||
+	       strcmp(name, "room") == 0 || strcmp(name, "emu.pid") == 0 ||
+	       strcmp(name, "emu.log") == 0 || strcmp(name, "local") == 0 ||
+	       strncmp(name, "local.", 6) == 0 || /* a link */
 	       strncmp(name, "run.", 4) == 0 || strncmp(name, "nvme-manager.", 13) == 0 ||
+	       strncmp(name, "machine.", 8) == 0 ||
 	       strncmp(name, "device-", 7) == 0 || /* what `device add` keeps for `device remove` */
+	       strcmp(name, "vfio") == 0 ||	   /* the same, of --vfio */
+	       strncmp(name, "borrow-", 7) == 0 || /* what `borrow` keeps for `return` */
 	       (strncmp(name, "smartiod.", 9) == 0 &&
 		(ends_with(name, ".pid") || ends_with(name, ".log")));
 }
@@ -216,6 +265,38 @@ unsigned tool_state_programs(const char *dir, struct tool_program **ret)
 void tool_state_daemon_name(uint32_t node, char *name, size_t size)
 {
 	snprintf(name, size, "smartiod.%u", node);
+}
+
+void tool_state_machine_name(uint32_t node, char *name, size_t size)
+{
+	snprintf(name, size, "machine.%u", node);
+}
+
+enum tool_machine_state tool_state_machine(const char *dir, uint32_t node, pid_t *ret_pid)
+{
+	char name[48], path[PATH_MAX];
+	struct tool_program p;
+
+	if (ret_pid)
+		*ret_pid = 0;
+	tool_state_machine_name(node, name, sizeof(name));
+	if (tool_state_program(dir, name, false, &p) == 0) {
+		if (ret_pid)
+			*ret_pid = p.pid;
+		return TOOL_MACHINE_RUNNING;
+	}
+	/* QEMU removes the file when it ends normally. */
+	if (tool_path(path, sizeof(path), NULL, "%s/%s.pid", dir, name) < 0 ||
+	    access(path, F_OK) < 0)
+		return TOOL_MACHINE_OFF;
+	return TOOL_MACHINE_KILLED;
+}
+
+const char *tool_machine_state_name(enum tool_machine_state state)
+{
+	static const char *const name[] = {"off", "running", "killed"};
+
+	return name[state];
 }
 
 enum tool_state tool_state_probe(const char *dir)
@@ -301,7 +382,7 @@ int tool_state_lock(const char *dir, int *ret_fd, struct sio_err *reterr)
 			    : sio_fail(reterr, -errno, "%s: flock: %s", dir, strerror(errno));
 		goto close_fd;
 	}
-	/* A directory that was removed between open() and flock() protects nothing. */
+	/* A lock on a directory that was removed between open() and flock() protects nothing. */
 	if (fstat(fd, &ours) < 0 || stat(dir, &there) < 0 || ours.st_ino != there.st_ino ||
 	    ours.st_dev != there.st_dev) {
 		r = sio_fail(reterr, -ENOENT, "%s has just been removed", dir);
@@ -314,10 +395,10 @@ close_fd:
 	return r;
 }
 
-/* The keys that were made for a cluster's daemons, and nothing else that may be there. */
-static void remove_keys(int dir_fd)
+/* Removes the keys that were made for a cluster's daemons, and no other file. */
+static void remove_keys(int dir_fd, const char *name)
 {
-	int fd = openat(dir_fd, "keys", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
 	struct dirent *entry;
 
@@ -330,7 +411,7 @@ static void remove_keys(int dir_fd)
 		if (ends_with(entry->d_name, ".pem") || ends_with(entry->d_name, ".key"))
 			unlinkat(fd, entry->d_name, 0);
 	closedir(d);
-	unlinkat(dir_fd, "keys", AT_REMOVEDIR);
+	unlinkat(dir_fd, name, AT_REMOVEDIR);
 }
 
 int tool_state_clean(const char *dir, struct sio_err *reterr)
@@ -343,7 +424,8 @@ int tool_state_clean(const char *dir, struct sio_err *reterr)
 	while ((entry = readdir(d)))
 		if (is_ours(entry->d_name))
 			unlinkat(dirfd(d), entry->d_name, 0);
-	remove_keys(dirfd(d));
+	remove_keys(dirfd(d), "keys");
+	remove_keys(dirfd(d), "machine.keys");
 	closedir(d);
 	return 0;
 }
@@ -365,7 +447,7 @@ int tool_state_check_length(const char *dir, const struct sio_topology *t, struc
 
 	if (t->n_hosts == 0)
 		return 0;
-	/* Hosts ascend by node: the last one's number is the longest. */
+	/* Hosts are sorted by node id, so the last one's is the longest. */
 	r = tool_path(path, sizeof(path), reterr, "%s/node.%u", dir, t->host[t->n_hosts - 1].node);
 	if (r < 0)
 		return r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which cluster is meant, where several may run. */
+/* Finds the cluster that is meant, where several may run. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

@@ -15,35 +15,44 @@ import subprocess
 import sys
 
 # The parts of the code: title, folder. Each folder below one that has sources is a room; tests are none.
-PARTS = [("programs", ("tools", "drivers/nvme-user", "drivers/accel")), ("library: libsmartio/sisci", ("libsmartio/sisci",)),
+PARTS = [("programs", ("tools", "drivers/nvme-user", "drivers/accel", "drivers/base")), ("library: libsmartio/sisci", ("libsmartio/sisci",)),
          ("daemon: smartiod", ("smartiod",)), ("emulated hardware: emu", ("emu",)),
          ("shared: libsmartio", ("libsmartio/core", "libsmartio/wire", "libsmartio/envelope", "libsmartio/eventfd",
-                                 "libsmartio/packet", "libsmartio/topofile", "libsmartio/session"))]
+                                 "libsmartio/packet", "libsmartio/topofile", "libsmartio/vfio", "libsmartio/vfiosock",
+                                 "libsmartio/session"))]
+MODELS = "emu/devices"
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 COLOURS = {"programs": "#e8e8e8", "shared: libsmartio": "#e3efe0", "library: libsmartio/sisci": "#dce8f5",
            "daemon: smartiod": "#f6ead7", "emulated hardware: emu": "#efe1ef"}
 
 
+def room_of(folder):
+    """Models are drawn as one room."""
+    return MODELS + "/NAME" if folder.startswith(MODELS + "/") else folder
+
+
 def rooms(source):
-    """{room: [its files]}, room being a folder."""
+    """{room: [its files, by their paths]}, room being a folder."""
     found = {}
     for _, folders in PARTS:
         for folder in folders:
             for at, _, names in os.walk(os.path.join(source, folder)):
                 files = sorted(n for n in names if re.search(r"\.[ch](\.in)?$", n))
+                at = os.path.relpath(at, source)
                 if files:
-                    found[os.path.relpath(at, source)] = files
+                    found.setdefault(room_of(at), []).extend(os.path.join(at, n) for n in files)
     return found
 
 
-def owner(name, room, found):
-    """The room of an included header, as include folders have it (tools/build/room.sh), or None."""
-    if "/" not in name:
-        return room if name in found[room] else None
-    folder, base = os.path.split(name)
-    for candidate in (folder, f"libsmartio/{folder}", f"{room.split('/')[0]}/{folder}"):
-        if base in found.get(candidate, ()):
-            return candidate
+def owner(name, path, found):
+    """The room of a header that a file includes, as include folders have it (tools/build/room.sh), or None."""
+    at = os.path.dirname(path)
+    if "/" not in name or name.startswith("../"):
+        name = os.path.normpath(os.path.join(at, name))
+    for candidate in (name, f"libsmartio/{name}", f"{at.split('/')[0]}/{name}"):
+        room = room_of(os.path.dirname(candidate))
+        if candidate in found.get(room, ()):
+            return room
     return None
 
 
@@ -52,9 +61,9 @@ def arrows(source, found):
     edges = {room: set() for room in found}
     for room, files in found.items():
         for name in files:
-            with open(os.path.join(source, room, name), encoding="utf-8") as f:
+            with open(os.path.join(source, name), encoding="utf-8") as f:
                 for header in INCLUDE.findall(f.read()):
-                    other = owner(header, room, found)
+                    other = owner(header, name, found)
                     if other and other != room:
                         edges[room].add(other)
     return edges

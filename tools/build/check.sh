@@ -49,22 +49,27 @@ build() { # DIR COMPILER SUITE MESON-OPTION...; of a suite only what its tests r
 	fi
 }
 
-count() { # DIR: adds up what meson's log says
+count() { # DIR: adds up what meson's log says, and how long the tests of each suite took
 	local p f s
 	read -r p f s < <(python3 - "$1/meson-logs/testlog.json" "$failures" <<'PY'
 import json, sys
 n = {"p": 0, "f": 0, "s": 0}
+took = {}
 failures = open(sys.argv[2], "a")
 for line in open(sys.argv[1]):
     r = json.loads(line)
     kind = {"OK": "p", "EXPECTEDFAIL": "p", "SKIP": "s"}.get(r["result"], "f")
     n[kind] += 1
+    suite = r["name"].partition(":")[2].partition(" / ")[0].partition("+")[0]
+    took[suite] = took.get(suite, 0) + r["duration"]
     if kind == "s":
         print("skipped:", r["name"], (r.get("stdout") or "").strip().splitlines()[-1:], file=sys.stderr)
     if kind == "f":
         said = [(r.get("stdout") or "").splitlines()[-8:], (r.get("stderr") or "").splitlines()[-12:]]
         print(f"-- {r['name']}: {r['result']}", *("   " + line[:200] for part in said for line in part),
               sep="\n", file=failures)
+print("time of the tests, one by one:", ", ".join(f"{suite} {s:.0f} s" for suite, s in
+      sorted(took.items(), key=lambda t: -t[1]) if s >= 1), file=sys.stderr)
 print(n["p"], n["f"], n["s"])
 PY
 	)

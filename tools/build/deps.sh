@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # Looks for what a target needs; on Debian, as root, apt-get installs what is missing, without questions.
-# Usage: deps.sh demo|check|tidy|coverage
+# Usage: deps.sh demo|check|tidy|coverage|deb
 # Else it prints what would install it. It exits with 1 if something is missing without which the target
 # cannot be made; whether that is so is seen by the tools and libraries themselves, whoever installed them.
 set -eu
@@ -24,6 +24,7 @@ demo   pc:json-c                       libjson-c-dev     json-c-devel       json
 demo   pc:libpci                       libpci-dev        pciutils-devel     pciutils      pciutils-devel
 demo   pc:gnutls                      libgnutls28-dev   gnutls-devel       gnutls             libgnutls-devel
 check  pc:ncursesw                     libncurses-dev    ncurses-devel     ncurses            ncurses-devel
+check  pc:libmicrohttpd                libmicrohttpd-dev libmicrohttpd-devel libmicrohttpd   libmicrohttpd-devel
 demo   h:uthash.h                      uthash-dev        uthash-devel       uthash        uthash-devel
 demo   h:nvme/types.h                  libnvme-dev       libnvme-devel      libnvme       libnvme-devel
 check  pc:cmocka                       libcmocka-dev     libcmocka-devel    cmocka        libcmocka-devel
@@ -33,6 +34,7 @@ check  cmd:valgrind                    valgrind          valgrind           valg
 check  cmd:strace                      strace            strace             strace        strace
 check  cmd:scdoc                       scdoc             scdoc              scdoc         scdoc
 check  h:sys/sdt.h                     systemtap-sdt-dev systemtap-sdt-devel -           systemtap-sdt-devel
+check  pc:liburing                     liburing-dev      liburing-devel     liburing      liburing-devel
 check  h:nbdkit-plugin.h               nbdkit-plugin-dev nbdkit-devel       nbdkit        nbdkit-devel
 check  cmd:nbdkit                      nbdkit            nbdkit-server      nbdkit        nbdkit-server
 check  cmd:nbdcopy                     libnbd-bin        libnbd             libnbd        libnbd
@@ -46,26 +48,33 @@ check  py:jsonschema                  python3-jsonschema python3-jsonschema pyth
 check  py:yaml         python3-yaml      python3-pyyaml     python-yaml   python3-PyYAML
 tidy   cmd:clang-tidy                  clang-tidy        clang-tools-extra  clang         clang-tools
 coverage cmd:gcovr                     gcovr             gcovr              gcovr         gcovr
+web    cmd:chromium                    chromium          chromium           chromium      chromium
 vm     cmd:qemu-system-x86_64          qemu-system-x86   qemu-system-x86    qemu-system-x86 qemu-x86
 vm     deb                             busybox-static    -                  -             -
 vm     cmd:mmdebstrap                  mmdebstrap        mmdebstrap         -             -
 vm     cmd:nvme                        nvme-cli          nvme-cli           nvme-cli      nvme-cli
 vm     cmd:dmsetup                     dmsetup           device-mapper      device-mapper device-mapper
+vm     cmd:iperf3                      iperf3            iperf3             iperf3        iperf
 vm     cmd:bc                          bc                bc                 bc            bc
 vm     cmd:bison                       bison             bison              bison         bison
 vm     cmd:flex                        flex              flex               flex          flex
 vm     h:libelf.h                      libelf-dev        elfutils-libelf-devel libelf     libelf-devel
 vm     cmd:xz                          xz-utils          xz                 xz            xz
 vm     cmd:perl                        perl              perl               perl          perl
-vm     cmd:sparse                      sparse            sparse             sparse        sparse'
+vm     cmd:sparse                      sparse            sparse             sparse        sparse
+deb    cmd:dh                          debhelper         -                  -             -
+deb    cmd:dh_dkms                     dh-dkms           -                  -             -
+deb    cmd:dkms                        dkms              -                  -             -
+deb    cmd:lintian                     lintian           -                  -             -'
 
 case ${1-} in
 demo) want=demo optional= ;;
-check) want='demo check' optional=vm ;; # without the machines their tests are skipped, and say so
+check) want='demo check' optional='vm deb web' ;; # without them their tests are skipped, and say so
 coverage) want='demo check coverage' optional= ;;
 tidy) want='demo check tidy' optional= ;;
+deb) want='demo check deb' optional= ;;
 *)
-	echo "usage: deps.sh demo|check|tidy|coverage" >&2
+	echo "usage: deps.sh demo|check|tidy|coverage|deb" >&2
 	exit 2
 	;;
 esac
@@ -125,7 +134,7 @@ extra=$(missing "$c" $optional)
 [ -n "$missing$extra" ] || exit 0
 
 if [ "$c" != 1 ] || [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-	[ -z "$extra" ] || echo "for tests in virtual machines: $([ "$c" = 0 ] && echo install what has || installer "$c") $extra" >&2
+	[ -z "$extra" ] || echo "for tests in virtual machines and in a browser: $([ "$c" = 0 ] && echo install what has || installer "$c") $extra" >&2
 	[ -n "$missing" ] || exit 0
 	if [ "$c" = 0 ]; then
 		echo "install what has these (cmd: commands, pc: pkg-config files, h: headers): $missing" >&2
@@ -150,5 +159,5 @@ if [ -n "$missing" ] && ! install $missing; then
 fi
 if [ -n "$extra" ] && ! install $extra; then
 	tail -n 5 "$log" >&2
-	echo "deps.sh: no tests in virtual machines: apt-get could not install: $extra" >&2
+	echo "deps.sh: no tests in virtual machines, or none in a browser: apt-get could not install: $extra" >&2
 fi

@@ -44,18 +44,57 @@ echo '== 16 programs on 8 hosts, used by each other and killed, for ten minutes'
 stress 600
 echo '== 31 clients on 31 of 60 hosts, each on a queue pair of one drive, for ten minutes'
 SIO_MANY_S=600 meson test -C build/plain --no-rebuild -t 4 nvme-many
+echo '== 1,000 links pulled under a client with two ways to its drive'
+SMARTIO_TEST_FAILURES=1000 meson test -C build/plain --no-rebuild -t 10 -v nvme-multipath
 echo '== the tests of the API while calls of the library fail, under ASan, for half an hour'
 fail_calls 1800
 echo '== every test of virtual machines in every machine; then the long ones on the debug kernel'
-for machine in none-6.1 none-6.12 intel-6.1 intel-6.12 amd-6.1 amd-6.12 none-debug amd-debug; do
+for machine in none-6.1 none-6.12 intel-6.1 intel-6.12 amd-6.1 amd-6.12 none-debug amd-debug \
+	vfio-intel-6.1 vfio-intel-6.12 vfio-amd-6.1 vfio-amd-6.12 \
+	vfio-intel-6.12-iommufd vfio-amd-6.12-iommufd vfio-none-6.12-iommufd \
+	vfio-intel-backports vfio-intel-backports-iommufd; do
 	vm "$machine" all
 done
 vm debug all --soak
-echo "== the kernel's NTB clients on two machines, and a cluster of two"
+echo '== by VFIO, each process killed at every system call and at a thousand instants'
+vm vfio-intel-6.12 calls death vfio --soak
+echo "== the kernel's NTB clients on two machines, and clusters of two and three"
 for machine in none-6.1 none-6.12 intel-6.1 intel-6.12; do
 	python3 tests/vm/ntb.py build/plain "$machine" --soak || [ $? = 77 ]
 	python3 tests/vm/cluster.py build/plain "$machine" --soak || [ $? = 77 ]
+	python3 tests/vm/trio.py build/plain "$machine" --soak || [ $? = 77 ]
+	python3 tests/vm/hostile.py build/plain "$machine" --soak || [ $? = 77 ]
+	python3 tests/vm/bridge_ntb.py build/plain "$machine" || [ $? = 77 ]
+	python3 tests/vm/cluster_ntb.py build/plain "$machine" --soak || [ $? = 77 ]
+	python3 tests/vm/pair_api.py build/plain "$machine" --soak || [ $? = 77 ]
 	python3 tests/vm/lend.py build/plain "$machine" --soak || [ $? = 77 ]
+	python3 tests/vm/lend_card.py build/plain "$machine" --soak || [ $? = 77 ]
+	python3 tests/vm/lend_card.py build/plain "$machine" --igb --soak || [ $? = 77 ]
+	python3 tests/vm/lend_cycles.py build/plain "$machine" --soak || [ $? = 77 ]
+	python3 tests/vm/lend_peer.py build/plain "$machine" --soak || [ $? = 77 ]
+	python3 tests/vm/lend_peer.py build/plain "$machine" --third --soak || [ $? = 77 ]
+	python3 tests/vm/disk.py build/plain "$machine" --soak || [ $? = 77 ]
+	python3 tests/vm/ocfs2.py build/plain "$machine" --soak || [ $? = 77 ]
 done
+echo '== a thousand random deaths in a cluster of two'
+python3 tests/vm/deaths.py build/plain none-6.1 --soak || [ $? = 77 ]
+for machine in none-6.1 none-6.12; do
+	python3 tests/vm/mixed.py build/plain "$machine" --soak || [ $? = 77 ]
+	python3 tests/vm/lend_functions.py build/plain "$machine" --soak || [ $? = 77 ]
+done
+for machine in intel-6.1 intel-6.12; do
+	python3 tests/vm/lend.py build/plain "$machine" --a-alone --soak || [ $? = 77 ]
+	python3 tests/vm/lend.py build/plain "$machine" --b-alone --soak || [ $? = 77 ]
+	python3 tests/vm/lend_peer.py build/plain "$machine" --a-alone --soak || [ $? = 77 ]
+	python3 tests/vm/lend_peer.py build/plain "$machine" --b-alone --soak || [ $? = 77 ]
+done
+python3 bench/nvmeof/bench.py build/plain none-6.1 --count 30 --rounds 1 --out build/plain/nvmeof || [ $? = 77 ]
+echo '== devices in virtual machines: a million random addresses; what is plugged and lost'
+SMARTIO_RANDOM_ADDRESSES=1000000 SMARTIO_TOOL=$PWD/build/plain/tools/smartio python3 -B tests/cli/passthrough_test.py
+for kernel in 6.1 6.12; do
+	python3 tests/vm/guest.py build/plain "$kernel" --soak || [ $? = 77 ]
+	python3 tests/vm/kept.py build/plain "$kernel" --soak || [ $? = 77 ]
+done
+python3 tests/vm/kept.py build/plain 6.12-iommufd --soak || [ $? = 77 ]
 echo '== instructions, system calls, transactions'
 python3 tests/system/path_test.py build/plain

@@ -95,7 +95,7 @@ static int write_topology(const char *dir, const struct tool_topofile *f, struct
 	return r;
 }
 
-/* All programs of a topology, the room first. */
+/* Starts all programs of a topology, the machine room first. */
 static int start_programs(const char *dir, const struct sio_topology *t, bool tied, int cancel_fd,
 			  struct tool_started *s, unsigned *n, struct sio_err *reterr)
 {
@@ -118,7 +118,7 @@ static int start_programs(const char *dir, const struct sio_topology *t, bool ti
 	return r;
 }
 
-/* Make @dir ours and empty. */
+/* Makes @dir this user's, and empty. */
 static int prepare_dir(const char *dir, int *ret_lock, bool *ret_cleaned, struct sio_err *reterr)
 {
 	char hint[TOOL_HINT_TEXT];
@@ -154,7 +154,9 @@ static int prepare_dir(const char *dir, int *ret_lock, bool *ret_cleaned, struct
 	return 0;
 }
 
-/* Daemons that have addresses know each other by keys; these are for this cluster's life. */
+/*
+ * Daemons that have addresses identify each other by keys; these keys exist as long as the cluster.
+ */
 static int make_keys(const char *dir, const struct sio_topology *t, struct sio_err *reterr)
 {
 	char folder[PATH_MAX];
@@ -192,7 +194,7 @@ int tool_cluster_up(const struct tool_topofile *f, const char *dir, bool tied, i
 		r = start_programs(dir, f->topology, tied, cancel_fd, s, &n, reterr);
 	if (r == 0)
 		r = tool_cluster_probe(dir, f->topology, cancel_fd, reterr);
-	/* Hosts before the room: who loses its hardware logs an error. */
+	/* Hosts before the machine room: a daemon that loses its hardware logs an error. */
 	for (unsigned i = n; i-- > 0;) {
 		if (r < 0)
 			tool_start_stop(&s[i]);
@@ -207,7 +209,7 @@ free_started:
 	return r;
 }
 
-/* Programs that `smartio run` tied to this cluster: their keepers, as descriptors. */
+/* Keepers of programs that `smartio run` has tied to this cluster, as descriptors. */
 static unsigned find_keepers(const char *dir, int **ret_fds)
 {
 	char keeper[32], state[PATH_MAX];
@@ -246,7 +248,7 @@ static unsigned find_keepers(const char *dir, int **ret_fds)
 	return (unsigned)count;
 }
 
-/* Daemons, then the room: who loses its hardware logs an error. */
+/* Daemons first, then the machine room: a daemon that loses its hardware logs an error. */
 static unsigned stop_programs(const char *dir)
 {
 	struct tool_program *p = NULL;
@@ -280,7 +282,7 @@ int tool_cluster_down(const char *dir, unsigned *ret_was, struct sio_err *reterr
 		return r;
 	n_keepers = find_keepers(dir, &keepers);
 	*ret_was = stop_programs(dir);
-	/* A keeper ends when its host is gone and all that it kept is dead. */
+	/* A keeper ends when its host is gone and all its processes are dead. */
 	tool_wait_all(keepers, n_keepers);
 	for (unsigned i = 0; i < n_keepers; i++)
 		close(keepers[i]);
@@ -288,6 +290,17 @@ int tool_cluster_down(const char *dir, unsigned *ret_was, struct sio_err *reterr
 	r = tool_state_remove(dir, reterr);
 	close(lock);
 	return r;
+}
+
+/* The sockets and files of a killed daemon disappear with its process, a moment after the kill. */
+static void wait_for_dead(const char *dir, const char *name)
+{
+	int pidfd = tool_state_dying(dir, name);
+
+	if (pidfd < 0)
+		return;
+	tool_wait_all(&pidfd, 1);
+	close(pidfd);
 }
 
 int tool_cluster_restart(const char *dir, const struct sio_topology *t,
@@ -316,6 +329,7 @@ int tool_cluster_restart(const char *dir, const struct sio_topology *t,
 			     t->name, tool_hint(dir, hint));
 		goto unlock;
 	}
+	wait_for_dead(dir, name);
 	r = tool_start(dir, name, false, &s, reterr);
 	if (r < 0)
 		goto unlock;

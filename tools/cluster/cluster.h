@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of an emulated cluster: up, down, and one host again. */
+/* An emulated cluster: bringing it up and down, and restarting one host. */
 #ifndef TOOLS_CLUSTER_H
 #define TOOLS_CLUSTER_H
 
@@ -20,26 +20,26 @@ int tool_topofile_load(const char *path, struct tool_topofile *ret, struct sio_e
 void tool_topofile_done(struct tool_topofile *f);
 
 /*
- * Block SIGINT, SIGTERM and SIGHUP; the descriptor is readable when one came. For as long as this
- * command has something to undo.
+ * Blocks SIGINT, SIGTERM and SIGHUP; the descriptor is readable when one has arrived. For as long
+ * as this command has something to undo.
  */
 int tool_cancel_fd(void);
 
 /*
- * Bring a cluster up in @dir: all programs are ready and all hosts that the topology joins answer
- * each other, or nothing is left. @tied: it ends when this process dies. @ret_cleaned: true if @dir
- * held what a crashed cluster had left. -EBUSY: a cluster runs there.
+ * Brings a cluster up in @dir: either all programs are ready and all hosts that the topology
+ * connects answer each other, or nothing is left. @tied: the cluster ends when this process dies.
+ * @ret_cleaned: true if @dir contained files of a crashed cluster. -EBUSY: a cluster runs there.
  */
 int tool_cluster_up(const struct tool_topofile *f, const char *dir, bool tied, int cancel_fd,
 		    bool *ret_cleaned, struct sio_err *reterr);
-/* Take it down and remove @dir. @ret_was: how many of its programs were running. */
+/* Takes the cluster down and removes @dir. @ret_was: how many of its programs were running. */
 int tool_cluster_down(const char *dir, unsigned *ret_was, struct sio_err *reterr);
-/* Start the daemon of a host that crashed. -EBUSY: it is up. */
+/* Starts the daemon of a host that crashed. -EBUSY: it is up. */
 int tool_cluster_restart(const char *dir, const struct sio_topology *t,
 			 const struct sio_topo_host *host, int cancel_fd, struct sio_err *reterr);
 /*
- * Every host that runs answers every other one that it is joined to, by every link that was not
- * pulled; waits for that.
+ * Waits until every host that runs answers every other one that it is connected to, by every link
+ * that was not pulled.
  */
 int tool_cluster_probe(const char *dir, const struct sio_topology *t, int cancel_fd,
 		       struct sio_err *reterr);

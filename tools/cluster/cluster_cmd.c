@@ -26,7 +26,7 @@ static unsigned count_devices(const struct sio_topology *t)
 	return n;
 }
 
-/* Where a new cluster goes: as tool_state_find() would look for it. */
+/* The directory of a new cluster: where tool_state_find() will look for it. */
 static int new_dir(const char *name, char *dir, size_t size, struct sio_err *reterr)
 {
 	const char *env = getenv("SMARTIO_STATE");
@@ -44,7 +44,7 @@ static int new_dir(const char *name, char *dir, size_t size, struct sio_err *ret
 	return tool_path(dir, size, reterr, "%s/%s", cwd, tool_where.state);
 }
 
-/* The sizes of a topology. */
+/* Adds the numbers of hosts, adapters and devices. */
 static void add_counts(struct json_object *o, const struct sio_topology *t)
 {
 	tool_json_number(o, "hosts", t->n_hosts);
@@ -52,7 +52,7 @@ static void add_counts(struct json_object *o, const struct sio_topology *t)
 	tool_json_number(o, "devices", count_devices(t));
 }
 
-/* What names a cluster; its name is null if --state does. */
+/* Adds the cluster's name and directory. The name is null if --state gives the directory. */
 static void add_cluster(struct json_object *o, const char *dir)
 {
 	char name[TOOL_NAME_TEXT];
@@ -124,7 +124,7 @@ const struct tool_command tool_cluster_up_command = {
 	.words = {{"TOPOLOGY", TOOL_TOPOLOGIES}},
 	.run = up};
 
-/* Whoever runs on the cluster would die before it is down. */
+/* A command that runs on the cluster would die before the cluster is down. */
 static int check_outside(const char *dir, struct sio_err *reterr)
 {
 	const char *keeper = getenv("SMARTIO_KEEPER"), *state = getenv("SMARTIO_STATE");

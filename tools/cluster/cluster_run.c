@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * smartio cluster run: a cluster for the time of one command.
- *
- * A guard process, in a process group of its own, brings the cluster up and down. It ends when the
- * socket to us closes, whatever ended us. Should the guard be killed, the cluster's programs get
- * SIGTERM by the kernel (they are tied to it).
+ * smartio cluster run: a cluster for the time of one command. A guard process, in a process group
+ * of its own, brings the cluster up and down. It ends when the socket to this process closes, for
+ * whatever reason. Should the guard be killed, the kernel sends SIGTERM to the cluster's programs
+ * (PR_SET_PDEATHSIG).
  */
 #include <errno.h>
 #include <poll.h>
@@ -19,7 +18,7 @@
 #include "cluster/cluster.h"
 #include "base/command.h"
 #include "cluster/keeper.h"
-#include "base/letgo.h"
+#include "base/inherited.h"
 #include "base/output.h"
 #include "base/state.h"
 
@@ -37,7 +36,7 @@ static int private_dir(char *dir, size_t size, struct sio_err *reterr)
 		return tool_path(dir, size, reterr, "%s", tool_where.state);
 	}
 	r = tool_state_base(base, sizeof(base), reterr);
-	/* Hidden: other commands do not take it for the cluster that is meant. */
+	/* A hidden directory: other commands do not take it for the user's cluster. */
 	if (r == 0)
 		r = tool_path(dir, size, reterr, "%s/.run-XXXXXX", base);
 	if (r == 0 && !mkdtemp(dir))
@@ -45,7 +44,7 @@ static int private_dir(char *dir, size_t size, struct sio_err *reterr)
 	return r;
 }
 
-/* In the guard. @channel: readable when the command has ended, or was ended. */
+/* The guard's process. @channel becomes readable when the command has ended. */
 static int guard(const struct tool_topofile *f, const char *dir, int channel)
 {
 	struct sio_err err;
@@ -55,15 +54,16 @@ static int guard(const struct tool_topofile *f, const char *dir, int channel)
 	int cancel;
 
 	tool_leave_terminal();
-	/* Standard error stays: what goes wrong at the end is to be said. */
-	tool_let_go(1, &channel, 1);
-	/* Nothing but the end of our parent ends us: signals wait for ever. */
+	/* Standard error stays open, for errors of the last steps. */
+	tool_close_inherited(1, &channel, 1);
+	/* Only the end of the parent ends the guard: signals stay pending for ever. */
 	cancel = tool_cancel_fd();
 	if (cancel >= 0)
 		close(cancel);
 	if (tool_cluster_up(f, dir, true, channel, &cleaned, &err) < 0) {
 		rmdir(dir);
-		if (err.code != -EINTR) /* it was not we who were ended: our parent says it */
+		/* the guard was not interrupted; if it was, the parent reports that */
+		if (err.code != -EINTR)
 			send(channel, &err, sizeof(err), MSG_NOSIGNAL);
 		return TOOL_EXIT_FAILURE;
 	}
@@ -97,7 +97,7 @@ static int run_with_guard(const char *dir, char **argv, int channel, pid_t pid)
 	unsigned was;
 	ssize_t len;
 
-	/* One byte when the cluster is up, else why it is not. */
+	/* One byte when the cluster is up; otherwise the error. */
 	len = recv(channel, &err, sizeof(err), 0);
 	if (len != 1) {
 		if (len == (ssize_t)sizeof(err))
@@ -109,7 +109,7 @@ static int run_with_guard(const char *dir, char **argv, int channel, pid_t pid)
 	status = tool_keep(&keep);
 	shutdown(channel, SHUT_WR);
 	down = wait_guard(pid);
-	/* The guard was killed, or could not: its last duty is ours. */
+	/* The guard was killed, or failed: so this process brings the cluster down. */
 	if (down != 0 && access(dir, F_OK) == 0 && tool_cluster_down(dir, &was, &err) < 0)
 		down = tool_fail(&err);
 	return status ? status : down;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* smartio cluster status: which clusters there are, and what of them runs. */
+/* smartio cluster status: which clusters there are, and which of their programs run. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -15,10 +15,10 @@
 struct status {
 	char dir[PATH_MAX], name[NAME_MAX + 1];
 	struct sio_topology *topology; /* NULL: its copy of the file is gone */
-	pid_t room;		       /* 0: does not run */
+	pid_t room;		       /* 0: not running */
 	pid_t node[SIO_MAX_HOSTS];
 	unsigned up;
-	struct tool_view *view; /* NULL: nobody can be asked */
+	struct tool_view *view; /* NULL: no daemon can be asked */
 };
 
 static void look(const char *dir, struct status *s)
@@ -52,7 +52,7 @@ static void forget(struct status *s)
 	sio_topology_free(s->topology);
 }
 
-/* Something of a cluster: how many there are, how many of them are well. */
+/* How many there are of something in the cluster, and how many of them are well. */
 struct count {
 	unsigned n, well;
 };
@@ -92,7 +92,16 @@ static struct count count_devices(const struct status *s)
 	return c;
 }
 
-/* The worst of it. */
+static bool any_killed(const struct status *s)
+{
+	for (unsigned i = 0; s->topology && i < s->topology->n_machines; i++)
+		if (tool_state_machine(s->dir, s->topology->machine[i].node, NULL) ==
+		    TOOL_MACHINE_KILLED)
+			return true;
+	return false;
+}
+
+/* The worst of the states. */
 static const char *state_of(const struct status *s)
 {
 	struct count hosts = count_hosts(s), links = count_links(s), devices = count_devices(s);
@@ -103,6 +112,8 @@ static const char *state_of(const struct status *s)
 		return "room down";
 	if (!s->topology || s->up < s->topology->n_hosts)
 		return "hosts down";
+	if (any_killed(s))
+		return "machine killed";
 	if (hosts.well < hosts.n)
 		return "no answer";
 	if (links.well < links.n)
@@ -134,9 +145,25 @@ static struct json_object *node_json(const struct status *s, unsigned i)
 	return o;
 }
 
+static struct json_object *machine_json(const struct status *s, unsigned i)
+{
+	const struct sio_topo_host *h = &s->topology->machine[i];
+	struct json_object *o = tool_json_object();
+	enum tool_machine_state state;
+	pid_t pid;
+
+	state = tool_state_machine(s->dir, h->node, &pid);
+	tool_json_string(o, "name", h->name);
+	tool_json_number(o, "node", h->node);
+	tool_json_string(o, "state", tool_machine_state_name(state));
+	tool_json_number(o, "pid", (uint64_t)pid);
+	return o;
+}
+
 static struct json_object *to_json(const struct status *s)
 {
 	struct json_object *o = tool_json_object(), *nodes = tool_json_array();
+	struct json_object *machines = tool_json_array();
 
 	tool_json_string(o, "name", s->name);
 	if (s->topology)
@@ -149,10 +176,13 @@ static struct json_object *to_json(const struct status *s)
 	for (unsigned i = 0; s->topology && i < s->topology->n_hosts; i++)
 		tool_json_append(nodes, node_json(s, i));
 	tool_json_add(o, "nodes", nodes);
+	for (unsigned i = 0; s->topology && i < s->topology->n_machines; i++)
+		tool_json_append(machines, machine_json(s, i));
+	tool_json_add(o, "machines", machines);
 	return o;
 }
 
-/* A list in a cell, cut where the cell is full. */
+/* A list in a table cell, cut off where the cell is full. */
 struct words {
 	char text[200];
 	size_t used;
@@ -183,6 +213,14 @@ static void list_host(struct words *w, const struct tool_view_host *h)
 			add_words(w, "device %s", h->topo->device[i].name);
 }
 
+static void list_machines(struct words *w, const struct status *s)
+{
+	for (unsigned i = 0; s->topology && i < s->topology->n_machines; i++)
+		if (tool_state_machine(s->dir, s->topology->machine[i].node, NULL) ==
+		    TOOL_MACHINE_KILLED)
+			add_words(w, "machine %s was killed", s->topology->machine[i].name);
+}
+
 static void list_between(struct words *w, const struct tool_view *v)
 {
 	const struct sio_topology *t = v->topology;
@@ -211,6 +249,7 @@ static void to_row(struct tool_table *t, const struct status *s)
 	for (unsigned i = 0; s->topology && i < s->topology->n_hosts; i++)
 		if (!s->node[i])
 			add_words(&down, "%s", s->topology->host[i].name);
+	list_machines(&down, s);
 	for (unsigned i = 0; s->view && i < s->view->n; i++)
 		list_host(&down, &s->view->host[i]);
 	if (s->view)
@@ -241,7 +280,7 @@ static void add_all(char ***dirs, size_t *n, enum tool_state state, bool hidden)
 	free(names);
 }
 
-/* The one that is meant, or all under the base directory. */
+/* The cluster that is meant, or all below the base directory. */
 static int choose(const char *name, char ***dirs, size_t *n, struct sio_err *reterr)
 {
 	const char *env = getenv("SMARTIO_STATE");
@@ -313,9 +352,9 @@ static int status(const struct tool_command *self, int argc, char **argv)
 const struct tool_command tool_cluster_status_command = {
 	.name = "cluster status",
 	.summary = "Show the clusters of this machine, and which hosts are up",
-	.help = "States: running; hosts down (some crashed: 'smartio cluster restart-node'); no answer (a\n"
-		"smartiod runs, but does not answer); links down; devices out (of their slots); room down (its\n"
-		"hosts are about to end); stale (nothing runs: 'smartio cluster down' cleans up). DOWN lists\n"
+	.help = "States: running; hosts down (some crashed: 'smartio cluster restart-node'); machine killed\n"
+		"('smartio machine start'); no answer (a smartiod runs, but does not answer); links down; devices\n"
+		"out (of their slots); room down (its hosts are about to end); stale (nothing runs: 'smartio cluster down' cleans up). DOWN lists\n"
 		"what is not as it should be.\n",
 	.page = "smartio-cluster",
 	.schemas = "cluster-status",

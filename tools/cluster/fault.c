@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* smartio fault: what somebody in front of the hardware might do. The machine room does it. */
+/*
+ * smartio fault: what an operator at the hardware could do. The machine room carries it out.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +12,10 @@
 #include "base/room.h"
 #include "base/state.h"
 
-/* A virtual machine, which is joined by a cable as hosts are. NULL: none has that name or id. */
+/*
+ * The virtual machine of that name or id; it is joined by a cable as hosts are. NULL: there is
+ * none.
+ */
 static const struct sio_topo_host *find_machine(const struct sio_topology *t, const char *word)
 {
 	char *end;
@@ -51,25 +56,6 @@ static int parse_adapter(const struct sio_topology *t, const char *word,
 	return r;
 }
 
-/* A name of the topology file, or an id such as 0x401. */
-static int parse_device(const struct sio_topology *t, const char *word,
-			const struct sio_topo_device **ret, struct sio_err *reterr)
-{
-	char *end;
-	unsigned long id = strtoul(word, &end, 0);
-
-	for (unsigned i = 0; i < t->n_hosts; i++)
-		for (unsigned k = 0; k < t->host[i].n_devices; k++) {
-			const struct sio_topo_device *d = &t->host[i].device[k];
-
-			if (strcmp(d->name, word) != 0 && (!*word || *end || id != d->fdid))
-				continue;
-			*ret = d;
-			return 0;
-		}
-	return sio_fail(reterr, -ENODEV, "cluster '%s' has no device '%s'", t->name, word);
-}
-
 /* A switch by name; with @ret_port also SWITCH.PORT, else @ret_port is -1. */
 static int parse_switch(const struct sio_topology *t, const char *word, unsigned *ret,
 			long *ret_port, struct sio_err *reterr)
@@ -108,7 +94,7 @@ static bool is_between(const struct sio_topo_trunk *l, const unsigned sw[2], con
 	return false;
 }
 
-/* The link between two switches. Of several side by side a port says which. */
+/* The link between two switches. If there are several, a port says which. */
 static int parse_trunk(const struct sio_topology *t, char **words, unsigned *ret,
 		       struct sio_err *reterr)
 {
@@ -136,10 +122,10 @@ static int parse_trunk(const struct sio_topology *t, char **words, unsigned *ret
 		found, words[0], words[1]);
 }
 
-/* What the room is asked for, of @words: the thing, and what is done to it. */
+/* The request to the machine room, made from @words: the object, and what is done to it. */
 struct request {
 	char text[64];
-	struct json_object *done; /* with --json: what it will have been */
+	struct json_object *done; /* with --json: the result, if it succeeds */
 };
 typedef int fill_request(const struct sio_topology *t, char **words, struct request *ret,
 			 struct sio_err *reterr);
@@ -158,21 +144,6 @@ static int fill_link(const struct sio_topology *t, char **words, struct request 
 	tool_json_number(ret->done, "node", host->node);
 	tool_json_number(ret->done, "adapter", adapter);
 	tool_json_string(ret->done, "link", words[1]);
-	return 0;
-}
-
-static int fill_device(const struct sio_topology *t, char **words, struct request *ret,
-		       struct sio_err *reterr)
-{
-	const struct sio_topo_device *d = NULL;
-	int r = parse_device(t, words[0], &d, reterr);
-
-	if (r < 0)
-		return r;
-	snprintf(ret->text, sizeof(ret->text), "device %u %s", d->fdid, words[1]);
-	tool_json_string(ret->done, "name", d->name);
-	tool_json_number(ret->done, "id", d->fdid);
-	tool_json_string(ret->done, "slot", words[1]);
 	return 0;
 }
 
@@ -209,7 +180,7 @@ static int fill_trunk(const struct sio_topology *t, char **words, struct request
 	return 0;
 }
 
-/* The last of its words is @bad or @good. */
+/* The last word is @bad or @good. */
 static int do_fault(const struct tool_command *self, int argc, char **argv, const char *bad,
 		    const char *good, fill_request *fill, const char *schema)
 {
@@ -243,11 +214,6 @@ static int fault_link(const struct tool_command *self, int argc, char **argv)
 	return do_fault(self, argc, argv, "down", "up", fill_link, "fault-link");
 }
 
-static int fault_device(const struct tool_command *self, int argc, char **argv)
-{
-	return do_fault(self, argc, argv, "out", "in", fill_device, "fault-device");
-}
-
 static int fault_switch(const struct tool_command *self, int argc, char **argv)
 {
 	return do_fault(self, argc, argv, "down", "up", fill_switch, "fault-switch");
@@ -268,16 +234,6 @@ const struct tool_command tool_fault_link_command = {
 	.schemas = "fault-link",
 	.words = {{"HOST[.ADAPTER]", TOOL_LINKS}, {"down|up", TOOL_CHOICES}},
 	.run = fault_link};
-
-const struct tool_command tool_fault_device_command = {
-	.name = "fault device",
-	.summary = "Pull a device out of its slot, or put it back",
-	.help = "Of an emulated cluster. DEVICE is a name of the topology file, or an id such as 0x401. Who\n"
-		"uses it gets an error and reads ones where its registers were; it comes back with what its\n"
-		"media hold, for whoever borrows it then.\n",
-	.schemas = "fault-device",
-	.words = {{"DEVICE", TOOL_DEVICES}, {"out|in", TOOL_CHOICES}},
-	.run = fault_device};
 
 const struct tool_command tool_fault_switch_command = {
 	.name = "fault switch",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The keeper's parent: what the user sees of a program that runs on a host. */
+/* The parent of the keeper: what the user sees of a program that runs on a host. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -13,7 +13,8 @@
 
 #include "base/command.h"
 #include "cluster/keeper_wire.h"
-#include "base/letgo.h"
+#include "base/forward.h"
+#include "base/inherited.h"
 #include "base/output.h"
 #include "cluster/proctree.h"
 #include "base/state.h"
@@ -22,32 +23,14 @@ struct parent {
 	const struct tool_keep *keep;
 	int channel, signals;
 	pid_t keeper;
-	bool exited, staying; /* the program ended; the keeper stays with what it left */
+	/* the program has ended; the keeper stays with the processes that it started */
+	bool exited, staying;
 	int status;
 };
 
-static const int forwarded[] = {SIGINT,	 SIGTERM, SIGHUP,  SIGQUIT,
-				SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
-
-static int open_signals(void)
-{
-	struct sigaction old;
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (unsigned i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++) {
-		/* What was ignored (nohup) stays ignored. */
-		if (sigaction(forwarded[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-			sigaddset(&set, forwarded[i]);
-	}
-	sigaddset(&set, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 /*
- * What the terminal sends (SI_KERNEL) goes to its whole foreground group, the program included;
- * what a process sent to us alone is passed on.
+ * A signal of the terminal (SI_KERNEL) goes to its whole foreground group, the program included; a
+ * signal that a process sent to this process alone is forwarded.
  */
 static void take_signals(struct parent *p)
 {
@@ -68,31 +51,23 @@ static void take_signals(struct parent *p)
 static int say_started(const struct tool_keep *keep, int pid)
 {
 	char path[PATH_MAX];
-	struct json_object *data;
 	struct sio_err err;
 
 	if (tool_keep_log(keep, pid, path, sizeof(path), &err) < 0)
 		return tool_fail(&err);
-	if (tool_where.json) {
-		data = tool_json_object();
-		tool_json_number(data, "process", (uint64_t)pid);
-		tool_json_string(data, "log", path);
-		return tool_json_print("run", data);
-	}
-	tool_note("the output of process %d goes to %s", pid, path);
-	printf("%d\n", pid);
-	if (fflush(stdout) != 0)
-		return tool_error("cannot write to standard output: %s", strerror(errno));
-	return 0;
+	return tool_keep_say_log(path, pid, NULL);
 }
 
-/* Return: true: the keeper has nothing more to say. */
+/* Return: true: nothing more will come from the keeper. */
 static bool take_keeper(struct parent *p)
 {
 	struct keeper_msg m;
 	ssize_t len = recv(p->channel, &m, sizeof(m), MSG_DONTWAIT);
 
-	/* It left without taking our last signal: told once, and before what it said. */
+	/*
+	 * The keeper left without reading our last signal: reported once, before the messages that
+	 * it sent.
+	 */
 	if (len < 0 && errno == ECONNRESET)
 		return false;
 	if (len < 0)
@@ -111,7 +86,7 @@ static bool take_keeper(struct parent *p)
 		return p->staying;
 	}
 	p->status = TOOL_EXIT_KILLED;
-	tool_error("host %s crashed; killed %d process%s", p->keep->host, m.value,
+	tool_error("host %s is down; killed %d process%s", p->keep->host, m.value,
 		   m.value == 1 ? "" : "es");
 	return false;
 }
@@ -131,7 +106,7 @@ static void wait_for_end(struct parent *p)
 	}
 }
 
-/* The keeper said nothing: it failed to start (its status), or was killed. */
+/* The keeper sent nothing: it failed to start (its status says why), or was killed. */
 static int keeper_ended(struct parent *p)
 {
 	unsigned killed;
@@ -163,8 +138,8 @@ int tool_keep(const struct tool_keep *keep)
 		return tool_error("socketpair: %s", strerror(errno));
 	fflush(NULL);
 	sigprocmask(SIG_SETMASK, NULL, &mask);
-	signal(SIGCHLD, SIG_DFL); /* ignored, nobody could be waited for */
-	p.signals = open_signals();
+	signal(SIGCHLD, SIG_DFL); /* with an ignored SIGCHLD waitpid() would find nobody */
+	p.signals = tool_forward_open(true);
 	p.keeper = fork();
 	if (p.keeper < 0)
 		return tool_error("the keeper cannot be started: %s", strerror(errno));
@@ -175,8 +150,9 @@ int tool_keep(const struct tool_keep *keep)
 	}
 	close(pair[1]);
 	p.channel = pair[0];
-	/* Standard error stays: what is to be said to the user. */
-	tool_let_go(keep->detached ? -1 : 1, (const int[]){p.channel, p.signals, keep->hold}, 3);
+	/* Standard error stays open, for messages to the user. */
+	tool_close_inherited(keep->detached ? -1 : 1,
+			     (const int[]){p.channel, p.signals, keep->hold}, 3);
 	wait_for_end(&p);
 	if (p.staying)
 		return p.status;

@@ -17,15 +17,16 @@
 #include "base/client.h"
 #include "base/hint.h"
 #include "cluster/keeper_wire.h"
-#include "base/letgo.h"
+#include "base/inherited.h"
 #include "base/output.h"
 #include "cluster/proctree.h"
 #include "base/state.h"
 
 struct keeper {
 	const struct tool_keep *keep;
-	struct tool_client client; /* fd -1: not tied to a host */
-	int channel;		   /* -1: the parent left, as it may when the program has ended */
+	struct tool_client client; /* fd -1: the program is not tied to a host */
+	/* -1: the parent has left, which it may do once the program has ended */
+	int channel;
 	int signals;
 	pid_t program; /* 0: it has ended */
 	int program_fd;
@@ -45,7 +46,7 @@ static void set_environment(const struct tool_keep *k, pid_t keeper)
 {
 	char text[PATH_MAX + 32], hint[TOOL_HINT_TEXT];
 
-	/* First: what names the cluster where this command was typed. */
+	/* The first one: the command that names this cluster, for hints. */
 	setenv("SMARTIO_COMMAND", tool_hint(k->dir, hint), 1);
 	setenv("SMARTIO_STATE", k->dir, 1);
 	unsetenv("SMARTIO_SOCKET");
@@ -60,7 +61,7 @@ static void set_environment(const struct tool_keep *k, pid_t keeper)
 	setenv("SMARTIO_KEEPER", text, 1);
 }
 
-/* The log has its name when the program has its number. */
+/* The log gets its name once the program's process id is known. */
 static int open_log(struct keeper *k, char *path, size_t size)
 {
 	struct sio_err err;
@@ -76,7 +77,7 @@ static int open_log(struct keeper *k, char *path, size_t size)
 	return 0;
 }
 
-/* @path: its name; set to the one that it has then. */
+/* @path: its name; set to the new one. */
 static int name_log(struct keeper *k, char *path, size_t size)
 {
 	char name[PATH_MAX];
@@ -90,7 +91,7 @@ static int name_log(struct keeper *k, char *path, size_t size)
 	return 0;
 }
 
-/* A detached program: no input, and its output goes to its log. */
+/* A detached program has no input, and its output goes to its log. */
 static void use_log(int log)
 {
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -101,7 +102,7 @@ static void use_log(int log)
 	dup2(log, 2);
 }
 
-/* Each segment of a program is a descriptor: it may have as many as the user may. */
+/* Each segment of a program is a descriptor: the program gets the user's hard limit of them. */
 static void raise_limits(void)
 {
 	struct rlimit limit;
@@ -112,7 +113,7 @@ static void raise_limits(void)
 	}
 }
 
-/* In the program's process: as the user's shell would have started it, but for its limit. */
+/* In the program's process: restores what the user's shell would have set, except for the limit. */
 static void exec_program(const struct keeper *keeper_of, pid_t keeper, const sigset_t *mask,
 			 int report)
 {
@@ -134,7 +135,7 @@ static void exec_program(const struct keeper *keeper_of, pid_t keeper, const sig
 	_exit(error == ENOENT ? TOOL_EXIT_NO_FILE : TOOL_EXIT_NO_EXEC);
 }
 
-/* Say that the program runs, or why not; nobody waits any more for one that is detached. */
+/* Reports that the program runs, or why not. Nobody waits any longer for a detached one. */
 static int say_started(struct keeper *k, char *log, size_t size, int error)
 {
 	struct keeper_msg m = {KEEPER_STARTED, (int)k->program, 0};
@@ -193,7 +194,7 @@ static int status_of(int status)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* Reap who has ended. True: nobody is left, the keeper's work is done. */
+/* Reaps processes that have ended. True: none is left, and the keeper's work is done. */
 static bool reap(struct keeper *k)
 {
 	int status, result = -1;
@@ -212,7 +213,7 @@ static bool reap(struct keeper *k)
 		tool_proc_kill_descendants();
 		k->others = false;
 	}
-	/* Of one that is detached this goes to the log. */
+	/* For a detached program this goes to the log. */
 	if (k->keep->detached && k->log >= 0)
 		dprintf(k->log, "smartio: '%s' (process %d) ended with exit status %d\n",
 			k->keep->argv[0], (int)program, result);
@@ -225,14 +226,14 @@ static void __attribute__((noreturn)) kill_and_leave(struct keeper *k, bool cras
 	unsigned n = tool_proc_kill_descendants();
 
 	if (crashed && k->program && k->log >= 0)
-		dprintf(k->log, "smartio: host %s crashed; killed %u process%s\n", k->keep->host, n,
+		dprintf(k->log, "smartio: host %s is down; killed %u process%s\n", k->keep->host, n,
 			n == 1 ? "" : "es");
 	if (crashed && k->program)
 		tell(k, KEEPER_CRASHED, (int)n, 0);
 	_exit(0);
 }
 
-/* Signals of the terminal reach the program by themselves; our parent forwards the others. */
+/* Signals of the terminal reach the program directly; our parent forwards the others. */
 static bool take_signals(struct keeper *k)
 {
 	struct signalfd_siginfo info;
@@ -264,7 +265,7 @@ static void take_parent(struct keeper *k)
 	k->channel = -1;
 }
 
-/* The daemon tells a keeper nothing but, by hanging up, that the host is gone. */
+/* The daemon sends a keeper nothing; it hangs up when the host is gone. */
 static bool daemon_gone(struct keeper *k)
 {
 	char packet[SIO_WIRE_MAX];
@@ -310,7 +311,7 @@ void keeper_main(const struct tool_keep *keep, int channel, const sigset_t *mask
 	k.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (k.signals < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		_exit(tool_error("keeper: %s", strerror(errno)));
-	signal(SIGCHLD, SIG_DFL); /* ignored, nobody could be reaped */
+	signal(SIGCHLD, SIG_DFL); /* with an ignored SIGCHLD waitpid() would find nobody */
 	if (keep->detached)
 		setsid();
 	prctl(PR_SET_NAME, "smartio-keeper");
@@ -320,7 +321,7 @@ void keeper_main(const struct tool_keep *keep, int channel, const sigset_t *mask
 				 keep->host, err.text, tool_hint(keep->dir, hint), keep->host));
 	if (start_program(&k, mask) != 0)
 		_exit(TOOL_EXIT_FAILURE);
-	tool_let_go(
+	tool_close_inherited(
 		2,
 		(const int[]){k.channel, k.signals, k.client.fd, k.program_fd, keep->hold, k.log},
 		6);

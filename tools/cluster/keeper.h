@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Runs a program so that nothing it ever starts can outlive what it is tied to.
- *
- * Two processes stand above it. The keeper is the subreaper of all descendants, also of those that
- * made themselves daemons, and is connected to the host's smartiod: when the connection ends, the
- * host has crashed and the keeper kills them all. Its parent, the command that the user sees,
- * forwards signals and passes the exit status on; when it dies before the program has ended, the
- * keeper kills, and when the keeper dies, the parent, a subreaper too, kills.
+ * Runs a program so that no process that it ever starts can outlive what it is tied to. Two
+ * processes supervise it. The keeper is the subreaper of all descendants, also of those that became
+ * daemons, and is connected to the host's smartiod: when the connection ends, the host has crashed
+ * and the keeper kills them all. Its parent, the command that the user sees, forwards signals and
+ * returns the exit status. When the parent dies before the program has ended, the keeper kills;
+ * when the keeper dies, the parent, a subreaper too, kills.
  */
 #ifndef TOOLS_KEEPER_H
 #define TOOLS_KEEPER_H
@@ -34,9 +33,14 @@ struct tool_keep {
 	bool detached;
 };
 
-/* Where a detached program's output goes. */
+/* The file to which a detached program's output goes. */
 int tool_keep_log(const struct tool_keep *k, int pid, char *path, size_t size,
 		  struct sio_err *reterr);
+/*
+ * Reports that the output goes to @log, and prints the process number. @machine: the machine that
+ * it runs in; NULL: none.
+ */
+int tool_keep_say_log(const char *log, int pid, const char *machine);
 
 /* Return: the program's exit status; 128 + signal; TOOL_EXIT_KILLED if its host crashed. */
 int tool_keep(const struct tool_keep *k);

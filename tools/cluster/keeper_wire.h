@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Between `smartio run` and its keeper: packets on a socket pair. */
+/* The protocol between `smartio run` and its keeper: packets on a socket pair. */
 #ifndef TOOLS_KEEPER_WIRE_H
 #define TOOLS_KEEPER_WIRE_H
 
@@ -19,7 +19,7 @@ struct keeper_msg {
 };
 
 /*
- * The keeper's life, in its own process. @channel: to the parent. @mask: the signals that were
+ * The main function of the keeper's process. @channel: to the parent. @mask: the signals that were
  * blocked when this command started; the program begins with them.
  */
 void keeper_main(const struct tool_keep *k, int channel, const sigset_t *mask)

@@ -19,7 +19,7 @@
 #define KEYS_SERIAL 20		/* bytes of a certificate's number */
 #define KEYS_LARGEST (1u << 20) /* bytes of a file of certificates */
 #define KEYS_MOST 4096		/* certificates in one */
-#define KEYS_EARLY_S 3600	/* a clock of another host may be behind */
+#define KEYS_EARLY_S 3600	/* allows for a clock of another host that is behind */
 
 struct authority {
 	gnutls_x509_crt_t crt;
@@ -33,7 +33,7 @@ static int fail_tls(struct sio_err *reterr, const char *what, int r)
 
 /* ---- files ---- */
 
-/* In one step: whoever reads it meanwhile reads the one before. */
+/* Replaces the file in one step: a reader meanwhile reads the old one. */
 static int write_file(const char *folder, const char *name, mode_t mode, const void *data,
 		      size_t len, struct sio_err *reterr)
 {
@@ -135,7 +135,7 @@ static int save_crt(const char *folder, const char *name, gnutls_x509_crt_t crt,
 	return r;
 }
 
-/* What all certificates have. Return: 0 or GnuTLS's error. */
+/* Sets what all certificates have in common. Return: 0 or GnuTLS's error. */
 static int begin_crt(gnutls_x509_crt_t crt, gnutls_x509_privkey_t key, const char *cluster,
 		     const char *name, unsigned days)
 {
@@ -232,7 +232,7 @@ static int load_authority(struct authority *a, const char *folder, struct sio_er
 	return r < 0 ? fail_tls(reterr, "ca.key", r) : 0;
 }
 
-/* ---- what was issued, what was revoked ---- */
+/* ---- issued and revoked certificates ---- */
 
 static int remember(const char *folder, gnutls_x509_crt_t crt, struct sio_err *reterr)
 {
@@ -265,7 +265,7 @@ static int remember(const char *folder, gnutls_x509_crt_t crt, struct sio_err *r
 	return r;
 }
 
-/* Signs @crl as of now, with a number that grows. */
+/* Signs @crl as of now, with a number greater than before. */
 static int save_crl(const char *folder, gnutls_x509_crl_t crl, const struct authority *a,
 		    struct sio_err *reterr)
 {
@@ -349,7 +349,7 @@ static int issue(const char *folder, const struct authority *a, const struct sio
 		r = fail_tls(reterr, host->name, r);
 		goto deinit_crt;
 	}
-	/* Remembered first: one that nobody could revoke must not get about. */
+	/* It is recorded first: a certificate that nobody could revoke must not be handed out. */
 	r = remember(folder, crt, reterr);
 	snprintf(name, sizeof(name), "%s.key", host->name);
 	if (r == 0)
@@ -364,6 +364,12 @@ deinit_key:
 	return r;
 }
 
+/* Hosts, and machines that have daemons, have keys: struct sio_topology has both in one array. */
+static bool has_keys(const struct sio_topology *t, unsigned i)
+{
+	return i < t->n_hosts || t->host[i].address.port;
+}
+
 static int check_free(const char *folder, const struct sio_topology *t, struct sio_err *reterr)
 {
 	static const char *const ours[] = {"ca.key", "ca.pem", "crl.pem", "issued.pem"};
@@ -372,7 +378,9 @@ static int check_free(const char *folder, const struct sio_topology *t, struct s
 
 	for (unsigned i = 0; r == 0 && i < sizeof(ours) / sizeof(ours[0]); i++)
 		r = refuse_existing(folder, ours[i], reterr);
-	for (unsigned i = 0; r == 0 && i < 2 * t->n_hosts; i++) {
+	for (unsigned i = 0; r == 0 && i < 2 * (t->n_hosts + t->n_machines); i++) {
+		if (!has_keys(t, i / 2))
+			continue;
 		snprintf(name, sizeof(name), "%s.%s", t->host[i / 2].name, i % 2 ? "pem" : "key");
 		r = refuse_existing(folder, name, reterr);
 	}
@@ -385,7 +393,7 @@ int tool_keys_make(const char *folder, const struct sio_topology *t, unsigned da
 	struct authority a = {.crt = NULL};
 	int r;
 
-	for (unsigned i = 0; i < t->n_hosts; i++)
+	for (unsigned i = 0; i < t->n_hosts + t->n_machines; i++)
 		if (strcmp(t->host[i].name, "ca") == 0 || strcmp(t->host[i].name, "crl") == 0 ||
 		    strcmp(t->host[i].name, "issued") == 0)
 			return sio_fail(reterr, -EINVAL,
@@ -399,8 +407,9 @@ int tool_keys_make(const char *folder, const struct sio_topology *t, unsigned da
 		r = make_authority(&a, folder, t->name, reterr);
 	if (r == 0)
 		r = make_crl(folder, &a, reterr);
-	for (unsigned i = 0; r == 0 && i < t->n_hosts; i++)
-		r = issue(folder, &a, t, &t->host[i], days, reterr);
+	for (unsigned i = 0; r == 0 && i < t->n_hosts + t->n_machines; i++)
+		if (has_keys(t, i))
+			r = issue(folder, &a, t, &t->host[i], days, reterr);
 	authority_done(&a);
 	return r;
 }
@@ -417,7 +426,7 @@ int tool_keys_renew(const char *folder, const struct sio_topology *t,
 	return r;
 }
 
-/* Is it @uri's? */
+/* Is it the certificate of @uri? */
 static bool is_of(gnutls_x509_crt_t crt, const char *uri)
 {
 	char name[SIO_IDENTITY_TEXT] = "";
@@ -432,7 +441,7 @@ static bool is_revoked(gnutls_x509_crt_t crt, gnutls_x509_crl_t crl)
 	return gnutls_x509_crt_check_revocation(crt, &crl, 1) == 1;
 }
 
-/* Adds all of @uri in issued.pem to @crl. */
+/* Adds all certificates of @uri in issued.pem to @crl. */
 static int revoke_all(const char *folder, const char *uri, gnutls_x509_crl_t crl, unsigned *ret,
 		      struct sio_err *reterr)
 {

@@ -17,15 +17,15 @@
 #define TOOL_KEYS_CA_DAYS 3650 /* of the authority's */
 
 /*
- * Make @folder if it is not there, and in it the authority and keys for each host. -EEXIST with a
- * text: a file of these names is there; nothing was changed.
+ * Makes @folder if it is missing, and in it the authority and keys for each host. -EEXIST with a
+ * text: a file of these names exists; nothing was changed.
  */
 int tool_keys_make(const char *folder, const struct sio_topology *t, unsigned days,
 		   struct sio_err *reterr);
-/* A new key and certificate for @host. The certificates of before stay good until they expire. */
+/* Makes a new key and certificate for @host. Earlier certificates stay valid until they expire. */
 int tool_keys_renew(const char *folder, const struct sio_topology *t,
 		    const struct sio_topo_host *host, unsigned days, struct sio_err *reterr);
-/* No certificate that @host has had until now is good any more. *ret: how many these were. */
+/* Revokes all certificates that @host has had until now. *ret: how many these were. */
 int tool_keys_revoke(const char *folder, const struct sio_topology *t,
 		     const struct sio_topo_host *host, unsigned *ret, struct sio_err *reterr);
 

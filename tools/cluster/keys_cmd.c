@@ -13,9 +13,9 @@
 static const char *renew_host, *revoke_host, *days_text;
 
 static const struct tool_option keys_options[] = {
-	{"renew", .value = &renew_host, .takes = "HOST",
+	{"renew", .value = &renew_host, .takes = "HOST", .kind = TOOL_KEYED,
 	 .text = "a new key and certificate for this host; those of before stay good"},
-	{"revoke", .value = &revoke_host, .takes = "HOST",
+	{"revoke", .value = &revoke_host, .takes = "HOST", .kind = TOOL_KEYED,
 	 .text = "no certificate that this host has had until now is good any more"},
 	{"days", .value = &days_text, .takes = "N",
 	 .text = "how long new certificates of hosts are good; 730 if not given"},
@@ -99,6 +99,7 @@ static int keys(const struct tool_command *self, int argc, char **argv)
 				  TOOL_KEYS_CA_DAYS);
 	if (tool_topofile_load(argv[first], &f, &err) < 0)
 		return tool_fail(&err);
+	sio_topology_include_machines(f.topology, false);
 	status = renew_host || revoke_host ? change(argv[first + 1], f.topology, days)
 					   : make(argv[first + 1], f.topology, days);
 	tool_topofile_done(&f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A build without GnuTLS: there are no keys, and so no cluster whose hosts have addresses. */
+/* Builds without GnuTLS: no keys, and therefore no clusters whose hosts have addresses. */
 #include <errno.h>
 
 #include "cluster/keys.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Do all hosts of a cluster answer each other? */
+/* Checks whether all hosts of a cluster answer each other. */
 #include <errno.h>
 #include <poll.h>
 #include <time.h>
@@ -9,12 +9,12 @@
 #include "cluster/cluster.h"
 #include "base/state.h"
 
-#define PROBE_MS 20000 /* all hosts are ready: links and peers come up in less */
+#define PROBE_MS 20000 /* all hosts are ready, and links and peers take less time to come up */
 #define PROBE_PAUSE_MS 5
 #define PROBE_PATHS 16
-#define PULLED_MS 500 /* a link that is down for so long, while its host is up, was pulled */
+#define PULLED_MS 500 /* a link that has been down for so long while its host is up was pulled */
 
-/* One way from a host to another that is to be tried. */
+/* One path from a host to another that is tried. */
 struct way {
 	const char *dir;
 	const struct sio_topology *t;
@@ -55,7 +55,9 @@ static bool link_is_down(const char *dir, const struct sio_topo_host *host, unsi
 	return down;
 }
 
-/* Switches and links between them that are out ('smartio fault switch', 'trunk'). */
+/*
+ * Are the switches of this path, or the links between them, out ('smartio fault switch', 'trunk')?
+ */
 static bool is_cut_off(const struct way *w)
 {
 	struct sio_outage *o;
@@ -68,7 +70,7 @@ static bool is_cut_off(const struct way *w)
 	return cut;
 }
 
-/* Somebody pulled a link on this way ('smartio fault link'): it cannot come up. */
+/* Was a link on this path pulled ('smartio fault link')? Then the path cannot come up. */
 static bool was_pulled(const struct way *w, int64_t *since)
 {
 	if (!is_cut_off(w) && !link_is_down(w->dir, w->from, w->adapter) &&
@@ -81,7 +83,9 @@ static bool was_pulled(const struct way *w, int64_t *since)
 	return now_ms() - *since >= PULLED_MS;
 }
 
-/* A host that is just up may have to be asked twice: its links come by events of their own. */
+/*
+ * A host that has just come up may have to be asked twice: its links are reported by later events.
+ */
 static int probe_path(struct tool_client *c, const struct way *w, int cancel_fd, int64_t deadline,
 		      struct sio_err *reterr)
 {

@@ -14,7 +14,7 @@
 #include "base/output.h"
 #include "cluster/proctree.h"
 
-/* Processes that were killed already, so that each is counted once. */
+/* Processes that were killed, so that each is counted once. */
 struct victims {
 	struct tool_proc *proc;
 	size_t n;
@@ -120,7 +120,9 @@ static bool is_new(struct victims *v, const struct tool_proc *p)
 	return true;
 }
 
-/* The descriptor names one process for good, so the start time is compared once we have it. */
+/*
+ * Once opened, the descriptor means one process for good, so the start time is compared afterwards.
+ */
 static void kill_one(struct victims *v, const struct tool_proc *p)
 {
 	struct tool_proc now;
@@ -154,8 +156,9 @@ unsigned tool_proc_kill_descendants(void)
 	pid_t r;
 
 	/*
-	 * Whoever loses its parent becomes our child, so that "no child is left" means that no
-	 * descendant is. What forks while we look at it is met in the next pass.
+	 * A process that loses its parent becomes a child of this one, so "no child is left" means
+	 * that no descendant is left. Processes that are forked meanwhile are found in the next
+	 * pass.
 	 */
 	do {
 		kill_pass(&v);

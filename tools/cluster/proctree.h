@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The tree of processes as /proc shows it, and the end of a branch of it. */
+/* The tree of processes as /proc shows it, and the killing of a branch of it. */
 #ifndef TOOLS_PROCTREE_H
 #define TOOLS_PROCTREE_H
 
@@ -15,7 +15,7 @@ struct tool_proc {
 };
 
 /*
- * Take /proc/PID/stat apart; the name in it may hold blanks and brackets.
+ * Parses /proc/PID/stat; the name in it may contain blanks and brackets.
  * Return: 0; -EINVAL: not such a text.
  */
 int tool_proc_parse(const char *stat, struct tool_proc *ret);
@@ -23,7 +23,7 @@ int tool_proc_parse(const char *stat, struct tool_proc *ret);
 int tool_proc_scan(struct tool_proc **ret, size_t *ret_n);
 /* The process with @pid in a scan; NULL: none. */
 const struct tool_proc *tool_proc_find(const struct tool_proc *p, size_t n, pid_t pid);
-/* True if @pid hangs below @root; a scan that caught the tree in motion never loops. */
+/* Is @pid a descendant of @root? Also terminates if the tree changed during the scan. */
 bool tool_proc_is_below(const struct tool_proc *p, size_t n, pid_t pid, pid_t root);
 
 /*

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/letgo.h"
+#include "base/inherited.h"
 #include "base/output.h"
 #include "cluster/start.h"
 #include "base/state.h"
@@ -59,7 +59,8 @@ static bool search_path(const char *name, char *path, size_t size)
 int tool_find_binary(const char *name, char *path, size_t size, struct sio_err *reterr)
 {
 	static const char *const below[] = {
-		"", "../smartiod/", "../emu/", "../drivers/nvme-user/", "../sbin/", "../bin/"};
+		"",	   "../smartiod/",	 "../emu/", "../drivers/nvme-user/", "../sbin/",
+		"../bin/", "../libexec/smartio/"};
 	const char *bindir = getenv("SMARTIO_BINDIR");
 	char self[PATH_MAX] = "", *dir;
 	ssize_t len;
@@ -95,7 +96,7 @@ const char *tool_hint_program(const char *name, char text[TOOL_HINT_TEXT])
 	return tool_hint_word(name, text, TOOL_HINT_TEXT);
 }
 
-/* In the child: nothing of ours but the log and the ready descriptor goes along. */
+/* In the child: it inherits only the log and the ready descriptor. */
 static void exec_program(const char *binary, const char *dir, const char *name, int log, int ready,
 			 bool tied, pid_t parent)
 {
@@ -118,7 +119,7 @@ static void exec_program(const char *binary, const char *dir, const char *name, 
 			_exit(1);
 	}
 	tool_leave_terminal();
-	tool_let_go(0, (const int[]){log, ready}, 2);
+	tool_close_inherited(0, (const int[]){log, ready}, 2);
 	if (dup2(log, 1) < 0 || dup2(log, 2) < 0 || fcntl(ready, F_SETFD, 0) < 0)
 		_exit(1);
 	execv(binary, (char *const *)argv);
@@ -167,7 +168,7 @@ close_log:
 	return r;
 }
 
-/* The last line of a log, without its end. */
+/* The last line of a log, without the line end. */
 static void last_line(const char *path, char *line, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -245,7 +246,7 @@ void tool_start_stop(struct tool_started *s)
 	tool_start_release(s);
 }
 
-/* Wait until all have ended, or the deadline. Return: true: all have. */
+/* Waits until all have ended, or until the deadline. Return: true: all have ended. */
 static bool wait_all(const int *pidfds, unsigned n, int64_t deadline)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -276,5 +277,10 @@ void tool_stop_all(const int *pidfds, unsigned n)
 
 bool tool_wait_all(const int *pidfds, unsigned n)
 {
-	return wait_all(pidfds, n, now_ms() + TOOL_STOP_MS);
+	return tool_wait_until(pidfds, n, TOOL_STOP_MS);
+}
+
+bool tool_wait_until(const int *pidfds, unsigned n, int ms)
+{
+	return wait_all(pidfds, n, now_ms() + ms);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * smartio device add, smartio device remove: a PCI function of this machine goes from its driver to
- * smartio.ko and back. What was there before is kept in a small file until it is undone.
+ * smartio device add, smartio device remove: move a PCI function of this machine from its driver to
+ * smartio.ko or vfio-pci (device_vfio.h), and back. A small file keeps the earlier state until that
+ * is undone.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +12,8 @@
 #include <unistd.h>
 
 #include "base/command.h"
+#include "device/device_give.h"
+#include "device/device_vfio.h"
 #include "device/function.h"
 #include "base/local.h"
 #include "base/output.h"
@@ -21,7 +24,9 @@ static int note_path(const struct tool_function *f, char *ret, size_t size, stru
 	return tool_path(ret, size, reterr, "%s/device-%s", TOOL_LOCAL_STATE, f->bdf);
 }
 
-/* The IOMMU group's kind before us. Without the note `remove` leaves it as it is. */
+/*
+ * Keeps the previous type of the IOMMU group. Without this note `remove` leaves the type as it is.
+ */
 static void keep_note(const struct tool_function *f, const char *iommu)
 {
 	char path[PATH_MAX];
@@ -65,7 +70,7 @@ static int check_root(struct sio_err *reterr)
 	return sio_fail(reterr, -EPERM, "drivers are changed by root alone: use sudo");
 }
 
-/* Who has it now. */
+/* Reports which driver has the function now. */
 static int finish(const struct tool_function *f, const char *schema)
 {
 	struct json_object *o;
@@ -84,20 +89,32 @@ static int finish(const struct tool_function *f, const char *schema)
 
 /* ---- add ---- */
 
-/* *ret_used: it is in use, and all the same to be added. */
-static int check_add(const struct tool_function *f, bool force, bool *ret_used,
+static int check_driver(const struct tool_function *f, bool vfio, struct sio_err *reterr)
+{
+	if (vfio)
+		return tool_vfio_check(f, reterr);
+	if (access("/sys/bus/pci/drivers/" TOOL_FUNCTION_DRIVER, F_OK) < 0)
+		return sio_fail(
+			reterr, -ENODEV,
+			"the kernel module is not loaded: modprobe smartio; or add it without "
+			"one, by --vfio");
+	return 0;
+}
+
+/* *ret_used: the function is in use, and is to be added nevertheless. */
+static int check_add(const struct tool_function *f, bool force, bool vfio, bool *ret_used,
 		     struct sio_err *reterr)
 {
 	char neighbour[TOOL_FUNCTION_BDF];
 	unsigned n;
 	int r;
 
-	if (access("/sys/bus/pci/drivers/" TOOL_FUNCTION_DRIVER, F_OK) < 0)
-		return sio_fail(reterr, -ENODEV,
-				"the kernel module is not loaded: modprobe smartio");
 	if (f->bridge)
 		return sio_fail(reterr, -EINVAL, "%s is a bridge; what lies behind it can be added",
 				f->bdf);
+	r = check_driver(f, vfio, reterr);
+	if (r < 0)
+		return r;
 	r = tool_function_unused(f, reterr);
 	if (r < 0 && !force)
 		return sio_fail_prefix(reterr, "refused (--force does it all the same)");
@@ -110,9 +127,10 @@ static int check_add(const struct tool_function *f, bool force, bool *ret_used,
 }
 
 /*
- * Strict: what was unmapped cannot be written to any more, without waiting for a flush. A driver
- * whose device is used beyond its end (a file system is mounted) keeps some memory for it, and
- * takes that out of the group's addresses at last: they must still be the same ones then.
+ * Makes the IOMMU group strict: nothing can be written to an address once it is unmapped, without
+ * waiting for a flush. A driver whose device stays in use after it was unbound (a file system is
+ * mounted) keeps some memory for the device, and unmaps it from the group's addresses in the end;
+ * they must still be the same addresses then.
  */
 static void make_strict(const struct tool_function *f, bool used)
 {
@@ -125,7 +143,7 @@ static void make_strict(const struct tool_function *f, bool used)
 	if (used) {
 		sio_fail(&err, -EBUSY, "%s was in use", f->bdf);
 	} else {
-		keep_note(f, was); /* first: we may be killed in between */
+		keep_note(f, was); /* first, because this process may be killed in between */
 		if (tool_function_set_iommu(f, "DMA", &err) == 0)
 			return;
 		take_note(f, noted);
@@ -135,7 +153,7 @@ static void make_strict(const struct tool_function *f, bool used)
 					       : "the module flushes by itself");
 }
 
-/* Back to what was before, as far as it goes. */
+/* Restores the earlier state as far as possible. */
 static void undo(struct tool_function *f)
 {
 	char iommu[TOOL_FUNCTION_WORD];
@@ -167,28 +185,48 @@ static int give(struct tool_function *f, bool used, struct sio_err *reterr)
 	return r;
 }
 
-static bool force;
+int tool_device_give(const char *word, bool force, bool vfio, struct tool_function *ret,
+		     struct sio_err *reterr)
+{
+	bool used = false;
+	int r = tool_function_find(word, ret, reterr);
+
+	if (r < 0)
+		return r;
+	if (strcmp(ret->driver, TOOL_FUNCTION_DRIVER) == 0 || tool_vfio_added(ret)) {
+		tool_note("%s has been added already", ret->bdf);
+		return 0;
+	}
+	r = check_root(reterr);
+	if (r == 0)
+		r = check_add(ret, force, vfio, &used, reterr);
+	if (r == 0)
+		r = vfio ? tool_vfio_give(ret, reterr) : give(ret, used, reterr);
+	if (r < 0)
+		return r;
+	tool_note("%s (%s) can be borrowed%s", ret->bdf, ret->name,
+		  tool_local_runs() ? ""
+		  : vfio	    ? "; start smartiod --vfio"
+				    : "; start smartiod --shim");
+	if (vfio)
+		tool_note("note: by VFIO whoever borrows %s can reach all of it: members of group "
+			  "smartio must trust each other with it",
+			  ret->bdf);
+	return 0;
+}
+
+static bool forced, by_vfio; /* options */
 
 static int add(const struct tool_command *self, int argc, char **argv)
 {
-	bool used = false;
 	struct tool_function f;
 	struct sio_err err;
 	int status = 0, at = tool_options(self, argc, argv, &status);
 
 	if (at < 0)
 		return status;
-	if (tool_function_find(argv[at], &f, &err) < 0)
+	if (tool_device_give(argv[at], forced, by_vfio, &f, &err) < 0)
 		return tool_fail(&err);
-	if (strcmp(f.driver, TOOL_FUNCTION_DRIVER) == 0) {
-		tool_note("%s has been added already", f.bdf);
-		return finish(&f, "device-add");
-	}
-	if (check_root(&err) < 0 || check_add(&f, force, &used, &err) < 0 ||
-	    give(&f, used, &err) < 0)
-		return tool_fail(&err);
-	tool_note("%s (%s) can be borrowed%s", f.bdf, f.name,
-		  tool_local_runs() ? "" : "; start smartiod --shim");
 	return finish(&f, "device-add");
 }
 
@@ -198,15 +236,53 @@ static int check_remove(const struct tool_function *f, struct sio_err *reterr)
 {
 	unsigned borrowers = 0;
 
-	if (strcmp(f->driver, TOOL_FUNCTION_DRIVER) != 0)
+	if (strcmp(f->driver, TOOL_FUNCTION_DRIVER) != 0 && !tool_vfio_added(f))
 		return sio_fail(reterr, -EINVAL, "%s was not added: %s%s has it", f->bdf,
 				*f->driver ? "driver " : "no driver", f->driver);
-	if (tool_local_borrowers(f->bdf, &borrowers) == 0 && borrowers)
+	if (tool_local_borrowers(f->bdf, &borrowers) == 0 && borrowers && tool_vfio_added(f))
+		return sio_fail(
+			reterr, -EPERM,
+			"refused: %u program%s %s borrowed %s, and VFIO takes it from nobody: end "
+			"them before",
+			borrowers, borrowers == 1 ? "" : "s", borrowers == 1 ? "has" : "have",
+			f->bdf);
+	if (borrowers)
 		return sio_fail(
 			reterr, -EBUSY,
 			"refused (--force does it all the same): %u program%s %s borrowed %s",
 			borrowers, borrowers == 1 ? "" : "s", borrowers == 1 ? "has" : "have",
 			f->bdf);
+	return 0;
+}
+
+int tool_device_take(const char *word, bool force, struct tool_function *ret,
+		     struct sio_err *reterr)
+{
+	int r = tool_function_find(word, ret, reterr);
+
+	if (r == 0)
+		r = check_root(reterr);
+	if (r == 0)
+		r = check_remove(ret, reterr);
+	if (r < 0 && (r != -EBUSY || !force))
+		return r;
+	if (tool_vfio_added(ret)) {
+		r = tool_vfio_take(ret, reterr);
+	} else {
+		r = tool_function_unbind(ret, reterr);
+		if (r == 0)
+			undo(ret);
+	}
+	if (r < 0)
+		return r;
+	if (*ret->driver)
+		tool_note("%s is with driver %s again", ret->bdf, ret->driver);
+	else if (tool_vfio_waits(ret))
+		tool_note("%s has no driver until the others of IOMMU group %d that were added are "
+			  "removed, too: then it gets its own",
+			  ret->bdf, ret->group);
+	else
+		tool_note("%s has no driver now; no module that is loaded wants it", ret->bdf);
 	return 0;
 }
 
@@ -218,36 +294,31 @@ static int remove_device(const struct tool_command *self, int argc, char **argv)
 
 	if (at < 0)
 		return status;
-	if (tool_function_find(argv[at], &f, &err) < 0 || check_root(&err) < 0)
+	if (tool_device_take(argv[at], forced, &f, &err) < 0)
 		return tool_fail(&err);
-	if (check_remove(&f, &err) < 0 && (err.code != -EBUSY || !force))
-		return tool_fail(&err);
-	if (tool_function_unbind(&f, &err) < 0)
-		return tool_fail(&err);
-	undo(&f);
-	if (*f.driver)
-		tool_note("%s is with driver %s again", f.bdf, f.driver);
-	else
-		tool_note("%s has no driver now; no module that is loaded wants it", f.bdf);
 	return finish(&f, "device-remove");
 }
 
 static const struct tool_option add_options[] = {
-	{"force", .flag = &force, .text = "although its disk or network interface is in use"},
+	{"force", .flag = &forced, .text = "although its disk or network interface is in use"},
+	{"vfio", .flag = &by_vfio, .text = "without smartio.ko: to the kernel's vfio-pci"},
 	{.name = NULL}};
 
 const struct tool_command tool_device_add_command = {
 	.name = "device add",
-	.summary = "Give a PCI function of this machine to smartio.ko",
+	.summary = "Give a PCI function of this machine to smartio.ko, or to VFIO",
 	.help = "FUNCTION is its place as lspci -D prints it, 0000:05:00.0. Its own driver releases it, its\n"
 		"IOMMU group becomes strict, and programs can borrow it from smartiod --shim by that name.\n"
-		"Refused for a mounted disk and a network interface that is up, unless forced.\n",
+		"Refused for a mounted disk and a network interface that is up, unless forced.\n"
+		"With --vfio the kernel's vfio-pci gets it, which needs an IOMMU and no module of ours; all\n"
+		"functions of its IOMMU group must be free of other drivers. Then programs borrow it from\n"
+		"smartiod --vfio, and trust each other with it (docs/vfio.md).\n",
 	.schemas = "device-add",
 	.options = add_options,
 	.words = {{"FUNCTION", TOOL_FUNCTIONS}},
 	.run = add};
 static const struct tool_option remove_options[] = {
-	{"force", .flag = &force,
+	{"force", .flag = &forced,
 	 .text = "although programs have borrowed it: they lose it at once"},
 	{.name = NULL}};
 

@@ -100,13 +100,14 @@ static int run(const struct tool_command *self, int argc, char **argv)
 const struct tool_command tool_device_reset_command = {
 	.name = "device reset",
 	.summary = "Have the lender of a device reset it",
-	.help = "DEVICE is a name of the topology file, or an id such as 0x401. A function reset, or, where\n"
+	.help = "DEVICE is a name of the topology file, or an id such as 0x4f4093. A function reset, or, where\n"
 		"the device has none and is alone on its bus, a bus reset. It ends the quarantine of borrowers\n"
 		"that died. Prints how the device was reset, how long that took, and what it ended. Refused\n"
 		"while programs have borrowed the device, unless forced: then their queues are gone, and they\n"
 		"are notified. A lender resets a device by itself before a program borrows it exclusively while\n"
 		"nobody else has it, and after its last borrow. A device that has no reset is used as it was\n"
-		"left; device info says which can be reset.\n",
+		"left; device info says which can be reset. A reset takes the virtual functions of a device\n"
+		"away, and no lender does that by itself.\n",
 	.schemas = "device-reset",
 	.options = options,
 	.words = {{"DEVICE", TOOL_DEVICES}},

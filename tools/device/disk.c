@@ -18,8 +18,8 @@ struct disk {
 };
 
 /*
- * Each look tells: 1: yes; 0: no; -errno: nobody knows, with @ret saying why. What is not there at
- * all is nothing that could be in use.
+ * The functions below return 1: yes; 0: no; -errno: unknown, with the reason in @ret. A file that
+ * does not exist cannot be in use.
  */
 static int unseen(const char *path, char *ret, size_t size)
 {
@@ -31,9 +31,9 @@ static int unseen(const char *path, char *ret, size_t size)
 	return -error;
 }
 
-/* ---- whose it is ---- */
+/* ---- to which function a disk belongs ---- */
 
-/* Does @path lead to something below function @bdf? */
+/* Does @path lead to something below the function @bdf? */
 static int leads_to(const char *path, const char *bdf, char *ret, size_t size)
 {
 	char real[PATH_MAX], part[64];
@@ -46,7 +46,10 @@ static int leads_to(const char *path, const char *bdf, char *ret, size_t size)
 	return at && (at[strlen(part)] == '/' || at[strlen(part)] == '\0');
 }
 
-/* A disk behind several controllers hangs on none of them: look at those it has. */
+/*
+ * A disk behind several controllers is below none of them in sysfs: check the controllers that it
+ * has.
+ */
 static int below_subsystem(const struct disk *d, const char *bdf, char *ret, size_t size)
 {
 	char path[PATH_MAX];
@@ -79,7 +82,7 @@ static int belongs_to(const struct disk *d, const char *bdf, char *ret, size_t s
 	return rc ? rc : below_subsystem(d, bdf, ret, size);
 }
 
-/* ---- what is done with it ---- */
+/* ---- how a disk is used ---- */
 
 /* Is @name the disk or a partition of it? */
 static bool is_part(const struct disk *d, const char *name)
@@ -103,7 +106,7 @@ static int mounted(const struct disk *d, char *ret, size_t size)
 
 	snprintf(path, sizeof(path), "%s/proc/self/mountinfo", d->root);
 	file = fopen(path, "re");
-	if (!file) { /* there always is one, where there is a /proc */
+	if (!file) { /* where there is a /proc there always is one */
 		snprintf(ret, size, "%.200s cannot be looked at: %s", path, strerror(errno));
 		return -EIO;
 	}
@@ -139,8 +142,11 @@ static int swapped(const struct disk *d, char *ret, size_t size)
 	return found;
 }
 
-/* In words: @holder lies upon the disk. Volumes of LVM or encryption have names people know. */
-static void tell_holder(const struct disk *d, const char *holder, char *ret, size_t size)
+/*
+ * A text that says that @holder uses the disk. Volumes of LVM and encryption have names that people
+ * know.
+ */
+static void report_holder(const struct disk *d, const char *holder, char *ret, size_t size)
 {
 	char path[PATH_MAX], volume[128] = "";
 	FILE *file;
@@ -155,7 +161,7 @@ static void tell_holder(const struct disk *d, const char *holder, char *ret, siz
 		 volume, *volume ? ")" : "", d->name);
 }
 
-/* Does anything hold what @path is? */
+/* Does another block device use what @path is? */
 static int held_at(const struct disk *d, const char *path, char *ret, size_t size)
 {
 	char holders[PATH_MAX];
@@ -171,13 +177,15 @@ static int held_at(const struct disk *d, const char *path, char *ret, size_t siz
 	while (!found && (entry = readdir(dir))) {
 		found = entry->d_name[0] != '.';
 		if (found)
-			tell_holder(d, entry->d_name, ret, size);
+			report_holder(d, entry->d_name, ret, size);
 	}
 	closedir(dir);
 	return found;
 }
 
-/* RAID, volume manager, encryption: another block device upon the disk or one of its partitions. */
+/*
+ * RAID, a volume manager, encryption: another block device uses the disk or one of its partitions.
+ */
 static int held(const struct disk *d, char *ret, size_t size)
 {
 	char path[PATH_MAX], part[PATH_MAX];
@@ -201,9 +209,9 @@ static int held(const struct disk *d, char *ret, size_t size)
 }
 
 /*
- * Whatever the kernel does with a disk or a part of it, it claims the disk for: also what is
- * mounted where we cannot see it (another mount namespace), or under a device number of its own
- * (btrfs).
+ * The kernel claims a disk for any use of it or of a part of it. So a claim also shows what is
+ * mounted where this process cannot see it (another mount namespace), or under a device number of
+ * its own (btrfs).
  */
 static int claimed(const struct disk *d, char *ret, size_t size)
 {
@@ -214,7 +222,7 @@ static int claimed(const struct disk *d, char *ret, size_t size)
 	if (snprintf(path, sizeof(path), "%s/dev/%s", d->root, d->name) >= (int)sizeof(path))
 		return 0;
 	for (char *c = path + strlen(d->root); *c; c++)
-		if (*c == '!') /* which stands in sysfs for a slash */
+		if (*c == '!') /* sysfs has it in place of a slash */
 			*c = '/';
 	if (stat(path, &st) < 0)
 		return unseen(path, ret, size);
@@ -225,7 +233,7 @@ static int claimed(const struct disk *d, char *ret, size_t size)
 		close(fd);
 		return 0;
 	}
-	if (errno == ENXIO || errno == ENOMEDIUM) /* no disk is behind it */
+	if (errno == ENXIO || errno == ENOMEDIUM) /* there is no disk behind it */
 		return 0;
 	if (errno != EBUSY)
 		return unseen(path, ret, size);

@@ -31,7 +31,7 @@ static int write_file(const char *path, const char *text, struct sio_err *reterr
 	return r;
 }
 
-/* Its first line; "" if it cannot be read. */
+/* The first line of the file; "" if it cannot be read. */
 static void read_line(const char *path, char *ret, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -43,7 +43,7 @@ static void read_line(const char *path, char *ret, size_t size)
 		close(fd);
 }
 
-/* Last part of where a link leads; "" if there is none. */
+/* The last part of the link's target; "" if there is none. */
 static void link_name(const char *path, char *ret, size_t size)
 {
 	char target[PATH_MAX];
@@ -75,7 +75,7 @@ static int parse(const char *word, unsigned *domain, unsigned *bus, unsigned *sl
 	return *domain > 0xffff || *bus > 0xff || *slot > 0x1f || *func > 7 ? -EINVAL : 0;
 }
 
-/* A number in a file of it ("0x8086"); 0xffff if there is none. */
+/* The number in one of its files ("0x8086"); 0xffff if there is none. */
 static unsigned number_of(const struct tool_function *f, const char *file)
 {
 	char path[PATH_MAX], text[16];
@@ -85,7 +85,7 @@ static unsigned number_of(const struct tool_function *f, const char *file)
 	return *text ? (unsigned)strtoul(text, NULL, 16) : 0xffff;
 }
 
-/* Type 1 and 2 of a header are bridges; everybody may read so much of the configuration space. */
+/* Headers of type 1 and 2 are bridges'. Everybody may read this part of the configuration space. */
 static bool is_bridge(const struct tool_function *f)
 {
 	unsigned char type = PCI_HEADER_TYPE_NORMAL;
@@ -146,9 +146,9 @@ int tool_function_find(const char *word, struct tool_function *ret, struct sio_e
 	return 0;
 }
 
-/* ---- who uses it ---- */
+/* ---- how it is used ---- */
 
-/* 1: yes; 0: no; -errno: nobody knows, with @ret saying why. */
+/* 1: yes; 0: no; -errno: unknown, with the reason in @ret. */
 static int interface_up(const struct tool_function *f, char *ret, size_t size)
 {
 	char path[PATH_MAX], flags[32];
@@ -225,7 +225,7 @@ unsigned tool_function_neighbours(const struct tool_function *f, char ret[TOOL_F
 	return n;
 }
 
-/* ---- giving it away ---- */
+/* ---- unbinding it ---- */
 
 int tool_function_unbind(const struct tool_function *f, struct sio_err *reterr)
 {

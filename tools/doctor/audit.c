@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* smartio doctor --audit: collect, judge, print; again while things are still in motion. */
+/*
+ * smartio doctor --audit: collects, checks and prints; repeats that while anything still changes.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,7 +16,8 @@
 #include "doctor/doctor.h"
 #include "base/output.h"
 
-#define SETTLE_MS 1000 /* what does not agree for so long is wrong, not in motion */
+/* a disagreement that lasts so long is an error, and not a change in progress */
+#define SETTLE_MS 1000
 #define PAUSE_MS 20
 
 static int64_t now_ms(void)
@@ -79,7 +82,7 @@ static char *as_text(const struct audit_report *r)
 	return text ? text : tool_strdup("");
 }
 
-/* One look. *ret_text: the summary, to be freed. */
+/* Collects and checks once. *ret_text: the summary, to be freed. */
 static int look(struct audit_report *r, char **ret_text, struct sio_err *reterr)
 {
 	struct audit *a;
@@ -96,7 +99,7 @@ static int look(struct audit_report *r, char **ret_text, struct sio_err *reterr)
 	return 0;
 }
 
-/* The lines that one of two texts has and the other, in the same place, has not. */
+/* The lines of one text that differ from the line at the same place in the other. */
 static void print_difference(const char *want, const char *got)
 {
 	while (*want || *got) {
@@ -138,7 +141,7 @@ int tool_audit_command(const char *expect, unsigned within_s)
 			break;
 		audit_report_done(&r);
 		free(text);
-		/* Nobody can tell us when a foreign process has come to rest. */
+		/* Nothing notifies us when another process has come to rest. */
 		nanosleep(&pause, NULL);
 	}
 	fputs(text, stdout);

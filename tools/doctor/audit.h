@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The audit: what daemons, machine room and system hold of one cluster, whether it agrees, and how
- * much it is. Collecting is one thing (audit_collect.c, audit_system.c), judging another
- * (audit_check.c: pure functions of what was collected).
+ * The audit: which resources of one cluster daemons, machine room and system have, whether they
+ * agree, and how many there are. Collecting is separate (audit_collect.c, audit_system.c) from
+ * checking (audit_check.c: pure functions of what was collected).
  */
 #ifndef TOOLS_AUDIT_H
 #define TOOLS_AUDIT_H
@@ -31,7 +31,7 @@ struct audit_list {
 	size_t n;
 };
 
-/* What a process of the cluster has from the kernel. */
+/* The kernel's resources that a process of the cluster has. */
 enum {
 	AUDIT_SOCKETS,
 	AUDIT_MEMFDS,
@@ -46,7 +46,7 @@ struct audit_process {
 	unsigned count[AUDIT_RESOURCES];
 };
 
-/* What a device says of itself in its counters. */
+/* A device's own counters. */
 struct audit_device {
 	char name[SIO_DEVICE_NAME_LEN];
 	uint32_t fdid;
@@ -65,6 +65,7 @@ struct audit_host {
 	struct audit_device *device;		      /* n_devices */
 	struct audit_process process;
 	bool address; /* its daemon meets others there, and not at a socket */
+	bool far;     /* of another machine: its own audit counts it */
 	bool port_socket, node_socket, peer_socket;
 };
 
@@ -77,7 +78,7 @@ struct audit {
 	struct audit_host host[SIO_MAX_HOSTS];
 };
 
-/* What the audit says. Lines of both kinds are strings of ours. */
+/* The result of the audit. Lines of both kinds are strings that it owns. */
 struct audit_report {
 	char **problem; /* what does not agree, sorted */
 	size_t n_problems;
@@ -88,14 +89,14 @@ struct audit_report {
 	size_t n_lines;
 };
 
-/* Judge and count. */
+/* Checks and counts. */
 void audit_check(const struct audit *a, struct audit_report *r);
 void audit_summary(const struct audit *a, struct audit_report *r);
 void audit_report_done(struct audit_report *r);
 
-/* All of it; free with audit_free(). */
+/* Collects all of it; free with audit_free(). */
 int audit_collect(struct audit **ret, struct sio_err *reterr);
-/* The system's part, for the cluster in @dir: fills room, processes, sockets, orphans. */
+/* Collects the system's part, for the cluster in @dir: fills room, processes, sockets, orphans. */
 void audit_system(struct audit *a, const char *dir);
 void audit_free(struct audit *a);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What must agree. Pure: no I/O; tests/cli/audit_test.c makes up the situations. */
+/* The rules of the audit. Pure: no I/O; tests/cli/audit_test.c makes up the states. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -59,17 +59,18 @@ static bool quarantined(const struct audit_row *row)
 	return row->flags & SIO_ROW_QUARANTINED;
 }
 
-/* A grant of nothing: an IOMMU's address, kept for a host that was lost. */
+/* A grant without memory: an IOMMU address that is reserved because of a lost host. */
 static bool is_address(const struct audit_row *grant)
 {
 	return strcmp(grant->name, "grant") == 0;
 }
 
 /*
- * Memory kept for a host that was lost, which may still write there: of whose end it waits for
- * nobody else knows.
+ * An orphaned grant: memory that is reserved because a host that was lost may still write there.
+ * Nobody else knows when that host has stopped.
  */
-static const struct audit_row *adrift(const struct audit_host *h, uint64_t owner, uint64_t address)
+static const struct audit_row *orphaned(const struct audit_host *h, uint64_t owner,
+					uint64_t address)
 {
 	const struct audit_list *l = &h->port[SIO_KIND_GRANT];
 
@@ -80,7 +81,7 @@ static const struct audit_row *adrift(const struct audit_host *h, uint64_t owner
 	return NULL;
 }
 
-/* Every owner at the port is a program's or a borrow's, and every one of those has an owner. */
+/* Every owner at the port belongs to a program or a borrow, and each of these has an owner. */
 static void check_owners(const struct audit_host *h, struct audit_report *r)
 {
 	const struct audit_list *owners = &h->port[SIO_KIND_OWNER];
@@ -91,11 +92,11 @@ static void check_owners(const struct audit_host *h, struct audit_report *r)
 		const struct audit_row *o = &owners->row[i];
 		bool known = by_owner(clients, o->key) || by_owner(borrows, o->key);
 
-		/* A program that is gone is remembered by what others still reach. */
+		/* A program that has ended is still known by the objects that others can reach. */
 		if (quarantined(o))
 			known |= by_owner(&h->daemon[SIO_LIST_SEGMENTS], o->key) ||
 				 by_owner(&h->daemon[SIO_LIST_DINTS], o->key) ||
-				 adrift(h, o->key, 0);
+				 orphaned(h, o->key, 0);
 		if (!known)
 			problem(r,
 				"%s: the port has %s owner %" PRIu64
@@ -121,7 +122,10 @@ static void check_owners(const struct audit_host *h, struct audit_report *r)
 				h->name, borrows->row[i].key, borrows->row[i].owner);
 }
 
-/* Whatever the port holds hangs on an owner that is there, a mere address on the daemon. */
+/*
+ * Everything at the port belongs to an existing owner; an address without memory belongs to the
+ * daemon.
+ */
 static void check_hangs(const struct audit_host *h, struct audit_report *r)
 {
 	const struct audit_list *grants = &h->port[SIO_KIND_GRANT];
@@ -136,7 +140,8 @@ static void check_hangs(const struct audit_host *h, struct audit_report *r)
 
 			if (row->owner && !by_key(&h->port[SIO_KIND_OWNER], row->owner))
 				problem(r,
-					"%s: object %" PRIu64 " of kind %u hangs on owner %" PRIu64
+					"%s: object %" PRIu64
+					" of kind %u belongs to owner %" PRIu64
 					", which is not there",
 					h->name, row->key, kind, row->owner);
 		}
@@ -144,8 +149,8 @@ static void check_hangs(const struct audit_host *h, struct audit_report *r)
 }
 
 /*
- * Memory that is no segment must be rings of data interrupts: the owner's have that many senders,
- * or had, and those were lost.
+ * Memory that is not a segment must be rings of data interrupts: the number of rings is that of the
+ * owner's senders, including lost ones.
  */
 static void check_rings(const struct audit_host *h, uint64_t owner, struct audit_report *r)
 {
@@ -158,7 +163,7 @@ static void check_rings(const struct audit_host *h, uint64_t owner, struct audit
 	for (size_t i = 0; i < mem->n; i++)
 		found += mem->row[i].owner == owner &&
 			 !by_address(&h->daemon[SIO_LIST_SEGMENTS], mem->row[i].address) &&
-			 !adrift(h, owner, mem->row[i].address);
+			 !orphaned(h, owner, mem->row[i].address);
 	if (found > rings)
 		problem(r,
 			"%s: %zu pieces of memory of owner %" PRIu64 " at the port are neither "
@@ -188,7 +193,7 @@ static void check_memory(const struct audit_host *h, struct audit_report *r)
 		check_rings(h, owners->row[i].key, r);
 }
 
-/* DMA maps of a device, and that quarantine has a borrower who ended. */
+/* Every DMA mapping of a device has a borrower, and one in quarantine a borrower that has ended. */
 static void check_dma(const struct audit_host *h, struct audit_report *r)
 {
 	const struct audit_list *port = &h->port[SIO_KIND_DMAMAP];
@@ -218,8 +223,8 @@ static void check_dma(const struct audit_host *h, struct audit_report *r)
 }
 
 /*
- * The memory of every queue of a device is held for it, also when who made the queue is gone: a
- * pair whose memory is not points to what may be somebody else's by now.
+ * The memory of every queue of a device is pinned, even if the program that made the queue has
+ * ended: otherwise the queue would point to memory that may belong to others by now.
  */
 static void check_queues(const struct audit_host *h, struct audit_report *r)
 {
@@ -239,7 +244,7 @@ static void check_queues(const struct audit_host *h, struct audit_report *r)
 	}
 }
 
-/* A requester entry is held for windows that the device uses. */
+/* A requester entry exists for the windows that the device uses. */
 static void check_requesters(const struct audit_host *h, struct audit_report *r)
 {
 	const struct audit_list *q = &h->port[SIO_KIND_REQUESTER];
@@ -276,7 +281,7 @@ static void check_maps(const struct audit_host *h, struct audit_report *r)
 			h->port[SIO_KIND_DEVICE].n, h->n_devices);
 }
 
-/* Who borrows is a program of a host that is up. */
+/* Every borrower is a program of a host that is up. */
 static void check_borrowers(const struct audit *a, const struct audit_host *h,
 			    struct audit_report *r)
 {
@@ -285,7 +290,7 @@ static void check_borrowers(const struct audit *a, const struct audit_host *h,
 	for (size_t i = 0; i < b->n; i++) {
 		const struct audit_host *at = find_host(a, b->row[i].node);
 		const struct audit_list *clients = at ? &at->daemon[SIO_LIST_CLIENTS] : NULL;
-		bool found = false;
+		bool found = at && at->far;
 
 		if (quarantined(&b->row[i]))
 			continue;
@@ -299,7 +304,7 @@ static void check_borrowers(const struct audit *a, const struct audit_host *h,
 	}
 }
 
-/* @all: those in quarantine, too. */
+/* @all: count those in quarantine, too. */
 static void count_rows(const struct audit_list *l, uint32_t node, bool all, size_t *n,
 		       uint64_t *bytes)
 {
@@ -314,8 +319,8 @@ static void count_rows(const struct audit_list *l, uint32_t node, bool all, size
 }
 
 /*
- * What @from granted to @to is what @to has mapped of it. What waits in quarantine for a host that
- * was lost to say that it is not, or to start anew, may be mapped or not.
+ * What @from has granted to @to is what @to has mapped of it. A grant in quarantine waits until a
+ * lost host says that it has released it, or starts again; it may be mapped or not.
  */
 static void check_windows(const struct audit_host *from, const struct audit_host *to,
 			  struct audit_report *r)
@@ -339,7 +344,7 @@ static void check_windows(const struct audit_host *from, const struct audit_host
 			granted_bytes, to->name, mapped_bytes);
 }
 
-/* Who is connected to a segment of this host is connected to one that is there. */
+/* Every connection of others to a segment of this host leads to an existing segment. */
 static void check_connections(const struct audit *a, const struct audit_host *h,
 			      struct audit_report *r)
 {
@@ -375,6 +380,8 @@ static bool sees(const struct audit_host *h, uint32_t node)
 static void check_pair(const struct audit_host *a, const struct audit_host *b,
 		       struct audit_report *r)
 {
+	if (a->far || b->far)
+		return;
 	if (a->up && b->up && sees(a, b->node) != sees(b, a->node))
 		problem(r, "%s says that %s is %s, but %s says that %s is %s", a->name, b->name,
 			sees(a, b->node) ? "up" : "down", b->name, a->name,
@@ -400,6 +407,8 @@ static void check_system(const struct audit *a, struct audit_report *r)
 	for (unsigned i = 0; i < a->n_hosts; i++) {
 		const struct audit_host *h = &a->host[i];
 
+		if (h->far)
+			continue;
 		if (h->up != h->process.runs)
 			problem(r, "%s: smartiod %s", h->name,
 				h->up ? "answers, but its pid file names no process that runs"
@@ -422,6 +431,8 @@ void audit_check(const struct audit *a, struct audit_report *r)
 	for (unsigned i = 0; i < a->n_hosts; i++) {
 		const struct audit_host *h = &a->host[i];
 
+		if (h->far)
+			continue;
 		for (unsigned j = i + 1; j < a->n_hosts; j++)
 			check_pair(h, &a->host[j], r);
 		check_connections(a, h, r);

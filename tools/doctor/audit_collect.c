@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ask every daemon, and through it the port, for all that they hold. */
+/* Asks every daemon, and through it the port, for lists of all objects. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -102,7 +102,7 @@ static int collect_host(struct tool_host *h, struct audit_host *a, struct sio_er
 		r = collect_list(h, kind, &a->daemon[kind], reterr);
 	for (uint32_t kind = SIO_KIND_OWNER; r == 0 && kind < AUDIT_PORT_KINDS; kind++) {
 		if (kind == SIO_KIND_IOVA || (kind > SIO_KIND_IRQ && kind < SIO_KIND_WATCH))
-			continue; /* the port has no list of them */
+			continue; /* the port has no list of this kind */
 		r = collect_list(h, SIO_LIST_PORT + kind, &a->port[kind], reterr);
 	}
 	if (r == 0)
@@ -139,7 +139,10 @@ int audit_collect(struct audit **ret, struct sio_err *reterr)
 	for (unsigned i = 0; r == 0 && i < h->n; i++)
 		if (h->host[i].up)
 			r = collect_host(&h->host[i], &a->host[i], reterr);
-	/* While we are connected everywhere, so that our own sockets count the same each time. */
+	/*
+	 * While this command is connected everywhere, so that its own sockets are counted alike
+	 * each time.
+	 */
 	audit_system(a, h->dir);
 	tool_hosts_close(h);
 	if (r < 0) {

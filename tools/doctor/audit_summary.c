@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The counts of an audit: no id, process number or address, always all lines, always in order. */
+/*
+ * The counts of an audit, without ids, process numbers and addresses: always the same lines in the
+ * same order.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "doctor/audit.h"
 #include "base/output.h"
 
-/* A kind of things, and what can be said of it beside its number. */
+/* A kind of objects, and what is counted beside their number. */
 struct kind {
 	const char *name; /* NULL: not counted */
 	bool quarantine, bytes;
@@ -113,7 +116,8 @@ void audit_summary(const struct audit *a, struct audit_report *r)
 	line(r, "system", "orphaned programs", a->orphans);
 	line(r, "system", "strange files", a->strangers);
 	for (unsigned i = 0; i < a->n_hosts; i++)
-		host_lines(r, &a->host[i]);
+		if (!a->host[i].far)
+			host_lines(r, &a->host[i]);
 }
 
 void audit_report_done(struct audit_report *r)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the system knows of a cluster: its processes' descriptors and maps, its files, its programs.
+/*
+ * A cluster as the operating system sees it: descriptors and mappings of its processes, its files,
+ * its programs.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -88,8 +90,9 @@ static bool is_socket(const char *dir, const char *name, uint32_t node)
 }
 
 /*
- * Programs below `smartio run` carry their keeper's number; one that does not hang below it any
- * more has outlived it. The keeper itself does not carry it.
+ * Programs started by `smartio run` carry their keeper's number in the environment; one that is not
+ * below the keeper in the process tree any more has outlived it. The keeper itself does not carry
+ * the number.
  */
 static unsigned count_orphans(const char *dir)
 {
@@ -127,6 +130,7 @@ void audit_system(struct audit *a, const char *dir)
 		look_at(dir, name, &h->process);
 		h->port_socket = is_socket(dir, "port", h->node);
 		h->node_socket = is_socket(dir, "node", h->node);
-		h->peer_socket = h->address || is_socket(dir, "peer", h->node);
+		h->peer_socket = h->address || a->machine || is_socket(dir, "peer", h->node);
+		h->far = a->machine && a->n_hosts > 1 && !h->node_socket && !h->process.runs;
 	}
 }

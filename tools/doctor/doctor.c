@@ -21,7 +21,7 @@ static int examine(struct doctor *d, bool verbose)
 	return status;
 }
 
-/* What crashed clusters left, those of `cluster run` too. */
+/* Removes what crashed clusters have left behind, those of `cluster run` included. */
 static int clean(void)
 {
 	char **names, dir[PATH_MAX], base[PATH_MAX];

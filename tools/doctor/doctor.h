@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What is wrong with this machine and its clusters. A state that doctor knows is a row of a table;
+ * Diagnosis of this machine and its clusters. Each state that doctor knows is a row of a table;
  * each area (cluster, resources, module, machine, measurement) has one table in one file. A row's
- * function looks at the facts (doctor_facts.h) and says what it found; the row says the rest.
+ * function checks the facts (doctor_facts.h) and reports what it found; the row has the rest.
  */
 #ifndef TOOLS_DOCTOR_H
 #define TOOLS_DOCTOR_H
@@ -25,7 +25,7 @@ enum doctor_verdict {
 	DOCTOR_VERDICTS
 };
 
-/* What a state needs to be possible at all; else it is DOCTOR_NOT_HERE. */
+/* What a state requires to be possible at all; otherwise it is DOCTOR_NOT_HERE. */
 enum doctor_need {
 	DOCTOR_ANYWHERE,
 	DOCTOR_CLUSTER,	 /* a cluster, or this machine's own smartiod */
@@ -42,8 +42,8 @@ struct doctor_state {
 	const char *cause;
 	void (*find)(struct doctor *d, const struct doctor_state *s);
 	/*
-	 * The command that mends it. {smartio}: this command and what names the cluster;
-	 * {smartio-nvme}; {1} and {2}: the finder's words, quoted for a shell.
+	 * The command that mends it. {smartio}: this command with the option that names the
+	 * cluster; {smartio-nvme}; {1} and {2}: the finding's words, quoted for a shell.
 	 */
 	const char *mend;
 };
@@ -54,7 +54,7 @@ struct doctor_area {
 	size_t n;
 };
 extern const struct doctor_area doctor_cluster_area, doctor_resources_area, doctor_module_area,
-	doctor_machine_area, doctor_measure_area;
+	doctor_vfio_area, doctor_machine_area, doctor_measure_area;
 
 struct doctor_finding {
 	const struct doctor_area *area;
@@ -73,24 +73,33 @@ struct doctor {
 	size_t n_findings;
 };
 
-/* What a finding's command is made of; absent ones are NULL. */
+/* The words of which a finding's command is made; absent ones are NULL. */
 struct doctor_words {
 	const struct doctor_cluster *cluster;
 	const char *one, *two;
 	const char *mend; /* instead of the row's */
 };
 
-/* The state is there; once for each thing that is in it. @w may be NULL. */
+/* The state is present; to be called once for each thing that is in it. @w may be NULL. */
 void doctor_found(struct doctor *d, const struct doctor_state *s, const struct doctor_words *w,
 		  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-/* It is not, and this is what was seen; or it cannot be known. */
+/* The state is not present, with what was seen instead; or this cannot be determined. */
 void doctor_says(struct doctor *d, const struct doctor_state *s, enum doctor_verdict verdict,
 		 const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/* Look at everything. */
+/*
+ * What activates a change of /etc/default/grub: by Debian's way, Fedora's and openSUSE's, Arch's.
+ */
+#define DOCTOR_BOOT_ANEW                                                                           \
+	"(sudo update-grub || sudo grub2-mkconfig -o /boot/grub2/grub.cfg || "                     \
+	"sudo grub-mkconfig -o /boot/grub/grub.cfg) && sudo reboot"
+
+/* Checks all states. */
 void doctor_examine(struct doctor *d);
 void doctor_done(struct doctor *d);
-/* Print the findings. Return: exit status: 0, 1 (warnings), 2 (bad), or of a failed output. */
+/*
+ * Prints the findings. Return: exit status: 0, 1 (warnings), 2 (bad), or that of a failed output.
+ */
 int doctor_print_text(const struct doctor *d, bool verbose);
 int doctor_print_json(const struct doctor *d);
 /* "ok", "warning", "bad", ... */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* States of clusters: who does not live or answer, what is unplugged, what nobody may reach. */
+/*
+ * States of clusters: daemons that do not run or do not answer, hardware that is unplugged or
+ * unreachable.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,10 +16,10 @@
 #include "base/output.h"
 
 #define HERE "this machine's own smartiod"
-/* A host starts anew when its daemon has ended. */
+/* A host can be started again when its daemon has ended. */
 #define END_IT "kill -%s %d; tail --pid=%d -s 0.1 -f /dev/null; "
 
-/* Its hardware is there: what is wrong with hosts and links is not only a consequence. */
+/* Without the machine room, states of hosts and links are only a consequence of that. */
 static bool has_hardware(const struct doctor_cluster *c)
 {
 	return c->topology && c->room == DOCTOR_LIVES;
@@ -47,8 +50,9 @@ static bool any_died(const struct doctor_cluster *c)
 }
 
 /*
- * Killed alone, the room leaves its pid file, and its daemons end in order. Where daemons left
- * theirs, too, all were killed, or the machine was: that is find_stale()'s.
+ * If only the machine room was killed, it has left its pid file, and its daemons have ended
+ * normally. If daemons have left theirs, too, all were killed, or the machine was: find_stale()
+ * reports that.
  */
 static void find_room_dead(struct doctor *d, const struct doctor_state *s)
 {
@@ -83,7 +87,7 @@ static void find_stale(struct doctor *d, const struct doctor_state *s)
 	}
 }
 
-/* Sockets that clients and peers connect to, of a daemon that lives. */
+/* The sockets of a living daemon, for clients and for peers. */
 static void find_socket_missing(struct doctor *d, const struct doctor_state *s)
 {
 	static const char *const kind[] = {"node", "peer"};
@@ -92,7 +96,10 @@ static void find_socket_missing(struct doctor *d, const struct doctor_state *s)
 
 	DOCTOR_EACH_CLUSTER (d, c)
 		DOCTOR_EACH_HOST (c, x)
-			/* Daemons with addresses meet there, and not at a socket of the folder. */
+			/*
+			 * Daemons with addresses listen there, and not at a socket in the
+			 * directory.
+			 */
 			for (unsigned i = 0; i < (x->h.topo->address.port ? 1 : 2) && !c->local &&
 					     x->life == DOCTOR_LIVES;
 			     i++) {
@@ -113,11 +120,46 @@ static void find_socket_missing(struct doctor *d, const struct doctor_state *s)
 
 /* ---- its hosts ---- */
 
+static void find_machine_killed(struct doctor *d, const struct doctor_state *s)
+{
+	DOCTOR_EACH_CLUSTER (d, c) {
+		for (unsigned i = 0; !c->local && c->topology && c->state == TOOL_STATE_RUNNING &&
+				     i < c->topology->n_machines;
+		     i++) {
+			const struct sio_topo_host *h = &c->topology->machine[i];
+			const struct doctor_words w = {.cluster = c, .one = h->name};
+
+			if (tool_state_machine(c->dir, h->node, NULL) == TOOL_MACHINE_KILLED)
+				doctor_found(
+					d, s, &w,
+					"machine '%s' was killed; what its console said last is in "
+					"%s/machine.%u.log",
+					h->name, c->dir, h->node);
+		}
+	}
+}
+
+/* The command that starts this machine's daemon: its service, where a package has installed one. */
+static const char *start_of_ours(const struct doctor *d)
+{
+	static const char *const place[] = {"/usr/lib", "/lib", "/etc"};
+	const bool vfio = doctor_by_vfio(d);
+	bool service = false;
+
+	for (size_t i = 0; i < sizeof(place) / sizeof(place[0]); i++)
+		service |= doctor_exists(&d->source, "%s/systemd/system/smartiod%s.service",
+					 place[i], vfio ? "-vfio" : "");
+	if (service)
+		return vfio ? "sudo systemctl restart smartiod-vfio"
+			    : "sudo systemctl restart smartiod";
+	return vfio ? "sudo smartiod --vfio" : "sudo smartiod --shim";
+}
+
 static void find_daemon_dead(struct doctor *d, const struct doctor_state *s)
 {
 	DOCTOR_EACH_CLUSTER (d, c) {
 		if (c->local) {
-			const struct doctor_words w = {.mend = "sudo smartiod --shim"};
+			const struct doctor_words w = {.mend = start_of_ours(d)};
 
 			if (c->room != DOCTOR_LIVES && c->why.code != -EACCES &&
 			    c->why.code != -EPERM && c->why.code != -EPROTO)
@@ -185,14 +227,17 @@ static void find_link_down(struct doctor *d, const struct doctor_state *s)
 			for (unsigned i = 0; x->h.up && i < x->h.topo->n_adapters; i++) {
 				const struct doctor_words w = {.cluster = c, .one = name};
 
-				/* Without entries it leads nowhere: a machine without an NTB. */
+				/*
+				 * An adapter without look-up entries leads nowhere: this machine
+				 * has no NTB.
+				 */
 				if (tool_host_adapter(&x->h, i, &a, NULL) < 0 ||
 				    sio_from_le32(a.entries_total) == 0)
 					continue;
 				links++;
 				if (sio_from_le32(a.link_up))
 					continue;
-				/* Of a switch without power find_switch_down() tells. */
+				/* find_switch_down() reports a switch without power. */
 				if (c->outage &&
 				    !sio_outage_port_in(c->outage, &x->h.topo->adapter[i]))
 					continue;
@@ -205,7 +250,7 @@ static void find_link_down(struct doctor *d, const struct doctor_state *s)
 		doctor_says(d, s, DOCTOR_FINE, "%u links are up", links);
 }
 
-/* "sub1", or "sub1.4" where ports have numbers: links side by side differ by them. */
+/* "sub1", or "sub1.4" where ports have numbers, which distinguish parallel links. */
 static const char *end_name(const struct sio_topology *t, const struct sio_topo_trunk *l,
 			    unsigned end, char name[SIO_NAME_LEN + 12])
 {
@@ -271,11 +316,11 @@ static void find_device_gone(struct doctor *d, const struct doctor_state *s)
 struct held {
 	unsigned borrowers, mappings;
 	uint64_t bytes;
-	char who[200];	    /* ended, and left it */
-	uint32_t node, pid; /* of who has the registers, and can end it; pid 0: nobody */
+	char who[200];	    /* the ended borrowers that left it */
+	uint32_t node, pid; /* of the owner of the registers, which can end it; pid 0: nobody */
 };
 
-/* What ended borrowers of @fdid left, by the lender's lists. */
+/* Adds up what the ended borrowers of @fdid have left, by the lender's lists. */
 static void add_held(const struct doctor_cluster *c, const struct sio_wire_row *row, size_t n,
 		     const struct sio_wire_row *dma, size_t n_dma, uint32_t fdid, struct held *ret)
 {
@@ -413,7 +458,9 @@ static void find_no_permission(struct doctor *d, const struct doctor_state *s)
 	}
 }
 
-/* A program that speaks less than its daemon, or was refused for that lately. */
+/*
+ * A program whose protocol is older than its daemon's, or that was refused lately for that reason.
+ */
 static void look_at_programs(struct doctor *d, const struct doctor_state *s,
 			     const struct doctor_cluster *c, struct doctor_host *x)
 {
@@ -485,6 +532,9 @@ static const struct doctor_state states[] = {
 	{"daemon-dead", DOCTOR_BAD, DOCTOR_CLUSTER, "a smartiod has died",
 	 "it was killed, or crashed: on an emulated cluster a crash of its host", find_daemon_dead,
 	 "{smartio} cluster restart-node {1}"},
+	{"machine-killed", DOCTOR_BAD, DOCTOR_CLUSTER, "a virtual machine was killed",
+	 "its QEMU was, by a person or for want of memory: a power cut of that machine",
+	 find_machine_killed, "{smartio} machine start {1}"},
 	{"host-down", DOCTOR_BAD, DOCTOR_CLUSTER, "a host is down",
 	 "its smartiod was ended, or never started", find_host_down,
 	 "{smartio} cluster restart-node {1}"},
@@ -516,6 +566,9 @@ static const struct doctor_state states[] = {
 	 "a program's library is older than smartiod, or newer",
 	 "it was built or started before SmartIO was installed anew, or finds another libsmartio.so",
 	 find_library_version, "sudo ldconfig # then start the program again"},
+	{"cluster-file", DOCTOR_WARNING, DOCTOR_CLUSTER, "hosts go by different cluster files",
+	 "it was changed on one host, or a daemon was not told to read it anew", doctor_find_files,
+	 "{smartio} cluster reload"},
 	{"waking", DOCTOR_NOTE, DOCTOR_CLUSTER, "how programs wake a sleeping device",
 	 "a device model sleeps when it is idle; a page fault, an event or a timer wakes it",
 	 doctor_find_waking, ""},

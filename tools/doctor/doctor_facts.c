@@ -13,7 +13,7 @@
 #include "base/output.h"
 #include "base/room.h"
 
-/* ---- are real devices meant ---- */
+/* ---- does the user mean real devices? ---- */
 
 static bool has_our_device(const struct doctor_source *s)
 {
@@ -35,7 +35,8 @@ bool doctor_wants_hardware(const struct doctor *d)
 	return d->hardware ||
 	       (tool_where.state && strcmp(tool_where.state, TOOL_LOCAL_STATE) == 0) ||
 	       doctor_exists(s, "/sys/module/" TOOL_FUNCTION_DRIVER) ||
-	       doctor_exists(s, TOOL_LOCAL_STATE "/local") || has_our_device(s);
+	       doctor_exists(s, TOOL_LOCAL_STATE "/local") || has_our_device(s) ||
+	       doctor_by_vfio(d);
 }
 
 /* ---- one cluster ---- */
@@ -63,7 +64,7 @@ bool doctor_is_stopped(pid_t pid)
 	       (*state == 'T' || *state == 't');
 }
 
-/* Ask a daemon that lives; one that is stopped would not answer. */
+/* Asks a living daemon; one that is stopped would not answer. */
 static void greet(const char *dir, struct doctor_host *x)
 {
 	x->stopped = x->pid && doctor_is_stopped(x->pid);
@@ -114,7 +115,7 @@ static void collect_files(struct doctor_cluster *c)
 		tool_room_outage(c->dir, c->topology, &c->outage, NULL);
 }
 
-/* This machine's own smartiod: whoever may not look at its process can still ask it. */
+/* This machine's own smartiod: a user who may not look at its process can still ask it. */
 static void collect_local(struct doctor_cluster *c)
 {
 	struct doctor_host *x;
@@ -146,9 +147,9 @@ static struct doctor_cluster *add(struct doctor *d, const char *dir)
 	return c;
 }
 
-/* ---- which ---- */
+/* ---- which clusters ---- */
 
-/* Return: true: one was named, and is there in @d. */
+/* Return: true: a cluster was named, and is in @d. */
 static bool add_named(struct doctor *d)
 {
 	const char *env = getenv("SMARTIO_STATE"), *state = tool_where.state;
@@ -204,7 +205,7 @@ void doctor_collect(struct doctor *d)
 		add_all(d, TOOL_STATE_RUNNING, hidden);
 		add_all(d, TOOL_STATE_STALE, hidden);
 	}
-	/* A tree of another machine says nothing of who listens here. */
+	/* A copy of another machine's files does not say who listens on this one. */
 	if (!*d->source.root && doctor_wants_hardware(d))
 		collect_local(add(d, TOOL_LOCAL_STATE));
 }

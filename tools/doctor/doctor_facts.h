@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What can be known of the clusters: who lives, and what those who live answer. */
+/* Facts about the clusters: which daemons run, and what they report. */
 #ifndef TOOLS_DOCTOR_FACTS_H
 #define TOOLS_DOCTOR_FACTS_H
 
@@ -43,15 +43,21 @@ struct doctor_cluster {
 };
 
 /*
- * The clusters that are meant: the one that was named, else all below the base directory, and this
- * machine's own smartiod where real devices are meant. Asks each daemon that lives.
+ * Collects the facts of the clusters to examine: the one that was named, otherwise all below the
+ * base directory, and this machine's own smartiod where real devices are examined. Asks each daemon
+ * that lives.
  */
 void doctor_collect(struct doctor *d);
 void doctor_collect_done(struct doctor *d);
-/* Are real devices meant: --hardware, the module, a device given to it, a local smartiod. */
+/*
+ * Are real devices to be examined: --hardware, the module, a device given to it, a local smartiod?
+ */
 bool doctor_wants_hardware(const struct doctor *d);
 
-/* Walk the clusters, and the hosts of one, whoever of them lives. */
+/* Does VFIO serve them: functions were added to it, and smartio.ko is not loaded? */
+bool doctor_by_vfio(const struct doctor *d);
+
+/* Walks the clusters, and the hosts of one, alive or not. */
 #define DOCTOR_EACH_CLUSTER(d, c)                                                                  \
 	for (struct doctor_cluster * (c) = (d)->cluster; (c) < (d)->cluster + (d)->n_clusters;     \
 	     (c)++)
@@ -60,13 +66,15 @@ bool doctor_wants_hardware(const struct doctor *d);
 
 /* Is a process stopped by a signal? */
 bool doctor_is_stopped(pid_t pid);
-/* A counter of STATS. False: it is not counted there, or nobody answers. */
+/* Reads a counter of STATS. False: it is not counted there, or there was no answer. */
 bool doctor_counter(const struct sio_rep_stats *stats, const char *name, uint64_t *ret);
 /* A device of a cluster, by its id; NULL: none. *ret_host is its lender. */
 const struct sio_topo_device *doctor_device(const struct doctor_cluster *c, uint32_t fdid,
 					    struct doctor_host **ret_host);
 
-/* A row's function of its own file: how the programs wake devices (doctor_waking.c). */
+/* A row's function with a file of its own: the cluster's files (doctor_file.c). */
+void doctor_find_files(struct doctor *d, const struct doctor_state *s);
+/* A row's function with a file of its own: how the programs wake devices (doctor_waking.c). */
 void doctor_find_waking(struct doctor *d, const struct doctor_state *s);
 /* "client1" for a node id. */
 const char *doctor_node_name(const struct doctor_cluster *c, uint32_t node);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Keeps what the functions of states find, with the command that mends it. */
+/* Collects what the functions of states find, with the command that corrects it. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static void add(struct doctor *d, const struct doctor_state *s, enum doctor_verd
 	};
 }
 
-/* Fill the place that @c begins with. Return: how long the place is; 0: there is none. */
+/* Fills in the placeholder that @c begins with. Return: its length; 0: there is none. */
 static size_t fill_place(const char *c, const struct doctor_words *w, FILE *f)
 {
 	const char *dir = w->cluster ? w->cluster->dir : NULL;
@@ -53,7 +53,7 @@ static size_t fill_place(const char *c, const struct doctor_words *w, FILE *f)
 	return 0;
 }
 
-/* The row's command with its places filled. */
+/* The command of the table's row with its placeholders filled in. */
 static char *fill_mend(const char *mend, const struct doctor_words *w)
 {
 	static const struct doctor_words none;

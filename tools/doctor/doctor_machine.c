@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * States of the machine that hold for every world. Each is tried as the programs will do it,
- * instead of asking for a version.
+ * States of the machine that concern real and emulated clusters alike. Each is found by trying what
+ * the programs will do, instead of asking for a version.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -117,7 +117,10 @@ static void find_long_path(struct doctor *d, const struct doctor_state *s)
 		doctor_says(d, s, DOCTOR_FINE, "clusters lie in %s", base);
 }
 
-/* As the library does when it maps doorbells. Nothing is wrong without, it is only dearer. */
+/*
+ * Tried as the library does it when it maps doorbells. Without it everything works, only more
+ * expensively.
+ */
 static void find_no_faults(struct doctor *d, const struct doctor_state *s)
 {
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
@@ -133,7 +136,7 @@ static void find_no_faults(struct doctor *d, const struct doctor_state *s)
 		close(fd);
 }
 
-/* What @path says of its version, without the end of the line; "": nothing. */
+/* The version that @path reports, without the line end; "": none. */
 static void ask_version(const char *path, const char *name, char *ret, size_t size)
 {
 	ssize_t len = 0;
@@ -165,10 +168,15 @@ static void find_no_program(struct doctor *d, const struct doctor_state *s)
 	char path[PATH_MAX], text[128];
 	struct sio_err err;
 	size_t len, mine = strlen(SMARTIO_VERSION);
+	bool real = !getenv("SMARTIO_BINDIR") && access("/run/smartiod", F_OK) == 0;
 
 	for (size_t i = 0; i < sizeof(name) / sizeof(name[0]); i++) {
 		if (tool_find_binary(name[i], path, sizeof(path), &err) < 0) {
-			doctor_found(d, s, NULL, "%s", err.text);
+			if (i && real) /* this one comes in a package of its own */
+				doctor_says(d, s, DOCTOR_FINE, "no %s: no emulated clusters",
+					    name[i]);
+			else
+				doctor_found(d, s, NULL, "%s", err.text);
 			continue;
 		}
 		ask_version(path, name[i], text, sizeof(text));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* States that falsify figures: the clock's source, changing frequencies, shared processors. */
+/* States that falsify measurements: the clock's source, changing frequencies, shared processors. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 /* ---- the clock ---- */
 
-/* Those that a program cannot read without a system call, and that are slow besides. */
+/* Clocks that a program cannot read without a system call, and that are slow besides. */
 static bool is_slow_clock(const char *name)
 {
 	static const char *const slow[] = {"hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies"};
@@ -31,7 +31,7 @@ static void find_clocksource(struct doctor *d, const struct doctor_state *s)
 	static const char *const better[] = {"tsc", "kvm-clock", "hyperv_clocksource_tsc_page",
 					     "arch_sys_counter"};
 	struct doctor_words w = {.mend = "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&tsc=reliable /' "
-					 "/etc/default/grub; sudo update-grub; sudo reboot"};
+					 "/etc/default/grub; " DOCTOR_BOOT_ANEW};
 	char now[DOCTOR_LINE], all[DOCTOR_LINE];
 
 	if (!doctor_line(&d->source, now, CLOCK "current_clocksource")) {
@@ -142,7 +142,7 @@ static void find_small_pages(struct doctor *d, const struct doctor_state *s)
 
 	if (!doctor_line(&d->source, own, THP "enabled") ||
 	    !doctor_line(&d->source, shared, THP "shmem_enabled"))
-		doctor_says(d, s, DOCTOR_UNKNOWN, "the kernel does not tell of huge pages");
+		doctor_says(d, s, DOCTOR_UNKNOWN, "the kernel reports nothing about huge pages");
 	else if (is_chosen(own, "never") || is_chosen(shared, "never") || is_chosen(shared, "deny"))
 		doctor_found(d, s, NULL, "enabled is '%s', shmem_enabled is '%s'", own, shared);
 }

@@ -29,21 +29,40 @@ static bool module_loaded(const struct doctor *d)
 
 static void find_module_missing(struct doctor *d, const struct doctor_state *s)
 {
-	if (!module_loaded(d))
+	if (doctor_by_vfio(d))
+		doctor_says(d, s, DOCTOR_NOT_HERE, "VFIO serves this machine's devices");
+	else if (!module_loaded(d))
 		doctor_found(d, s, NULL, "smartio.ko is not loaded: there is no " MODULE_DIR);
+}
+
+/* Is it the package's module, which dkms has compiled for this kernel? */
+static bool is_dkms(const struct doctor *d)
+{
+	static const char *const end[] = {"", ".xz", ".zst", ".gz"};
+	char release[DOCTOR_LINE];
+	bool there = false;
+
+	if (!doctor_line(&d->source, release, "/proc/sys/kernel/osrelease"))
+		return false;
+	for (size_t i = 0; i < sizeof(end) / sizeof(end[0]); i++)
+		there |= doctor_exists(&d->source, "/lib/modules/%s/updates/dkms/smartio.ko%s",
+				       release, end[i]);
+	return there;
 }
 
 static void find_module_version(struct doctor *d, const struct doctor_state *s)
 {
+	const struct doctor_words dkms = {.mend = "sudo rmmod smartio && sudo modprobe smartio"};
+	const struct doctor_words *w = is_dkms(d) ? &dkms : NULL;
 	char version[DOCTOR_LINE];
 
 	if (!module_loaded(d))
 		return;
 	if (!doctor_line(&d->source, version, MODULE_DIR "/version"))
-		doctor_found(d, s, NULL,
+		doctor_found(d, s, w,
 			     "smartio.ko tells no version; this is smartio " SMARTIO_VERSION);
 	else if (strcmp(version, SMARTIO_VERSION) != 0)
-		doctor_found(d, s, NULL, "smartio.ko is %s, this is smartio " SMARTIO_VERSION,
+		doctor_found(d, s, w, "smartio.ko is %s, this is smartio " SMARTIO_VERSION,
 			     version);
 }
 
@@ -110,7 +129,9 @@ static void find_few_locked(struct doctor *d, const struct doctor_state *s)
 	char text[TOOL_SIZE_TEXT];
 	struct rlimit limit;
 
-	if (*d->source.root || getrlimit(RLIMIT_MEMLOCK, &limit) < 0)
+	if (doctor_by_vfio(d))
+		doctor_says(d, s, DOCTOR_NOT_HERE, "VFIO maps no program's own memory");
+	else if (*d->source.root || getrlimit(RLIMIT_MEMLOCK, &limit) < 0)
 		doctor_says(d, s, DOCTOR_UNKNOWN, "not of another machine");
 	else if (limit.rlim_max < WANTED_LOCKED)
 		doctor_found(d, s, NULL, "%s a program", tool_size(limit.rlim_max, text));
@@ -129,17 +150,26 @@ static unsigned iommu_groups(const struct doctor *d)
 
 static void find_iommu_off(struct doctor *d, const struct doctor_state *s)
 {
+	/* Linux uses AMD's IOMMU wherever the firmware reports it. */
+	const struct doctor_words amd = {
+		.mend = "sudo systemctl reboot --firmware-setup # there, switch AMD-Vi (IOMMU) on"};
 	unsigned n = iommu_groups(d);
+	char vendor[DOCTOR_LINE];
+	bool is_amd = doctor_field(&d->source, "vendor_id", vendor, "/proc/cpuinfo") &&
+		      strstr(vendor, "AuthenticAMD");
 
 	if (n)
 		doctor_says(d, s, DOCTOR_FINE, "on, %u groups", n);
 	else
-		doctor_found(d, s, NULL, "/sys/kernel/iommu_groups is empty");
+		doctor_found(d, s, is_amd ? &amd : NULL, "/sys/kernel/iommu_groups is empty");
 }
 
 typedef void function_fn(struct doctor *d, const struct doctor_state *s, const char *bdf);
 
-/* Functions that the module has, or (@meant) is to have. Return: how many. */
+/*
+ * Calls @fn for the functions that the module has, or (@meant) that it should have. Return: how
+ * many.
+ */
 static unsigned each_function(struct doctor *d, const struct doctor_state *s, bool meant,
 			      function_fn *fn)
 {
@@ -180,14 +210,14 @@ static void look_at_translation(struct doctor *d, const struct doctor_state *s, 
 static void find_iommu_passthrough(struct doctor *d, const struct doctor_state *s)
 {
 	const struct doctor_words boot = {
-		.mend = "sudo sed -i 's/iommu.passthrough=1//; s/iommu=pt//' /etc/default/grub; sudo "
-			"update-grub; sudo reboot"};
+		.mend = "sudo sed -i 's/iommu.passthrough=1//; s/iommu=pt//' "
+			"/etc/default/grub; " DOCTOR_BOOT_ANEW};
 	char words[DOCTOR_LINE];
 
 	if (!iommu_groups(d))
 		return; /* off: find_iommu_off() says so */
 	if (each_function(d, s, false, look_at_translation))
-		return; /* their groups tell, whatever the default is */
+		return; /* the groups' own states say it, whatever the default is */
 	if (doctor_line(&d->source, words, "/proc/cmdline") &&
 	    (doctor_has_word(words, "iommu=pt") || doctor_has_word(words, "iommu.passthrough=1")))
 		doctor_found(d, s, &boot, "the kernel was booted with pass-through: %s", words);
@@ -236,7 +266,7 @@ static void find_other_driver(struct doctor *d, const struct doctor_state *s)
 	each_function(d, s, true, look_at_driver);
 }
 
-/* A drive that could be given to the module; `device add` refuses one that is in use. */
+/* A drive that could be given to the module; `device add` refuses one in use. */
 static bool find_candidate(struct doctor *d, char ret[DOCTOR_LINE])
 {
 	char **bdf, class[DOCTOR_LINE];
@@ -270,7 +300,7 @@ static void find_no_device(struct doctor *d, const struct doctor_state *s)
 	doctor_found(d, s, &w, "the module has no device");
 }
 
-/* ---- memory in one piece ---- */
+/* ---- contiguous memory ---- */
 
 static uint64_t meminfo(const struct doctor *d, const char *field)
 {
@@ -280,7 +310,10 @@ static uint64_t meminfo(const struct doctor *d, const char *field)
 								      : 0;
 }
 
-/* Without an IOMMU a device sees physical addresses, and the kernel's largest piece is 4 MiB. */
+/*
+ * Without an IOMMU a device uses physical addresses, and the kernel's largest contiguous allocation
+ * is 4 MiB.
+ */
 static void find_no_hugepages(struct doctor *d, const struct doctor_state *s)
 {
 	uint64_t total = meminfo(d, "HugePages_Total:"), left = meminfo(d, "HugePages_Free:");
@@ -300,7 +333,8 @@ static void find_no_hugepages(struct doctor *d, const struct doctor_state *s)
 
 static const struct doctor_state states[] = {
 	{"module-missing", DOCTOR_BAD, DOCTOR_HARDWARE, "the kernel module is not loaded",
-	 "it was not loaded since the machine was started, or is not built for this kernel",
+	 "it was not loaded since the machine was started, or is not built for this kernel; 'device add "
+	 "--vfio' does without",
 	 find_module_missing, "sudo modprobe smartio || sudo insmod shim/smartio.ko"},
 	{"module-version", DOCTOR_BAD, DOCTOR_HARDWARE, "the kernel module is of another version",
 	 "SmartIO was installed anew, and the module that was loaded before is still there",
@@ -323,8 +357,7 @@ static const struct doctor_state states[] = {
 	 "switched off in the firmware (VT-d, AMD-Vi) or not asked for at boot: who borrows a device "
 	 "can make it write to all memory; docs/security.md",
 	 find_iommu_off,
-	 "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&intel_iommu=on /' /etc/default/grub; sudo "
-	 "update-grub; sudo reboot"},
+	 "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&intel_iommu=on /' /etc/default/grub; " DOCTOR_BOOT_ANEW},
 	{"iommu-passthrough", DOCTOR_BAD, DOCTOR_HARDWARE, "the IOMMU translates nothing",
 	 "pass-through is the kernel's default here, and a group in use keeps its type: the device "
 	 "reaches all memory",
@@ -333,7 +366,7 @@ static const struct doctor_state states[] = {
 	 "nothing isolates the functions of a group from each other", find_iommu_shared,
 	 "lspci -D -s {1} # put it into another slot, or take its neighbours from their drivers"},
 	{"other-driver", DOCTOR_BAD, DOCTOR_HARDWARE, "another driver has a device",
-	 "it was bound again after 'device add', or never let go of it", find_other_driver,
+	 "it was bound again after 'device add', or never released it", find_other_driver,
 	 "sudo {smartio} device add {1}"},
 	{"no-device", DOCTOR_WARNING, DOCTOR_HARDWARE, "the module has no device",
 	 "none was given to it since the module was loaded", find_no_device,

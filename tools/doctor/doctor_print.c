@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What doctor found, for people and for programs. */
+/* Prints what doctor found, for people and for programs. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static size_t count(const struct doctor *d, enum doctor_verdict v)
 	return n;
 }
 
-/* States, not findings: one state may be found several times. */
+/* Counts states, not findings: a state may be found several times. */
 static size_t count_states(const struct doctor *d)
 {
 	size_t n = 0;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* States of what is finite: tables of adapters, queue pairs, memory, descriptors, locked memory. */
+/*
+ * States of limited resources: tables of adapters, queue pairs, memory, descriptors, locked memory.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,14 +11,14 @@
 #include "base/output.h"
 
 #define CAP_IPC_LOCK_BIT 14
-#define SPARE_FILES 16 /* descriptors that a new client and its segment take, and some more */
-#define TIGHT 16       /* used up but for a 16th */
+#define SPARE_FILES 16 /* descriptors that a new client and its segment need, and some more */
+#define TIGHT 16       /* used up but for a sixteenth */
 
-/* ---- who has most of it ---- */
+/* ---- who uses most ---- */
 
 #define MAX_HOLDERS 64
 
-/* How much of something each program has: those that come first, which is enough to name one. */
+/* How much each program uses: of the first MAX_HOLDERS ones, which is enough to name one. */
 struct holders {
 	unsigned n;
 	struct {
@@ -40,7 +42,7 @@ static void add_holder(struct holders *h, uint32_t pid, uint32_t node, uint64_t 
 	h->by[i].amount += amount;
 }
 
-/* What a row of a list tells of its program: 0: nothing that counts. */
+/* How much a row of a list adds for its program; 0: nothing. */
 typedef uint64_t amount_fn(const struct sio_wire_row *row, uint32_t device);
 
 static uint64_t mapped_bytes(const struct sio_wire_row *row, uint32_t device)
@@ -67,7 +69,7 @@ static uint64_t queue_holds(const struct sio_wire_row *row, uint32_t device)
 	return sio_from_le32(row->id) == device ? sio_from_le32(row->refs) : 0;
 }
 
-/* The program that has most, in words, and in @words what ends it. */
+/* The program that uses most, as text, and in @words the command that ends it. */
 struct greediest {
 	char pid[16], text[SIO_NAME_LEN + 64];
 	struct doctor_words words;
@@ -137,7 +139,7 @@ static void look_at_entries(struct doctor *d, const struct doctor_state *s,
 		     sio_from_le32(a->entries_total), g.text);
 }
 
-/* Without a free entry that is what is wrong, and look_at_entries() says so. */
+/* If no entry is free, look_at_entries() reports that instead. */
 static void look_at_window(struct doctor *d, const struct doctor_state *s,
 			   const struct doctor_cluster *c, struct doctor_host *x, const char *name,
 			   const struct sio_rep_adapter *a, const struct sio_rep_stats *stats)
@@ -206,7 +208,7 @@ static void look_at_pairs(struct doctor *d, const struct doctor_state *s,
 		     max, g.text);
 }
 
-/* The machine room counts them; of a real drive its manager alone knows. */
+/* The machine room counts queue pairs; those of a real drive only its manager knows. */
 static void find_queue_pairs_full(struct doctor *d, const struct doctor_state *s)
 {
 	DOCTOR_EACH_CLUSTER (d, c)
@@ -258,7 +260,7 @@ static void each_program(struct doctor *d, const struct doctor_state *s, process
 		n = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (sio_from_le64(row[i].owner) == 0)
-			continue; /* this command, and keepers */
+			continue; /* not counted: this command, and keepers */
 		p.pid = (pid_t)sio_from_le32(row[i].pid);
 		snprintf(p.name, sizeof(p.name), "a program of %s", x->h.topo->name);
 		fn(d, s, &p);
@@ -266,7 +268,7 @@ static void each_program(struct doctor *d, const struct doctor_state *s, process
 	free(row);
 }
 
-/* The room, the daemons, and the programs that are connected to them. */
+/* Calls @fn for the machine room, the daemons, and the programs connected to them. */
 static void each_process(struct doctor *d, const struct doctor_state *s, process_fn *fn)
 {
 	DOCTOR_EACH_CLUSTER (d, c) {
@@ -326,7 +328,7 @@ static void look_at_locked(struct doctor *d, const struct doctor_state *s, const
 	struct doctor_words w = {.cluster = p->cluster, .one = pid, .two = raise};
 	uint64_t limit, most = locked > pinned ? locked : pinned;
 
-	/* Who may lock any memory is not limited. */
+	/* A process that may lock any amount of memory is not limited. */
 	if (!most || !doctor_limit(&d->source, p->pid, "Max locked memory", &limit) ||
 	    !doctor_field(&d->source, "CapEff:", caps, "/proc/%d/status", (int)p->pid) ||
 	    strtoull(caps, NULL, 16) >> CAP_IPC_LOCK_BIT & 1)
@@ -344,7 +346,7 @@ static void find_locked_full(struct doctor *d, const struct doctor_state *s)
 	each_process(d, s, look_at_locked);
 }
 
-/* If no program that lives has it: then it is in quarantine, of which other states tell. */
+/* If no living program has it, it is in quarantine, which other states report. */
 #define WHO_HAS "{smartio} doctor --audit"
 
 static const struct doctor_state states[] = {

@@ -6,10 +6,10 @@
 
 static const struct doctor_area *const areas[] = {
 	&doctor_cluster_area, &doctor_resources_area, &doctor_module_area,
-	&doctor_machine_area, &doctor_measure_area,
+	&doctor_vfio_area,    &doctor_machine_area,   &doctor_measure_area,
 };
 
-/* Why a state cannot be here at all; NULL: it can. */
+/* Why a state cannot occur here at all; NULL: it can. */
 static const char *not_here(const struct doctor *d, enum doctor_need need)
 {
 	switch (need) {

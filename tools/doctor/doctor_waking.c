@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How each program of a cluster wakes the devices it uses: no trouble, but it may be dear. */
+/*
+ * How the programs of a cluster wake the devices that they use: not a fault, but it may be
+ * expensive.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,8 +32,8 @@ static uint32_t pid_of(const struct sio_wire_row *clients, size_t n, sio_le64 ow
 	return 0;
 }
 
-/* A program with several mappings has a line for each way. */
-static bool told_before(const struct sio_wire_row *rows, size_t i)
+/* A program with several mappings is shown once for each way of waking. */
+static bool reported_before(const struct sio_wire_row *rows, size_t i)
 {
 	for (size_t k = 0; k < i; k++)
 		if (sio_from_le64(rows[k].owner) == sio_from_le64(rows[i].owner) &&
@@ -54,7 +57,7 @@ static void look_at_host(struct doctor *d, const struct doctor_state *s,
 		const struct sio_topo_device *dev =
 			doctor_device(c, sio_from_le32(watch[i].id), NULL);
 
-		if (!told_before(watch, i))
+		if (!reported_before(watch, i))
 			doctor_found(d, s, NULL, "%s: pid %" PRIu32 " wakes %s %s", x->h.topo->name,
 				     pid_of(client, n_clients, watch[i].owner),
 				     dev ? dev->name : "a device",

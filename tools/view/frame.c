@@ -18,12 +18,12 @@ static const char *const json_of[RATES] = {"read_bytes_per_second", "written_byt
 					   "interrupts_per_second", "faults_per_second",
 					   "commands_per_second"};
 
-/* A host, a link or a device, with what it did. */
+/* A host, a link or a device, with its activity. */
 struct row {
 	const struct tool_counted *t;
 	struct tool_rate rate[RATES];
 	bool counted;
-	uint64_t faults;	  /* if it is counted */
+	uint64_t faults;	  /* if they are counted for it */
 	unsigned links, links_up; /* of a host */
 };
 
@@ -32,7 +32,7 @@ struct rows {
 	struct row *row;
 };
 
-/* ---- what each did ---- */
+/* ---- the activity of each ---- */
 
 static void rate_row(struct row *r, const struct tool_sample *before)
 {
@@ -44,7 +44,7 @@ static void rate_row(struct row *r, const struct tool_sample *before)
 	r->counted = tool_counted_value(r->t, counter_of[FAULTS], &r->faults);
 }
 
-/* A host does what passes its links; its faults are counted for it as a whole. */
+/* A host's activity is that of its links; its faults are counted for the whole host. */
 static void add_links(struct row *host, const struct rows *links)
 {
 	bool first = true;
@@ -94,7 +94,7 @@ static double weight(const struct row *r, enum tool_frame_sort sort)
 	}
 }
 
-/* Before @b? Rows that weigh the same stay as they are. */
+/* Does @a come before @b? Rows of equal weight keep their order. */
 static bool heavier(const struct row *a, const struct row *b, enum tool_frame_sort sort)
 {
 	double x = weight(a, sort), y = weight(b, sort);
@@ -117,7 +117,7 @@ static void sort_rows(struct rows *rows, enum tool_frame_sort sort)
 }
 
 struct look {
-	struct rows host, link, device;
+	struct rows host, link, chassis, trunk, device;
 };
 
 static struct look look(const struct tool_sample *before, const struct tool_sample *now,
@@ -125,12 +125,16 @@ static struct look look(const struct tool_sample *before, const struct tool_samp
 {
 	struct look l = {collect(before, now, TOOL_COUNTERS_HOST),
 			 collect(before, now, TOOL_COUNTERS_ADAPTER),
+			 collect(before, now, TOOL_COUNTERS_CHASSIS),
+			 collect(before, now, TOOL_COUNTERS_TRUNK),
 			 collect(before, now, TOOL_COUNTERS_DEVICE)};
 
 	for (unsigned i = 0; i < l.host.n; i++)
 		add_links(&l.host.row[i], &l.link);
 	sort_rows(&l.host, sort);
 	sort_rows(&l.link, sort);
+	sort_rows(&l.chassis, sort);
+	sort_rows(&l.trunk, sort);
 	sort_rows(&l.device, sort);
 	return l;
 }
@@ -139,6 +143,8 @@ static void forget(struct look *l)
 {
 	free(l->host.row);
 	free(l->link.row);
+	free(l->chassis.row);
+	free(l->trunk.row);
 	free(l->device.row);
 }
 
@@ -169,6 +175,15 @@ static void put_rates(struct tool_table *t, const struct row *r)
 		put_rate(t, &r->rate[i], i <= WRITTEN_BYTES);
 }
 
+/* For chassis and links between switches, which count no interrupts of their own. */
+static void passing_cells(struct tool_table *t, const struct row *r)
+{
+	tool_table_cell(t, "%s", r->t->name);
+	tool_table_cell(t, "%s", r->t->state);
+	for (unsigned i = 0; i < INTERRUPTS; i++)
+		put_rate(t, &r->rate[i], i <= WRITTEN_BYTES);
+}
+
 static void put_faults(struct tool_table *t, const struct row *r)
 {
 	if (!r->counted)
@@ -188,7 +203,8 @@ static enum tool_frame_style style_of(const struct row *r)
 	return busy ? TOOL_LINE_BUSY : TOOL_LINE_PLAIN;
 }
 
-#define RATE_COLUMNS "|>READ B/s|>WRITTEN B/s|>READS/s|>WRITES/s|>INTERRUPTS/s"
+#define PASSING_COLUMNS "|>READ B/s|>WRITTEN B/s|>READS/s|>WRITES/s"
+#define RATE_COLUMNS PASSING_COLUMNS "|>INTERRUPTS/s"
 
 static void host_cells(struct tool_table *t, const struct row *r)
 {
@@ -233,7 +249,7 @@ static void device_cells(struct tool_table *t, const struct row *r)
 	put_faults(t, r);
 }
 
-/* The lines of a table that was written: the first is its head. */
+/* The lines of a finished table; the first is its head. */
 static void put_section(struct tool_frame *f, struct tool_table *t, const struct rows *rows)
 {
 	char *text = NULL, *rest, *line;
@@ -271,28 +287,14 @@ static void put_rows(struct tool_frame *f, const char *columns, const struct row
 	put_section(f, t, rows);
 }
 
-/* Nothing is counted between switches; those that are down are worth a line. */
-static void put_trunks(struct tool_frame *f, const struct tool_sample *now)
-{
-	char text[3 * SIO_NAME_LEN];
-
-	for (unsigned i = 0; i < now->n_trunks; i++) {
-		if (now->trunk[i].up)
-			continue;
-		snprintf(text, sizeof(text), "%s to %s: down", now->trunk[i].from,
-			 now->trunk[i].to);
-		put_line(f, TOOL_LINE_WRONG, tool_strdup(text));
-	}
-}
-
 static void put_title(struct tool_frame *f, const struct tool_sample *now, const struct look *l)
 {
-	const struct rows *all[] = {&l->host, &l->link, &l->device};
-	unsigned there[3] = {0};
+	const struct rows *all[] = {&l->host, &l->link, &l->device, &l->trunk};
+	unsigned there[4] = {0};
 	uint64_t faults = 0, new_faults = 0;
 	char text[256];
 
-	for (unsigned k = 0; k < 3; k++)
+	for (unsigned k = 0; k < 4; k++)
 		for (unsigned i = 0; i < all[k]->n; i++)
 			there[k] += all[k]->row[i].t->presence == TOOL_PRESENT;
 	for (unsigned i = 0; i < l->host.n; i++) {
@@ -302,8 +304,8 @@ static void put_title(struct tool_frame *f, const struct tool_sample *now, const
 	snprintf(text, sizeof(text),
 		 "%s: hosts %u/%u up, links %u/%u up, devices %u/%u in, faults %" PRIu64
 		 " (+%" PRIu64 ")",
-		 now->cluster, there[0], l->host.n, there[1], l->link.n, there[2], l->device.n,
-		 faults, new_faults);
+		 now->cluster, there[0], l->host.n, there[1] + there[3], l->link.n + l->trunk.n,
+		 there[2], l->device.n, faults, new_faults);
 	put_line(f, TOOL_LINE_TITLE, tool_strdup(text));
 }
 
@@ -316,7 +318,10 @@ struct tool_frame *tool_frame_new(const struct tool_sample *before, const struct
 	put_title(f, now, &l);
 	put_rows(f, "HOST|>NODE|STATE|LINKS" RATE_COLUMNS "|>FAULTS", &l.host, host_cells);
 	put_rows(f, "LINK|STATE|>ENTRIES" RATE_COLUMNS "|>FAULTS", &l.link, link_cells);
-	put_trunks(f, now);
+	if (l.chassis.n)
+		put_rows(f, "CHASSIS|STATE" PASSING_COLUMNS, &l.chassis, passing_cells);
+	if (l.trunk.n)
+		put_rows(f, "BETWEEN|STATE" PASSING_COLUMNS, &l.trunk, passing_cells);
 	if (l.device.n)
 		put_rows(f, "DEVICE|LENDER|STATE|BORROWED BY|>COMMANDS/s" RATE_COLUMNS "|>FAULTS",
 			 &l.device, device_cells);
@@ -336,6 +341,14 @@ void tool_frame_free(struct tool_frame *f)
 
 /* ---- as JSON ---- */
 
+static void add_gauge(struct json_object *o, const struct tool_counted *t, const char *name)
+{
+	uint64_t value;
+
+	if (tool_counted_value(t, name, &value))
+		tool_json_number(o, name, value);
+}
+
 static struct json_object *row_json(const struct row *r)
 {
 	struct json_object *o = tool_json_object(), *array, *by;
@@ -343,6 +356,7 @@ static struct json_object *row_json(const struct row *r)
 
 	tool_json_string(o, "name", r->t->name);
 	tool_json_number(o, "node", r->t->node);
+	tool_json_number(o, "id", r->t->id);
 	tool_json_string(o, "state", r->t->state);
 	for (unsigned i = 0; i < n; i++)
 		if (r->rate[i].known)
@@ -351,6 +365,9 @@ static struct json_object *row_json(const struct row *r)
 		tool_json_hex(o, "faults", r->faults);
 	if (r->t->kind != TOOL_COUNTERS_DEVICE)
 		return o;
+	tool_json_number(o, "quarantined", r->t->quarantined);
+	add_gauge(o, r->t, "queue_pairs");
+	add_gauge(o, r->t, "queue_pairs_max");
 	array = tool_json_array();
 	for (unsigned i = 0; i < r->t->n_by; i++) {
 		by = tool_json_object();
@@ -380,6 +397,8 @@ struct json_object *tool_frame_json(const struct tool_sample *before, const stru
 	tool_json_string(o, "cluster", now->cluster);
 	add_rows(o, "hosts", &l.host);
 	add_rows(o, "links", &l.link);
+	add_rows(o, "chassis", &l.chassis);
+	add_rows(o, "trunks", &l.trunk);
 	add_rows(o, "devices", &l.device);
 	forget(&l);
 	return o;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One look at a cluster, for smartio top: lines of text, or JSON, made from two samples. Pure: it
- * asks nobody and draws nothing.
+ * One refresh of smartio top: lines of text, or JSON, made from two samples. Pure: it does no I/O.
  */
 #ifndef TOOLS_FRAME_H
 #define TOOLS_FRAME_H
@@ -38,7 +37,7 @@ struct tool_frame {
 
 /*
  * @before: NULL: no rates are known yet. Return: a frame for tool_frame_free(). The lines of one
- * section are as wide as its widest row; whoever draws them cuts them.
+ * section are as wide as its widest row; the caller cuts them to the screen.
  */
 struct tool_frame *tool_frame_new(const struct tool_sample *before, const struct tool_sample *now,
 				  enum tool_frame_sort sort);

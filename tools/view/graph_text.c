@@ -19,7 +19,7 @@ const char *tool_graph_name(const struct sio_graph *g, unsigned node, char name[
 	return name;
 }
 
-/* What stands in a node, line by line, between them @gap. */
+/* The lines of a node's label, separated by @gap. */
 static void put_label(FILE *out, const struct sio_graph *g, unsigned node, const char *gap)
 {
 	const struct sio_graph_node *n = &g->node[node];
@@ -34,7 +34,8 @@ static void put_label(FILE *out, const struct sio_graph *g, unsigned node, const
 			fprintf(out, ", %u ports x%u", sw->ports, sw->lanes);
 		break;
 	case SIO_GRAPH_HOST:
-		fprintf(out, "%s%snode %u", name, gap, g->topology->host[n->host].node);
+		fprintf(out, "%s%snode %u%s", name, gap, g->topology->host[n->host].node,
+			g->topology->host[n->host].machine ? ", machine" : "");
 		break;
 	case SIO_GRAPH_CHASSIS:
 		fprintf(out, "%s%schassis", name, gap);
@@ -48,10 +49,16 @@ static void put_label(FILE *out, const struct sio_graph *g, unsigned node, const
 	}
 }
 
-/* Numbers of the nodes of host @host: from its root to the next one's. */
+/* Hosts, followed by machines. */
+static unsigned members(const struct sio_graph *g)
+{
+	return g->topology->n_hosts + g->topology->n_machines;
+}
+
+/* The nodes of host @host are those from its root to the next host's root. */
 static unsigned end_of(const struct sio_graph *g, unsigned host)
 {
-	return host + 1 < g->topology->n_hosts ? g->first[host + 1] : g->n_nodes;
+	return host + 1 < members(g) ? g->first[host + 1] : g->n_nodes;
 }
 
 static void put_dot_node(FILE *out, const struct sio_graph *g, unsigned node, const char *indent)
@@ -77,7 +84,7 @@ int tool_graph_dot(FILE *out, const struct sio_graph *g, const bool *down)
 		g->topology->name);
 	for (unsigned i = 0; i < g->topology->n_switches; i++)
 		put_dot_node(out, g, i, "\t");
-	for (unsigned i = 0; i < g->topology->n_hosts; i++) {
+	for (unsigned i = 0; i < members(g); i++) {
 		fprintf(out, "\tsubgraph \"cluster_%s\" {\n", g->topology->host[i].name);
 		for (unsigned k = g->first[i]; k < end_of(g, i); k++)
 			put_dot_node(out, g, k, "\t\t");
@@ -119,7 +126,7 @@ int tool_graph_mermaid(FILE *out, const struct sio_graph *g, const bool *down)
 	fprintf(out, "flowchart LR\n");
 	for (unsigned i = 0; i < g->topology->n_switches; i++)
 		put_mermaid_node(out, g, i);
-	for (unsigned i = 0; i < g->topology->n_hosts; i++) {
+	for (unsigned i = 0; i < members(g); i++) {
 		fprintf(out, "  subgraph h%u [\"%s\"]\n", i, g->topology->host[i].name);
 		for (unsigned k = g->first[i]; k < end_of(g, i); k++)
 			put_mermaid_node(out, g, k);

@@ -7,7 +7,7 @@ bool *tool_links_down(const struct tool_view *v, const struct sio_graph *g)
 {
 	bool *down = v ? calloc(g->n_links + 1u, sizeof(*down)) : NULL;
 
-	/* Trunks are a graph's first links. */
+	/* A graph's first links are the trunks. */
 	for (unsigned i = 0; down && i < g->topology->n_trunks; i++)
 		down[i] = tool_trunk_is_down(v, i);
 	for (unsigned i = 0; down && i < v->n; i++) {

@@ -7,8 +7,8 @@
 #include "view/view.h"
 
 /*
- * An element for each link of @g, set if it is down; free(). NULL: they are not known (@v is NULL:
- * nothing runs), or there is no memory.
+ * An element for each link of @g, set if it is down; free(). NULL: unknown (@v is NULL: nothing
+ * runs), or no memory.
  */
 bool *tool_links_down(const struct tool_view *v, const struct sio_graph *g);
 

@@ -10,6 +10,8 @@
 #include "base/local.h"
 #include "base/output.h"
 #include "core/route.h"
+#include "smartio/uapi.h"
+#include "topofile/types.h"
 #include "view/links.h"
 
 /* ---- device list ---- */
@@ -17,12 +19,13 @@
 struct row {
 	const struct tool_view_host *host;
 	const struct tool_view_device *device;
-	bool routed; /* a way leads there, with: */
+	bool routed; /* a path leads there, with: */
 	struct sio_route route;
 };
 
 struct rows {
-	const struct sio_topo_host *near; /* hops are counted from here; NULL: from nowhere */
+	/* hops are counted from this host; NULL: they are not counted */
+	const struct sio_topo_host *near;
 	unsigned n;
 	struct row *row;
 };
@@ -36,7 +39,7 @@ static void to_row(struct tool_table *t, const struct row *r, bool near)
 	tool_table_cell(t, "%s", d->topo->name);
 	tool_table_cell(t, "%#x", d->topo->fdid);
 	tool_table_cell(t, "%s", d->topo->type);
-	/* Of a real drive its manager alone knows. */
+	/* The size of a real drive is known to its manager alone. */
 	tool_table_cell(t, "%s", d->topo->size ? tool_size(d->topo->size, size) : "-");
 	tool_table_cell(t, "%s", r->host->topo->name);
 	tool_table_cell(t, "%s", tool_view_links(r->host, links));
@@ -115,7 +118,10 @@ static void collect(struct rows *rows, const struct tool_view *v, const char *cl
 	}
 }
 
-/* Fewest hops first, then as without: by lender and place; last what no way leads to. */
+/*
+ * Fewest hops first, then by lender and place as without hops; last the devices that no path leads
+ * to.
+ */
 static int nearer(const void *one, const void *other)
 {
 	const struct row *a = one, *b = other;
@@ -128,22 +134,52 @@ static int nearer(const void *one, const void *other)
 	       (a->device->topo->fdid < b->device->topo->fdid);
 }
 
-static int sort_by_hops(struct rows *rows, const struct tool_view *v, const char *near,
-			struct sio_err *reterr)
+/*
+ * No file describes what lies between real machines; each daemon knows its own part. This machine's
+ * daemon forwards the question. A row stays unrouted if no path leads there now, or nobody answers.
+ */
+static int ask_hops(struct rows *rows, const struct tool_view *v, struct sio_err *reterr)
+{
+	struct tool_view_host *asked = NULL;
+
+	for (unsigned i = 0; i < v->n && !asked; i++)
+		if (v->host[i].host->up)
+			asked = (struct tool_view_host *)&v->host[i];
+	if (!asked)
+		return sio_fail(reterr, -ENOTCONN, "this machine's smartiod does not answer");
+	for (unsigned i = 0; i < rows->n; i++) {
+		struct row *row = &rows->row[i];
+		struct sio_msg_hops req = {.from_node = sio_to_le32(rows->near->node),
+					   .to_fdid = sio_to_le32(row->device->topo->fdid)};
+		struct sio_rep_hops rep;
+		struct sio_err err;
+
+		if (tool_client_call(&asked->host->client, SIO_MSG_HOPS, &req, sizeof(req), &rep,
+				     sizeof(rep), &err) < 0) {
+			if (!tool_host_lost(v->hosts, asked->host, &err))
+				continue;
+			*reterr = err;
+			return err.code;
+		}
+		row->routed = true;
+		row->route = (struct sio_route){.hops = sio_from_le32(rep.hops),
+						.adapter = SIO_GRAPH_NONE,
+						.peer_adapter = SIO_GRAPH_NONE};
+		if (sio_from_le32(rep.adapter) != SIO_WIRE_NO_ADAPTER) {
+			row->route.adapter = sio_from_le32(rep.adapter);
+			row->route.peer_adapter = sio_from_le32(rep.peer_adapter);
+		}
+	}
+	return 0;
+}
+
+static int compute_hops(struct rows *rows, const struct tool_view *v, struct sio_err *reterr)
 {
 	const struct sio_topology *t = v->topology;
 	struct sio_routes *routes = NULL;
 	struct sio_graph *g = NULL;
 	bool *down;
-	int r;
 
-	if (strcmp(v->hosts->dir, TOOL_LOCAL_STATE) == 0)
-		return sio_fail(reterr, -EOPNOTSUPP,
-				"the daemon of a machine does not tell what lies between its "
-				"hosts; --near is for clusters of a topology file");
-	r = tool_find_host(t, near, &rows->near, reterr);
-	if (r < 0)
-		return r;
 	if (sio_graph_new(t, &g) < 0 || sio_routes_new(g, &routes) < 0) {
 		sio_graph_free(g);
 		return sio_fail(reterr, -ENOMEM, "no memory for the cluster's graph");
@@ -161,19 +197,30 @@ static int sort_by_hops(struct rows *rows, const struct tool_view *v, const char
 			sio_routes_find(routes, sio_graph_host(g, (unsigned)(rows->near - t->host)),
 					to, &row->route) == 0;
 	}
-	qsort(rows->row, rows->n, sizeof(*rows->row), nearer);
 	free(down);
 	sio_routes_free(routes);
 	sio_graph_free(g);
 	return 0;
 }
 
-#define CLASSES "nvme|memory|accelerator"
+static int sort_by_hops(struct rows *rows, const struct tool_view *v, const char *near,
+			struct sio_err *reterr)
+{
+	int r = tool_find_host(v->topology, near, &rows->near, reterr);
+
+	if (r == 0)
+		r = strcmp(v->hosts->dir, TOOL_LOCAL_STATE) == 0 ? ask_hops(rows, v, reterr)
+								 : compute_hops(rows, v, reterr);
+	if (r == 0 && rows->n)
+		qsort(rows->row, rows->n, sizeof(*rows->row), nearer);
+	return r;
+}
+
 static const char *near, *class;
 static const struct tool_option list_options[] = {
 	{"near", .value = &near, .takes = "NODE", .kind = TOOL_NODES,
 	 .text = "count the hops from this host's memory, and list the nearest first"},
-	{"class", .value = &class, .takes = CLASSES, .kind = TOOL_CHOICES,
+	{"class", .value = &class, .takes = sio_device_type_names, .kind = TOOL_CHOICES,
 	 .text = "of this class only"},
 	{.name = NULL}};
 
@@ -181,7 +228,7 @@ static bool is_class(const char *text)
 {
 	size_t len = strlen(text);
 
-	for (const char *c = CLASSES; *c; c += strcspn(c, "|"), c += *c == '|')
+	for (const char *c = sio_device_type_names; *c; c += strcspn(c, "|"), c += *c == '|')
 		if (len == strcspn(c, "|") && strncmp(c, text, len) == 0)
 			return true;
 	return false;
@@ -197,7 +244,8 @@ static int list(const struct tool_command *self, int argc, char **argv)
 	if (tool_options(self, argc, argv, &status) < 0)
 		return status;
 	if (class && !is_class(class))
-		return tool_usage(self->name, "--class %s: %s is right", class, CLASSES);
+		return tool_usage(self->name, "--class %s: %s is right", class,
+				  sio_device_type_names);
 	if (tool_view_open(&v, &err) < 0)
 		return tool_fail(&err);
 	collect(&rows, v, class);
@@ -227,24 +275,36 @@ const struct tool_command tool_device_list_command = {
 static int print_info(const struct tool_view_host *h, const struct tool_view_device *d)
 {
 	struct tool_table *t = tool_table_new("PROPERTY|VALUE");
-	char size[TOOL_SIZE_TEXT], links[TOOL_LINKS_TEXT];
+	char size[TOOL_SIZE_TEXT], links[TOOL_LINKS_TEXT], in[TOOL_CHASSIS_TEXT];
 	uint32_t bdf;
 
 #define ROW(name, ...) (tool_table_cell(t, name), tool_table_cell(t, __VA_ARGS__))
 	ROW("name", "%s", d->topo->name);
 	ROW("id", "%#x", d->topo->fdid);
 	ROW("type", "%s", d->topo->type);
+	if (tool_physical_function(h, d))
+		ROW("virtual function of", "%s", tool_physical_function(h, d));
+	if (d->topo->virtual_functions)
+		ROW("virtual functions", "%u", d->topo->virtual_functions);
 	ROW("size", "%s (%" PRIu64 " bytes)", tool_size(d->topo->size, size), d->topo->size);
 	ROW("lender", "%s (node %u)", h->topo->name, h->topo->node);
 	ROW("lender's links", "%s", tool_view_links(h, links));
 	ROW("state", "%s", tool_device_state_name(d->state));
+	if (d->topo->in)
+		ROW("in", "%s", tool_view_chassis(h->topo, d->topo->in, in));
 	if (tool_device_is_in(d)) {
+		ROW("hops to memory", "%u", d->info.hops[0]);
 		bdf = sio_from_le32(d->info.bdf);
 		ROW("borrowers", "%u", sio_from_le32(d->info.borrowers));
 		ROW("quarantined", "%u", sio_from_le32(d->info.quarantined));
 		ROW("resets seen", "%u", sio_from_le32(d->info.generation));
 		ROW("kind of reset", "%s", tool_device_reset_name(d));
 		ROW("since its last reset", "%s", tool_device_use_name(d));
+		if (tool_device_vfio_name(h, d))
+			ROW("had of VFIO by", "%s", tool_device_vfio_name(h, d));
+		if (h->host->client.world == SIO_WORLD_VFIO)
+			ROW("isolation",
+			    "none among its borrowers: by VFIO each can reach all of it");
 		ROW("slot, bdf", "%u, %02x:%02x.%u", sio_from_le32(d->info.slot), bdf >> 8 & 0xff,
 		    bdf >> 3 & 0x1f, bdf & 7);
 		ROW("class", "%06x", sio_from_le32(d->info.class_code));
@@ -285,7 +345,7 @@ static int info(const struct tool_command *self, int argc, char **argv)
 const struct tool_command tool_device_info_command = {
 	.name = "device info",
 	.summary = "Tell all that is known of a device",
-	.help = "DEVICE is a name of the topology file, or an id such as 0x401.\n",
+	.help = "DEVICE is a name of the topology file, or an id such as 0x4f4093.\n",
 	.schemas = "device-info",
 	.words = {{"DEVICE", TOOL_DEVICES}},
 	.run = info};

@@ -7,7 +7,7 @@
 #include "base/output.h"
 #include "view/view.h"
 
-/* Programs of the API on a host: what owns things there. */
+/* Programs of the API on a host, which own the objects there. */
 static int count_programs(struct tool_view *v, struct tool_host *h, unsigned *ret,
 			  struct sio_err *reterr)
 {

@@ -9,10 +9,10 @@
 #include "base/output.h"
 #include "view/view.h"
 
-/* Which of them. */
+/* Which segments are wanted. */
 struct wanted {
-	bool quarantined;		  /* those alone */
-	const struct sio_topo_host *host; /* NULL: of all */
+	bool quarantined;		  /* only those in quarantine */
+	const struct sio_topo_host *host; /* NULL: those of all hosts */
 	bool has_id;
 	uint32_t id;
 };
@@ -67,7 +67,7 @@ static struct json_object *to_json(const struct tool_view_host *h, const struct 
 	return o;
 }
 
-/* A host that cannot be asked has a line that says so: its segments are not none. */
+/* A host that cannot be asked gets a line that says so: it may well have segments. */
 static void put_host(struct out *out, const struct tool_view_host *h)
 {
 	struct json_object *o;
@@ -133,7 +133,7 @@ static int finish(const struct tool_view *v, struct out *out)
 	return tool_json_print("segment-list", o);
 }
 
-/* The word behind the options, if there is one: a segment's id. */
+/* The word after the options, if there is one: a segment's id. */
 static int take_id(const char *word, struct wanted *ret, struct sio_err *reterr)
 {
 	char *end;

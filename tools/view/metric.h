@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What each counter of daemons, hosts, adapters and devices is: its public name, unit and type. */
+/*
+ * The metrics: public name, unit and type of each counter of daemons, hosts, adapters and devices.
+ */
 #ifndef TOOLS_METRIC_H
 #define TOOLS_METRIC_H
 
@@ -18,9 +20,9 @@ struct tool_metric {
 	const char *help;
 };
 
-/* NULL: nothing more is known of this counter than its name. */
+/* NULL: nothing but its name is known of this counter. */
 const struct tool_metric *tool_metric_find(enum tool_counters kind, const char *counter);
-/* The one behind @m of those that @kind has, from NULL to NULL. */
+/* The metric behind @m among those of @kind, from NULL to NULL. */
 const struct tool_metric *tool_metric_next(const struct tool_metric *m, enum tool_counters kind);
 
 #endif

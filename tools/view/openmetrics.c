@@ -5,17 +5,19 @@
 #include "view/metric.h"
 #include "view/openmetrics.h"
 
-#define NAME_MOST 96 /* of a family: "smartio_adapter_" and a counter's, with room */
+/* length of a family's name: "smartio_adapter_" and a counter's, with room to spare */
+#define NAME_MOST 96
 
 enum type { COUNTER = TOOL_METRIC_COUNTER, GAUGE = TOOL_METRIC_GAUGE, UNKNOWN, INFO };
 static const char *const type_name[] = {"counter", "gauge", "unknown", "info"};
 
-static const char *const kind_prefix[TOOL_COUNTERS_KINDS] = {"smartio_daemon_", "smartio_host_",
-							     "smartio_adapter_", "smartio_device_"};
+static const char *const kind_prefix[TOOL_COUNTERS_KINDS] = {
+	"smartio_daemon_", "smartio_host_",    "smartio_adapter_", "smartio_device_",
+	"smartio_engine_", "smartio_chassis_", "smartio_trunk_"};
 
 /* ---- the text ---- */
 
-/* A label's value, in quotes: in it \, " and the end of a line are escaped. */
+/* A label's value in quotes: \, " and line ends are escaped. */
 static void put_value(FILE *out, const char *value)
 {
 	putc('"', out);
@@ -56,16 +58,24 @@ static void put_sample(FILE *out, const struct tool_sample *s, const struct tool
 		       const char *name, const char *suffix, uint64_t value)
 {
 	put_name(out, s, name, suffix);
+	if (t->kind == TOOL_COUNTERS_TRUNK) {
+		put_label(out, "from", s->trunk[t->id].from);
+		put_label(out, "to", s->trunk[t->id].to);
+		fprintf(out, ",trunk=\"%" PRIu32 "\"} %" PRIu64 "\n", t->id, value);
+		return;
+	}
 	put_label(out, "host", t->host);
 	fprintf(out, ",node=\"%" PRIu32 "\"", t->node);
-	if (t->kind == TOOL_COUNTERS_ADAPTER)
+	if (t->kind == TOOL_COUNTERS_CHASSIS)
+		put_label(out, "chassis", strchr(t->name, '/') + 1);
+	if (t->kind == TOOL_COUNTERS_ADAPTER || t->kind == TOOL_COUNTERS_ENGINE)
 		fprintf(out, ",adapter=\"%" PRIu32 "\"", t->id);
 	if (t->kind == TOOL_COUNTERS_DEVICE)
 		put_label(out, "device", t->name);
 	fprintf(out, "} %" PRIu64 "\n", value);
 }
 
-/* ---- what is, now ---- */
+/* ---- what exists now ---- */
 
 static void put_presence(FILE *out, const struct tool_sample *s, enum tool_counters kind,
 			 const char *name, const char *help)
@@ -147,7 +157,7 @@ static void put_states(FILE *out, const struct tool_sample *s)
 	put_device_facts(out, s);
 }
 
-/* ---- what was counted ---- */
+/* ---- counters ---- */
 
 static bool counts(const struct tool_sample *s, enum tool_counters kind, const char *counter)
 {
@@ -159,7 +169,7 @@ static bool counts(const struct tool_sample *s, enum tool_counters kind, const c
 	return false;
 }
 
-/* @f NULL: nothing more is known of this counter than its name. */
+/* @f NULL: only the counter's name is known. */
 static void put_family(FILE *out, const struct tool_sample *s, enum tool_counters kind,
 		       const struct tool_metric *f, const char *counter)
 {
@@ -180,7 +190,7 @@ static void put_family(FILE *out, const struct tool_sample *s, enum tool_counter
 				   value);
 }
 
-/* Counters that the table does not have, each once: where it first appears. */
+/* Counters that are not in the table, each once, where it first appears. */
 static void put_others(FILE *out, const struct tool_sample *s, enum tool_counters kind)
 {
 	for (unsigned i = 0; i < s->n; i++) {

@@ -11,8 +11,8 @@
 #include "view/sample.h"
 
 /*
- * Write all of @s, families one after the other, to "# EOF". What is not known has no sample: a
- * scraper sees a gap, and no counter that falls to 0. @version: of this program.
+ * Writes all of @s, families one after the other, to "# EOF". An unknown value has no sample: a
+ * scraper sees a gap, not a counter that falls to 0. @version: of this program.
  */
 void tool_openmetrics_write(FILE *out, const struct tool_sample *s, const char *version);
 

@@ -15,7 +15,7 @@ struct picture {
 	bool drawn[SIO_MAX_HOSTS];
 };
 
-/* The lender knows its device best. */
+/* The state is the lender's, which knows its device best. */
 static const char *device_note(const struct tool_view_device *d, char *text, size_t size)
 {
 	uint32_t n = sio_from_le32(d->info.borrowers);
@@ -40,13 +40,16 @@ static void draw_devices(const struct picture *p, const struct tool_view_host *h
 	for (unsigned i = 0; i < h->topo->n_devices; i++) {
 		const struct sio_topo_device *d = h->device[i].topo;
 
-		fprintf(p->out, "%s%*s  `-- %s: %s, %s, %u queue pairs, id %#x, %s\n", stem,
-			p->name_width, "", d->name, d->type, tool_size(d->size, size),
-			d->queue_pairs, d->fdid, device_note(&h->device[i], note, sizeof(note)));
+		const char *physical = tool_physical_function(h, &h->device[i]);
+
+		fprintf(p->out, "%s%*s  `-- %s: %s%s, %s, %u queue pairs, id %#x, %s\n", stem,
+			p->name_width, "", d->name, physical ? "function of " : "",
+			physical ? physical : d->type, tool_size(d->size, size), d->queue_pairs,
+			d->fdid, device_note(&h->device[i], note, sizeof(note)));
 	}
 }
 
-/* What is of one adapter's link and its host: the worst, in capitals. */
+/* The state of one adapter's link and its host: the worst of both, in capitals. */
 static const char *state_words(const struct tool_view_host *h, unsigned adapter)
 {
 	if (h->host->state == TOOL_HOST_DOWN)
@@ -56,14 +59,31 @@ static const char *state_words(const struct tool_view_host *h, unsigned adapter)
 	return h->adapter[adapter].link == TOOL_LINK_UP ? "up" : "link DOWN";
 }
 
+/* No daemon here knows whether a machine is on: only its peers see it. */
+static void draw_machine(const struct picture *p, const struct sio_topo_host *h, unsigned adapter,
+			 const char *branch)
+{
+	const struct sio_topo_adapter *a = &h->adapter[adapter];
+	char window[TOOL_SIZE_TEXT];
+
+	fprintf(p->out, "%s%-*s  node %-3u  adapter %u of a machine, window %s in %u entries\n",
+		branch, p->name_width, h->name, h->node, adapter, tool_size(a->window_size, window),
+		a->lut_entries);
+}
+
 static void draw_host(struct picture *p, unsigned index, unsigned adapter, const char *branch,
 		      const char *stem)
 {
-	const struct tool_view_host *view = &p->v->host[index];
-	const struct sio_topo_host *h = view->topo;
+	const struct sio_topo_host *h = &p->t->host[index];
+	const struct tool_view_host *view;
 	const struct sio_topo_adapter *a = &h->adapter[adapter];
 	char ram[TOOL_SIZE_TEXT], window[TOOL_SIZE_TEXT];
 
+	if (h->machine) {
+		draw_machine(p, h, adapter, branch);
+		return;
+	}
+	view = &p->v->host[index];
 	fprintf(p->out, "%s%-*s  node %-3u", branch, p->name_width, h->name, h->node);
 	if (h->n_adapters > 1)
 		fprintf(p->out, "  adapter %u", adapter);
@@ -80,13 +100,13 @@ static void draw_host(struct picture *p, unsigned index, unsigned adapter, const
 	draw_devices(p, view, stem);
 }
 
-/* A switch and the adapters on it; those of the last one hang on no stem. */
+/* Draws a switch and its adapters; the adapters of the last switch are drawn without a stem. */
 static void draw_switch(struct picture *p, unsigned index)
 {
 	const struct sio_topology *t = p->t;
 	unsigned left = 0;
 
-	for (unsigned i = 0; i < t->n_hosts; i++)
+	for (unsigned i = 0; i < t->n_hosts + t->n_machines; i++)
 		for (unsigned a = 0; a < t->host[i].n_adapters; a++)
 			left += t->host[i].adapter[a].attach == SIO_ATTACH_SWITCH &&
 				t->host[i].adapter[a].attach_index == index;
@@ -101,7 +121,7 @@ static void draw_switch(struct picture *p, unsigned index)
 				tool_trunk_is_down(p->v, i) ? " DOWN" : "");
 	}
 	fprintf(p->out, "\n");
-	for (unsigned i = 0; i < t->n_hosts; i++) {
+	for (unsigned i = 0; i < t->n_hosts + t->n_machines; i++) {
 		for (unsigned a = 0; a < t->host[i].n_adapters; a++) {
 			const struct sio_topo_adapter *ad = &t->host[i].adapter[a];
 
@@ -119,7 +139,7 @@ static void draw_link(struct picture *p, unsigned index)
 	const struct sio_topology *t = p->t;
 	bool first = true;
 
-	for (unsigned i = 0; i < t->n_hosts; i++) {
+	for (unsigned i = 0; i < t->n_hosts + t->n_machines; i++) {
 		for (unsigned a = 0; a < t->host[i].n_adapters; a++) {
 			const struct sio_topo_adapter *ad = &t->host[i].adapter[a];
 
@@ -156,7 +176,7 @@ int tool_picture(FILE *out, const struct tool_view *v)
 
 	if (!v->room)
 		fprintf(out, "  the machine room is DOWN\n");
-	for (unsigned i = 0; i < t->n_hosts; i++) {
+	for (unsigned i = 0; i < t->n_hosts + t->n_machines; i++) {
 		int n = (int)strlen(t->host[i].name);
 
 		if (n > p.name_width)

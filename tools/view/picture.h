@@ -7,7 +7,7 @@
 
 #include "view/view.h"
 
-/* Draw to @out. Return: 0; -EIO: @out failed. */
+/* Draws to @out. Return: 0; -EIO: @out failed. */
 int tool_picture(FILE *out, const struct tool_view *v);
 
 #endif

@@ -81,7 +81,8 @@ struct tool_rate tool_rate_commands(const struct tool_counted *before,
 	for (unsigned i = 0; i < now->n_counters; i++) {
 		const char *name = now->counter[i].name;
 		bool counts = strncmp(name, "commands_", 9) == 0 &&
-			      strcmp(name, "commands_failed") != 0; /* these are among the others */
+			      /* commands that failed are counted among the others, too */
+			      strcmp(name, "commands_failed") != 0;
 
 		for (unsigned k = 0; k < sizeof(also) / sizeof(also[0]); k++)
 			counts |= strcmp(name, also[k]) == 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What grew between two samples of a cluster, and how fast. Pure. */
+/* Differences between two samples of a cluster, and their rates. Pure logic. */
 #ifndef TOOLS_RATE_H
 #define TOOLS_RATE_H
 
@@ -12,31 +12,34 @@ struct tool_rate {
 };
 
 /*
- * By how much a counter grew. One that passes 2^64 - 1 goes on from 0: that it does where it was in
- * the upper half before and is in the lower half now; else one that fell has begun again.
- * Return: false: it has begun again, and nobody knows by how much it grew.
+ * The growth of a counter. One that passes 2^64 - 1 goes on from 0: that is assumed if it was in
+ * the upper half before and is in the lower half now; any other that fell has begun again.
+ * Return: false: it has begun again, and its growth is unknown.
  */
 bool tool_rate_grew(uint64_t before, uint64_t now, uint64_t *ret);
 
-/* The one of @s that is the same as @t; NULL: there is none. */
+/* The thing of @s that is the same as @t; NULL: there is none. */
 const struct tool_counted *tool_rate_same(const struct tool_sample *s,
 					  const struct tool_counted *t);
 
 /*
- * Can @now be compared with @before (which may be NULL)? Not if one of them told nothing, if no
+ * Can @now be compared with @before (which may be NULL)? Not if one of them has no counters, if no
  * time has passed, if its host was started in between, or if any of its counters has begun again:
  * then the others have, too, though they may be larger than before already.
  */
 bool tool_rate_comparable(const struct tool_counted *before, const struct tool_counted *now);
 
-/* The rate of one counter. Unknown if they are not comparable, or one of them does not have it. */
+/*
+ * The rate of one counter. Unknown if they are not comparable, or one of them does not have the
+ * counter.
+ */
 struct tool_rate tool_rate_of(const struct tool_counted *before, const struct tool_counted *now,
 			      const char *counter);
-/* Both together; unknown if one is. */
+/* The sum of both; unknown if one is. */
 struct tool_rate tool_rate_sum(struct tool_rate a, struct tool_rate b);
 /*
- * What @now does, all kinds of its commands together: NVMe commands, descriptors of a memory
- * device, transfers and kernels of an accelerator. Unknown if it counts none of them.
+ * The rate of commands of @now, all kinds together: NVMe commands, descriptors of a memory device,
+ * transfers and kernels of an accelerator. Unknown if it counts none of them.
  */
 struct tool_rate tool_rate_commands(const struct tool_counted *before,
 				    const struct tool_counted *now);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* smartio route: the way between two hosts or devices, and what times are modelled for it. */
+/* smartio route: the path between two hosts or devices, and the times that are modelled for it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ struct way {
 
 /* ---- what is asked ---- */
 
-/* A number of the command line; @most: the greatest that is right. */
+/* Reads a number of the command line; @most is the greatest that is allowed. */
 static bool read_number(const char *text, uint64_t least, uint64_t most, uint64_t *ret)
 {
 	char *end;
@@ -64,9 +64,9 @@ static int read_reader(const struct tool_command *self, struct sio_timing_reader
 	return 0;
 }
 
-/* A device by its name, or a host by name or node id. */
-static int find_node(const struct sio_graph *g, const char *name, unsigned *ret,
-		     struct sio_err *reterr)
+/* A device by its name, or a host by name or node id. @v: the present state, or NULL. */
+static int find_node(const struct sio_graph *g, const struct tool_view *v, const char *name,
+		     unsigned *ret, struct sio_err *reterr)
 {
 	const struct sio_topology *t = g->topology;
 	const struct sio_topo_host *h;
@@ -77,6 +77,9 @@ static int find_node(const struct sio_graph *g, const char *name, unsigned *ret,
 		for (unsigned k = 0; k < t->host[i].n_devices; k++) {
 			if (strcmp(t->host[i].device[k].name, name) != 0)
 				continue;
+			if (v && i < v->n && v->host[i].device[k].state == TOOL_DEVICE_OUT)
+				return sio_fail(reterr, -ENODEV, "device '%s' is out of its slot",
+						name);
 			*ret = sio_graph_device(g, i, k);
 			return 0;
 		}
@@ -88,15 +91,16 @@ static int find_node(const struct sio_graph *g, const char *name, unsigned *ret,
 	return 0;
 }
 
-static int find_way(struct way *w, const struct sio_routes *r, char **name, struct sio_err *reterr)
+static int find_way(struct way *w, const struct tool_view *v, const struct sio_routes *r,
+		    char **name, struct sio_err *reterr)
 {
 	const struct sio_graph *g = w->graph;
 	unsigned at;
 	int rc;
 
-	rc = find_node(g, name[0], &w->from, reterr);
+	rc = find_node(g, v, name[0], &w->from, reterr);
 	if (rc == 0)
-		rc = find_node(g, name[1], &w->to, reterr);
+		rc = find_node(g, v, name[1], &w->to, reterr);
 	if (rc < 0)
 		return rc;
 	if (w->from == w->to)
@@ -119,7 +123,7 @@ static int find_way(struct way *w, const struct sio_routes *r, char **name, stru
 	return 0;
 }
 
-/* ---- what is said ---- */
+/* ---- what is printed ---- */
 
 static const char *const kind_name[] = {[SIO_GRAPH_SWITCH] = "switch",
 					[SIO_GRAPH_HOST] = "host",
@@ -166,10 +170,17 @@ static int print_json(const struct way *w)
 	tool_json_number(o, "tags", w->reader.tags);
 	tool_json_number(o, "memory_ps", w->reader.memory);
 	for (uint64_t n = transfer[0]; n <= transfer[TRANSFERS - 1]; n *= 2) {
+		struct sio_pcie_count packets = {0};
+
+		sio_pcie_write(&w->timing.rules, 0, n, &packets);
+		sio_pcie_read(&w->timing.rules, 0, n, &packets);
 		part = tool_json_object();
 		tool_json_number(part, "bytes", n);
 		tool_json_number(part, "write_ps", sio_timing_write(&w->timing, n));
 		tool_json_number(part, "read_ps", sio_timing_read(&w->timing, &w->reader, n));
+		tool_json_number(part, "write_packets", packets.write_tlps);
+		tool_json_number(part, "read_requests", packets.read_requests);
+		tool_json_number(part, "completions", packets.completions);
 		tool_json_append(times, part);
 	}
 	tool_json_add(o, "transfers", times);
@@ -246,7 +257,7 @@ static int print_times(const struct way *w)
 
 /* ---- the command ---- */
 
-/* @v: what is of @topo now; NULL: it is a file's. */
+/* @v: the present state of @topo; NULL: @topo is from a file. */
 static int show(const struct tool_command *self, const struct sio_topology *topo,
 		const struct tool_view *v, char **name)
 {
@@ -268,7 +279,7 @@ static int show(const struct tool_command *self, const struct sio_topology *topo
 	if (down)
 		sio_routes_set(r, down);
 	w.graph = g;
-	if (find_way(&w, r, name, &err) < 0)
+	if (find_way(&w, v, r, name, &err) < 0)
 		status = tool_fail(&err);
 	else if (tool_where.json)
 		status = print_json(&w);
@@ -312,5 +323,5 @@ const struct tool_command tool_route_command = {
 		"its links and from what each chip adds; no traffic but this is on the way.\n",
 	.schemas = "route",
 	.options = options,
-	.words = {{"FROM", TOOL_DEVICES}, {"TO", TOOL_NODES}, {"[TOPOLOGY]", TOOL_TOPOLOGIES}},
+	.words = {{"FROM", TOOL_ENDS}, {"TO", TOOL_ENDS}, {"[TOPOLOGY]", TOOL_TOPOLOGIES}},
 	.run = route};

@@ -64,7 +64,7 @@ static int ask(struct tool_view *v, struct tool_view_host *h, struct tool_counte
 		keep(t, &rep);
 		return 0;
 	}
-	/* A device that is out of its slot since we looked is no error either. */
+	/* A device that has been pulled out meanwhile is not an error either. */
 	if (tool_host_lost(v->hosts, h->host, &err) || err.code == -ENODEV)
 		return 0;
 	*reterr = err;
@@ -107,6 +107,54 @@ static int ask_device(struct tool_sample *s, struct tool_view *v, struct tool_vi
 	return ask(v, h, t, reterr);
 }
 
+static int ask_engine(struct tool_sample *s, struct tool_view *v, struct tool_view_host *h,
+		      unsigned index, struct sio_err *reterr)
+{
+	const struct tool_view_adapter *a = &h->adapter[index];
+	struct tool_counted *t;
+
+	if (a->link == TOOL_LINK_UNKNOWN || !(sio_from_le32(a->info.flags) & SIO_ADAPTER_DMA))
+		return 0;
+	t = add(s, h, TOOL_COUNTERS_ENGINE);
+	snprintf(t->name, sizeof(t->name), "%s.%u", h->topo->name, index);
+	t->id = index;
+	return ask(v, h, t, reterr);
+}
+
+static int ask_chassis(struct tool_sample *s, struct tool_view *v, struct tool_view_host *h,
+		       unsigned index, struct sio_err *reterr)
+{
+	struct tool_counted *t = add(s, h, TOOL_COUNTERS_CHASSIS);
+
+	snprintf(t->name, sizeof(t->name), "%s/%s", h->topo->name, h->topo->chassis[index].name);
+	t->id = index;
+	return ask(v, h, t, reterr);
+}
+
+/* Every host's port reports them, so any one is asked. */
+static int ask_trunks(struct tool_sample *s, struct tool_view *v, struct sio_err *reterr)
+{
+	struct tool_view_host *h = v->host;
+	int r = 0;
+
+	while (h < v->host + v->n && !h->host->up)
+		h++;
+	if (h == v->host + v->n)
+		return 0;
+	for (unsigned i = 0; r == 0 && i < s->n_trunks; i++) {
+		struct tool_counted *t = add(s, h, TOOL_COUNTERS_TRUNK);
+
+		snprintf(t->name, sizeof(t->name), "%s-%s", s->trunk[i].from, s->trunk[i].to);
+		t->host[0] = '\0';
+		t->node = 0;
+		t->id = i;
+		t->state = tool_link_state_name(s->trunk[i].up ? TOOL_LINK_UP : TOOL_LINK_DOWN);
+		t->presence = s->trunk[i].up ? TOOL_PRESENT : TOOL_ABSENT;
+		r = ask(v, h, t, reterr);
+	}
+	return r;
+}
+
 /* ---- who borrows ---- */
 
 static void add_borrower(struct tool_counted *t, const struct tool_view *v, uint32_t node)
@@ -129,7 +177,7 @@ static void add_borrower(struct tool_counted *t, const struct tool_view *v, uint
 	memcpy(t->by[t->n_by++].host, name, sizeof(name));
 }
 
-/* @first: number of the first of this host's in @s. */
+/* @first: index in @s of this host's first device. */
 static int ask_borrowers(struct tool_sample *s, unsigned first, struct tool_view *v,
 			 struct tool_view_host *h, struct sio_err *reterr)
 {
@@ -173,6 +221,10 @@ static int ask_host(struct tool_sample *s, struct tool_view *v, struct tool_view
 		r = ask_device(s, v, h, &h->device[i], reterr);
 	if (r == 0 && flags & TOOL_SAMPLE_BORROWERS)
 		r = ask_borrowers(s, first, v, h, reterr);
+	for (unsigned i = 0; r == 0 && flags & TOOL_SAMPLE_ENGINES && i < h->topo->n_adapters; i++)
+		r = ask_engine(s, v, h, i, reterr);
+	for (unsigned i = 0; r == 0 && flags & TOOL_SAMPLE_LINKS && i < h->topo->n_chassis; i++)
+		r = ask_chassis(s, v, h, i, reterr);
 	return r;
 }
 
@@ -202,6 +254,8 @@ int tool_sample_take(struct tool_view *v, const struct sio_topo_host *only, unsi
 	for (unsigned i = 0; r == 0 && i < v->n; i++)
 		if (!only || v->host[i].topo == only)
 			r = ask_host(s, v, &v->host[i], flags, reterr);
+	if (r == 0 && !only && flags & TOOL_SAMPLE_LINKS)
+		r = ask_trunks(s, v, reterr);
 	if (r < 0) {
 		tool_sample_free(s);
 		return r;

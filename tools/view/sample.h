@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What everything of a cluster has counted, at one moment: the counters of daemons, hosts, adapters
- * (of what passed their links) and devices, and the state of each. A sample holds no connection: it
- * outlives the view that it was taken of.
+ * The counters of a whole cluster at one moment: of daemons, hosts, adapters (of the traffic on
+ * their links) and devices, and the state of each. A sample holds no connection: it outlives the
+ * view from which it was taken.
  */
 #ifndef TOOLS_SAMPLE_H
 #define TOOLS_SAMPLE_H
@@ -28,7 +28,11 @@ struct tool_borrower {
 
 struct tool_counted {
 	enum tool_counters kind;
-	char name[SIO_NAME_LEN + 16]; /* of a host, "HOST.0" of an adapter, of a device */
+	/*
+	 * The name of a host; "HOST.0" of an adapter, "HOST/BOX" of a chassis, "SWITCH-SWITCH" of a
+	 * trunk; of a device.
+	 */
+	char name[2 * SIO_NAME_LEN + 2];
 	char host[SIO_NAME_LEN];
 	char type[SIO_NAME_LEN]; /* of a device; else "" */
 	uint32_t node, id;	 /* id: adapter index or device id; else 0 */
@@ -38,7 +42,9 @@ struct tool_counted {
 	bool exclusive;
 	struct tool_borrower *by; /* who they are, where it was asked for */
 	unsigned n_by;
-	/* Which start of its host, as its daemon says: counters may begin again with another. */
+	/*
+	 * The start of its host, as its daemon reports it: counters may begin again with another.
+	 */
 	struct tool_start {
 		uint8_t boot_id[16];
 		uint64_t generation;
@@ -57,25 +63,27 @@ struct tool_sampled_trunk {
 struct tool_sample {
 	char cluster[SIO_NAME_LEN];
 	unsigned n, n_trunks;
-	/* Host by host: its daemon, itself, its adapters, its devices. */
+	/* Host by host: its daemon, itself, its adapters, its devices, ...; then trunks. */
 	struct tool_counted *thing;
 	struct tool_sampled_trunk *trunk; /* links between switches, as the topology has them */
 };
 
-/* What to ask for beside the counters. */
+/* What to ask for in addition to the counters. */
 #define TOOL_SAMPLE_BORROWERS 1u /* of each device, who has it */
+#define TOOL_SAMPLE_LINKS 2u	 /* chassis, links between switches */
+#define TOOL_SAMPLE_ENGINES 4u	 /* DMA engines of adapters */
 
 /*
- * Ask all hosts of @v, or @only that one. A host that falls silent meanwhile is no error: what it
- * has is not known.
- * Return: 0 and a sample for tool_sample_free(); what a daemon refused, as -errno with its text.
+ * Asks all hosts of @v, or @only that one. A host that stops answering meanwhile is no error: its
+ * values are unknown.
+ * Return: 0 and a sample for tool_sample_free(); a daemon's refusal, as -errno with its text.
  */
 int tool_sample_take(struct tool_view *v, const struct sio_topo_host *only, unsigned flags,
 		     struct tool_sample **ret, struct sio_err *reterr);
 /* NULL is fine. */
 void tool_sample_free(struct tool_sample *s);
 
-/* The value of a counter by its name. False: @t does not count it. */
+/* Finds the value of a counter by its name. False: @t does not count it. */
 bool tool_counted_value(const struct tool_counted *t, const char *name, uint64_t *ret);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* smartio stats: the counters of daemons, hosts, adapters and devices. */
+/* smartio stats: the counters of daemons, hosts, links, DMA engines and devices. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,9 +11,10 @@
 #include "view/openmetrics.h"
 #include "view/sample.h"
 
-static const char *const kind_name[TOOL_COUNTERS_KINDS] = {"daemon", "host", "adapter", "device"};
-static const char *const kind_plural[TOOL_COUNTERS_KINDS] = {"daemons", "hosts", "adapters",
-							     "devices"};
+static const char *const kind_name[TOOL_COUNTERS_KINDS] = {"daemon", "host",	"adapter", "device",
+							   "engine", "chassis", "trunk"};
+static const char *const kind_plural[TOOL_COUNTERS_KINDS] = {
+	"daemons", "hosts", "adapters", "devices", "engines", "chassis", "trunks"};
 
 static int print_table(const struct tool_sample *s)
 {
@@ -64,7 +65,7 @@ static int print_json(const struct tool_sample *s)
 	return tool_json_print("stats", o);
 }
 
-/* The host that --node names can be asked? */
+/* Can the host that --node names be asked? */
 static int check_only(const struct tool_view *v, const struct tool_view_host *h,
 		      struct sio_err *reterr)
 {
@@ -72,7 +73,7 @@ static int check_only(const struct tool_view *v, const struct tool_view_host *h,
 
 	if (h->host->state == TOOL_HOST_SILENT)
 		return sio_fail(reterr, h->host->why.code, "host '%s' cannot be asked",
-				h->topo->name); /* why was said */
+				h->topo->name); /* the reason was printed */
 	if (h->host->up)
 		return 0;
 	return sio_fail(reterr, -ENETDOWN,
@@ -96,7 +97,9 @@ static int take(struct tool_view *v, struct tool_sample **ret, struct sio_err *r
 	for (unsigned i = 0; r == 0 && i < v->n; i++)
 		if (v->host[i].topo == only)
 			r = check_only(v, &v->host[i], reterr);
-	return r < 0 ? r : tool_sample_take(v, only, 0, ret, reterr);
+	return r < 0 ? r
+		     : tool_sample_take(v, only, TOOL_SAMPLE_LINKS | TOOL_SAMPLE_ENGINES, ret,
+					reterr);
 }
 
 static int stats(const struct tool_command *self, int argc, char **argv)
@@ -127,10 +130,11 @@ static int stats(const struct tool_command *self, int argc, char **argv)
 
 const struct tool_command tool_stats_command = {
 	.name = "stats",
-	.summary = "Show what daemons, hosts, adapters and devices counted",
+	.summary = "Show what daemons, hosts, links and devices counted",
 	.help = "Counted by the rules of PCIe: what devices and DMA engines do. Loads and stores of CPUs are\n"
 		"not: nobody sees them. (state) is what is, now: of an adapter, its link, whose traffic it\n"
-		"counts. What is down or out has no counters, as of now. With --json each counter is a string\n"
+		"counts. An engine is the DMA engine of an adapter; a chassis counts what passes its link towards\n"
+		"the host, a trunk is a link between two switches. What is down or out has no counters, as of now. With --json each counter is a string\n"
 		"\"0x...\": it has 64 bits. --openmetrics prints OpenMetrics text, for a Prometheus server.\n",
 	.schemas = "stats",
 	.options = options,

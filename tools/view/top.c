@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* smartio top: what a cluster does, by its counters: as text, JSON, or on a terminal. */
+/* smartio top: the activity of a cluster by its counters: as text, JSON, or on a terminal. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ int tool_top_take(const struct tool_top *top, struct tool_sample **ret, struct s
 
 	if (r < 0)
 		return r;
-	r = tool_sample_take(v, NULL, TOOL_SAMPLE_BORROWERS, ret, reterr);
+	r = tool_sample_take(v, NULL, TOOL_SAMPLE_BORROWERS | TOOL_SAMPLE_LINKS, ret, reterr);
 	tool_view_close(v);
 	return r;
 }
@@ -60,7 +60,7 @@ static int print_json(const struct tool_top *top, const struct tool_sample *befo
 	return tool_json_print("top", o);
 }
 
-/* A frame is what happened between two looks: the first one is seen after the delay. */
+/* A frame shows what happened between two samples, so the first frame comes after the delay. */
 static int batch(const struct tool_top *top)
 {
 	struct tool_sample *before = NULL, *now;
@@ -164,7 +164,7 @@ static int read_all(const struct tool_command *self, struct tool_top *top)
 	return 0;
 }
 
-/* Which cluster is decided once: another one that comes up meanwhile changes nothing. */
+/* The cluster is chosen once: another one that comes up meanwhile changes nothing. */
 static int find_cluster(struct tool_top *top, struct sio_err *reterr)
 {
 	struct tool_hosts *h;
@@ -203,7 +203,7 @@ const struct tool_command tool_top_command = {
 	.help = "Rates are differences of the counters that 'smartio stats' shows, over the time between\n"
 		"two looks; \"-\": not known, since what counts was down or has begun again. A host's are its\n"
 		"links'. The first look takes the delay. Keys: q ends it; s sorts by something else; p pauses\n"
-		"it (nothing is asked meanwhile); arrows, page up and down scroll; h tells of them.\n",
+		"it (nothing is asked meanwhile); arrows, page up and down scroll; h explains them.\n",
 	.schemas = "top",
 	.options = options,
 	.run = top_run};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What smartio top watches, and how it is asked. */
+/* What smartio top shows, and its options. */
 #ifndef TOOLS_TOP_H
 #define TOOLS_TOP_H
 
@@ -14,12 +14,12 @@ struct tool_top {
 	enum tool_frame_sort sort;
 };
 
-/* One look at the cluster, by connections of its own, which are closed again. */
+/* Takes one sample of the cluster, by connections of its own, which are closed again. */
 int tool_top_take(const struct tool_top *top, struct tool_sample **ret, struct sio_err *reterr);
 
 /*
- * Draw on the terminal and obey its keys until q. Return: exit status. -EOPNOTSUPP with its text:
- * this smartio was built without ncurses, or the terminal cannot be used.
+ * Draws on the terminal and handles its keys until q. Return: exit status. -EOPNOTSUPP with its
+ * text: this smartio was built without ncurses, or the terminal cannot be used.
  */
 int tool_top_screen(const struct tool_top *top, int *ret_status, struct sio_err *reterr);
 

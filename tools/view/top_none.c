@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* In place of top_screen.c, where there is no ncurses. */
+/* Replaces top_screen.c where there is no ncurses. */
 #include <errno.h>
 
 #include "view/top.h"

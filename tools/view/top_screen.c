@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * smartio top on a terminal. One thread asks the daemons, who may let it wait; the other one draws
- * and hears keys, at once.
+ * smartio top on a terminal. One thread asks the daemons, which may make it wait; another draws and
+ * reads keys without delay.
  */
 #include <curses.h>
 #include <errno.h>
@@ -19,18 +19,18 @@
 #include "base/output.h"
 #include "view/top.h"
 
-/* ---- who asks ---- */
+/* ---- the thread that asks ---- */
 
 struct asker {
 	const struct tool_top *top;
 	pthread_t thread;
-	int fresh; /* eventfds: there is an answer; */
+	int fresh; /* eventfds: there is a new sample; */
 	int told;  /* paused or stop has changed */
 	pthread_mutex_t lock;
 	/* Under the lock. */
 	bool paused, stop;
-	struct tool_sample *sample; /* nobody has taken it yet */
-	struct sio_err err;	    /* code: why there are no more */
+	struct tool_sample *sample; /* a new one that was not taken yet */
+	struct sio_err err;	    /* code: why no more samples come */
 };
 
 static void raise_event(int fd)
@@ -49,7 +49,7 @@ static void lower_event(int fd)
 		;
 }
 
-/* What the drawer wants now. */
+/* What the drawing thread wants now. */
 static void read_wishes(struct asker *a, bool *ret_stop, bool *ret_paused)
 {
 	pthread_mutex_lock(&a->lock);
@@ -66,7 +66,9 @@ static int64_t now_ms(void)
 	return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
 }
 
-/* The time between two looks; more if it is paused. Return: false: it is to stop. */
+/*
+ * Waits until the next sample is due; longer if it is paused. Return: false: the thread must stop.
+ */
 static bool wait_for_the_next(struct asker *a)
 {
 	int64_t left, until = now_ms() + a->top->delay_ms;
@@ -107,7 +109,10 @@ static void *ask(void *arg)
 	return NULL;
 }
 
-/* Signals are the drawer's: the terminal's new size is told by one. */
+/*
+ * Signals are blocked in the asking thread: the drawing thread needs the one for the terminal's
+ * size.
+ */
 static int begin_asking(struct asker *a, struct sio_err *reterr)
 {
 	sigset_t all, before;
@@ -135,8 +140,8 @@ static void tell(struct asker *a, bool stop, bool paused)
 }
 
 /*
- * A daemon that is silent may hold it up for long, and whoever types q shall not wait for that:
- * then it ends with the process, and @a stays. Return: has it ended?
+ * A silent daemon may block the asking thread for long, and the user who types q should not have to
+ * wait. Then the thread ends with the process, and @a is not freed. Return: has it ended?
  */
 static bool end_asking(struct asker *a)
 {
@@ -150,17 +155,17 @@ static bool end_asking(struct asker *a)
 	return pthread_timedjoin_np(a->thread, NULL, &until) == 0;
 }
 
-/* ---- who draws ---- */
+/* ---- the thread that draws ---- */
 
 struct screen {
 	const struct tool_top *top;
 	struct asker *asker;
 	struct tool_sample *before, *now;
-	struct tool_frame *frame; /* NULL: nothing is known yet */
+	struct tool_frame *frame; /* NULL: there is no sample yet */
 	enum tool_frame_sort sort;
 	bool paused, help;
-	int first;	/* line of the frame below the title that is on top */
-	unsigned looks; /* that were drawn with rates */
+	int first;	/* the line of the frame that is shown first, below the title */
+	unsigned looks; /* frames that were drawn with rates */
 };
 
 static const char *const help_lines[] = {
@@ -247,7 +252,7 @@ static void draw(struct screen *s)
 	refresh();
 }
 
-/* Return: false: it was told to end. */
+/* Return: false: the user wants to quit. */
 static bool obey(struct screen *s, int key)
 {
 	const int page = LINES > 4 ? LINES - 3 : 1;
@@ -287,13 +292,13 @@ static bool obey(struct screen *s, int key)
 	case KEY_HOME:
 		s->first = 0;
 		break;
-	default: /* KEY_RESIZE: it is drawn anew */
+	default: /* KEY_RESIZE: everything is drawn again */
 		break;
 	}
 	return true;
 }
 
-/* Return: 0: there is something new to draw; what ended the asker, as -errno. */
+/* Return: 0: there is a new sample to draw; -errno: why the asking thread has ended. */
 static int take_fresh(struct screen *s, struct sio_err *reterr)
 {
 	struct asker *a = s->asker;
@@ -315,7 +320,7 @@ static int take_fresh(struct screen *s, struct sio_err *reterr)
 	return reterr->code;
 }
 
-/* Return: 0: it was told to end, or has looked often enough. */
+/* Return: 0: the user quits, or has seen the number of frames that was wanted. */
 static int watch(struct screen *s, struct sio_err *reterr)
 {
 	struct pollfd p[] = {{.fd = STDIN_FILENO, .events = POLLIN},
@@ -341,7 +346,7 @@ static int watch(struct screen *s, struct sio_err *reterr)
 
 /* ---- the terminal ---- */
 
-/* Notes of what is asked must not go where we draw. Return: a copy of standard error. */
+/* Messages of the asking thread must not appear on the screen. Return: a copy of standard error. */
 static int hush(void)
 {
 	int copy = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);

@@ -22,95 +22,6 @@ static const struct tool_option options[] = {
 	{"svg", .flag = &as_svg, .text = "the same as a picture, drawn by graphviz's dot"},
 	{.name = NULL}};
 
-static const char *attach_name(enum sio_attach_kind kind)
-{
-	static const char *const name[] = {[SIO_ATTACH_NONE] = "none",
-					   [SIO_ATTACH_SWITCH] = "switch",
-					   [SIO_ATTACH_LINK] = "link"};
-
-	return name[kind];
-}
-
-/* What an adapter is joined to: a switch by name, a cable by its number. */
-static void add_attachment(struct json_object *o, const struct tool_view *v,
-			   const struct sio_topo_adapter *a)
-{
-	tool_json_string(o, "attached_to", attach_name(a->attach));
-	if (a->attach == SIO_ATTACH_SWITCH)
-		tool_json_string(o, "switch", v->topology->sw[a->attach_index].name);
-	else if (a->attach == SIO_ATTACH_LINK)
-		tool_json_number(o, "cable", a->attach_index);
-}
-
-static struct json_object *host_json(const struct tool_view *v, const struct tool_view_host *h)
-{
-	struct json_object *o = tool_json_object(), *adapters = tool_json_array();
-	struct json_object *devices = tool_json_array(), *a;
-
-	tool_view_host_json(o, h);
-	tool_json_number(o, "ram", h->topo->ram_size);
-	tool_json_hex(o, "ram_base", h->topo->ram_base);
-	tool_json_bool(o, "iommu", h->topo->iommu);
-	for (unsigned i = 0; i < h->topo->n_adapters; i++) {
-		a = tool_view_adapter_json(&h->adapter[i], i);
-		add_attachment(a, v, h->adapter[i].topo);
-		tool_json_append(adapters, a);
-	}
-	for (unsigned i = 0; i < h->topo->n_devices; i++)
-		tool_json_append(devices, tool_view_device_json(h, &h->device[i]));
-	tool_json_add(o, "adapters", adapters);
-	tool_json_add(o, "devices", devices);
-	return o;
-}
-
-static struct json_object *switch_json(const struct tool_view *v, unsigned index)
-{
-	struct json_object *o = tool_json_object();
-
-	tool_json_string(o, "name", v->topology->sw[index].name);
-	tool_json_string(o, "state",
-			 !v->outage				  ? "unknown"
-			 : sio_outage_switch_in(v->outage, index) ? "up"
-								  : "down");
-	return o;
-}
-
-static struct json_object *trunk_json(const struct tool_view *v, unsigned index)
-{
-	const struct sio_topo_trunk *l = &v->topology->trunk[index];
-	struct json_object *o = tool_json_object(), *ends = tool_json_array();
-
-	for (unsigned i = 0; i < 2; i++)
-		tool_json_append(ends, tool_json_word(v->topology->sw[l->sw[i]].name));
-	tool_json_add(o, "switches", ends);
-	tool_json_string(o, "link",
-			 tool_link_state_name(!v->outage		     ? TOOL_LINK_UNKNOWN
-					      : tool_trunk_is_down(v, index) ? TOOL_LINK_DOWN
-									     : TOOL_LINK_UP));
-	tool_json_number(o, "link_width", l->link_width);
-	tool_json_number(o, "link_generation", l->link_generation);
-	return o;
-}
-
-static int print_json(const struct tool_view *v)
-{
-	struct json_object *o = tool_json_object(), *switches = tool_json_array();
-	struct json_object *hosts = tool_json_array(), *trunks = tool_json_array();
-
-	tool_json_string(o, "cluster", v->topology->name);
-	tool_json_string(o, "machine_room", v->room ? "up" : "down");
-	for (unsigned i = 0; i < v->topology->n_switches; i++)
-		tool_json_append(switches, switch_json(v, i));
-	for (unsigned i = 0; i < v->topology->n_trunks; i++)
-		tool_json_append(trunks, trunk_json(v, i));
-	for (unsigned i = 0; i < v->n; i++)
-		tool_json_append(hosts, host_json(v, &v->host[i]));
-	tool_json_add(o, "switches", switches);
-	tool_json_add(o, "trunks", trunks);
-	tool_json_add(o, "hosts", hosts);
-	return tool_json_print("topology", o);
-}
-
 /* Graphviz's program writes to our standard output. */
 static int print_svg(const struct sio_graph *g, const bool *down)
 {
@@ -118,7 +29,8 @@ static int print_svg(const struct sio_graph *g, const bool *down)
 	FILE *dot;
 
 	fflush(stdout);
-	signal(SIGPIPE, SIG_IGN); /* of a dot that is not there, or failed: its status says so */
+	/* a dot that is missing or fails ends the pipe; its exit status says so */
+	signal(SIGPIPE, SIG_IGN);
 	dot = popen("dot -Tsvg", "w");
 	if (!dot)
 		return tool_error_code(-errno, "dot cannot be started: %s", strerror(errno));
@@ -132,7 +44,7 @@ static int print_svg(const struct sio_graph *g, const bool *down)
 	return 0;
 }
 
-/* @v: what is of it now; NULL: it is a file's. */
+/* @v: the present state of @t; NULL: @t is from a file. */
 static int print_graph(const struct sio_topology *t, const struct tool_view *v)
 {
 	struct sio_graph *g;
@@ -187,7 +99,7 @@ static int topology(const struct tool_command *self, int argc, char **argv)
 	if (forms)
 		status = print_graph(v->topology, v);
 	else if (tool_where.json)
-		status = print_json(v);
+		status = tool_json_print("topology", tool_view_json(v));
 	else if (tool_picture(stdout, v) < 0 || fflush(stdout) != 0)
 		status = tool_error_code(-EIO, "cannot write to standard output");
 	tool_view_close(v);

@@ -47,7 +47,7 @@ static int look_at_devices(struct tool_view_host *h, struct sio_err *reterr)
 	return 0;
 }
 
-/* Nothing is known of what a host that cannot be asked has. */
+/* Nothing is known of the objects of a host that cannot be asked. */
 static void forget(struct tool_view_host *h)
 {
 	h->links_up = 0;
@@ -84,7 +84,7 @@ static int look_at_host(struct tool_view *v, struct tool_view_host *h, struct si
 	return 0;
 }
 
-/* The adapter at the other end of a cable; NULL: it is no cable that it is on. */
+/* The adapter at the other end of a cable; NULL: this adapter is not on a cable. */
 static const struct tool_view_adapter *other_end(const struct tool_view *v,
 						 const struct tool_view_adapter *a,
 						 const struct tool_view_host **ret_host)
@@ -103,7 +103,7 @@ static const struct tool_view_adapter *other_end(const struct tool_view *v,
 }
 
 /*
- * A host tells of its own end of a link. A cable between two hosts is down at both ends if it is at
+ * A host reports its own end of a link. A cable between two hosts is down at both ends if it is at
  * one, or if the host at one is.
  */
 static void join_ends(struct tool_view *v)
@@ -141,7 +141,7 @@ static int look(struct tool_hosts *hosts, struct tool_view **ret, struct sio_err
 	v->topology = hosts->topology;
 	v->room = strcmp(hosts->dir, TOOL_LOCAL_STATE) == 0 ||
 		  tool_state_program(hosts->dir, "emu", false, &room) == 0;
-	/* A real machine has no room that could be asked. */
+	/* A real machine has no machine room to ask. */
 	if (v->room && v->topology->n_switches)
 		tool_room_outage(hosts->dir, v->topology, &v->outage, NULL);
 	v->n = hosts->n;
@@ -301,15 +301,47 @@ const char *tool_device_use_name(const struct tool_view_device *d)
 	return sio_dev_state_name((enum sio_dev_state)sio_from_le32(d->info.state));
 }
 
+const char *tool_device_vfio_name(const struct tool_view_host *h, const struct tool_view_device *d)
+{
+	if (h->host->client.world != SIO_WORLD_VFIO)
+		return NULL;
+	return sio_from_le32(d->info.iommu) == SIO_IOMMU_IOMMUFD ? "iommufd" : "group";
+}
+
+const char *tool_physical_function(const struct tool_view_host *h, const struct tool_view_device *d)
+{
+	return d->topo->physical ? h->topo->device[d->topo->physical - 1].name : NULL;
+}
+
+const char *tool_view_chassis(const struct sio_topo_host *h, unsigned in,
+			      char text[TOOL_CHASSIS_TEXT])
+{
+	size_t at = TOOL_CHASSIS_TEXT - 1;
+
+	text[at] = '\0';
+	for (; in; in = h->chassis[in - 1].in) {
+		const char *name = h->chassis[in - 1].name;
+
+		if (text[at])
+			text[--at] = '/';
+		at -= strlen(name);
+		memcpy(text + at, name, strlen(name));
+	}
+	return text + at;
+}
+
 struct json_object *tool_view_device_json(const struct tool_view_host *h,
 					  const struct tool_view_device *d)
 {
 	struct json_object *o = tool_json_object(), *bars;
 	const struct sio_rep_dev_list *info = &d->info;
+	char in[TOOL_CHASSIS_TEXT];
 
 	tool_json_string(o, "name", d->topo->name);
 	tool_json_number(o, "id", d->topo->fdid);
 	tool_json_string(o, "type", d->topo->type);
+	if (tool_physical_function(h, d))
+		tool_json_string(o, "physical_function", tool_physical_function(h, d));
 	tool_json_string(o, "host", h->topo->name);
 	tool_json_number(o, "node", h->topo->node);
 	tool_json_string(o, "host_state", tool_host_state_name(h->host->state));
@@ -317,8 +349,11 @@ struct json_object *tool_view_device_json(const struct tool_view_host *h,
 	tool_json_number(o, "links", h->topo->n_adapters);
 	tool_json_number(o, "size", d->topo->size);
 	tool_json_string(o, "state", tool_device_state_name(d->state));
+	if (d->topo->in)
+		tool_json_string(o, "in", tool_view_chassis(h->topo, d->topo->in, in));
 	if (!tool_device_is_in(d))
 		return o;
+	tool_json_number(o, "memory_hops", info->hops[0]);
 	tool_json_number(o, "borrowers", sio_from_le32(info->borrowers));
 	tool_json_bool(o, "exclusive", sio_from_le32(info->exclusive));
 	tool_json_number(o, "quarantined", sio_from_le32(info->quarantined));
@@ -335,5 +370,7 @@ struct json_object *tool_view_device_json(const struct tool_view_host *h,
 	for (unsigned i = 0; i < 6; i++)
 		tool_json_append(bars, sio_json_hex(sio_from_le64(info->bar_size[i])));
 	tool_json_add(o, "bar_sizes", bars);
+	if (tool_device_vfio_name(h, d))
+		tool_json_string(o, "vfio", tool_device_vfio_name(h, d));
 	return o;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What kernels reach memory by on a GPU: addresses are those of CUDA's one address space. */
+/*
+ * The accessors by which kernels reach memory on a GPU: addresses are those of CUDA's unified
+ * address space.
+ */
 #ifndef SMARTIO_ACCEL_CUDA_H
 #define SMARTIO_ACCEL_CUDA_H
 
@@ -9,7 +12,7 @@ struct accel {
 	int unused;
 };
 
-/* Volatile, so that each load sees what others have stored, and each store is seen by them. */
+/* Volatile, so that each load sees what others have stored, and others see each store. */
 static __device__ inline uint32_t accel_load32(struct accel *a, uint64_t at)
 {
 	(void)a;
@@ -34,7 +37,7 @@ static __device__ inline void accel_store64(struct accel *a, uint64_t at, uint64
 	*(volatile uint64_t *)at = value;
 }
 
-/* Kernels move whole words. */
+/* Kernels move whole 32-bit words only. */
 static __device__ inline void accel_move(struct accel *a, uint64_t to, uint64_t from,
 					 uint64_t bytes)
 {
@@ -42,7 +45,7 @@ static __device__ inline void accel_move(struct accel *a, uint64_t to, uint64_t 
 		accel_store32(a, to + i, accel_load32(a, from + i));
 }
 
-/* Also for who is across the bus: doorbells, host memory, other GPUs. */
+/* A fence for observers across the bus, too: doorbells, host memory, other GPUs. */
 static __device__ inline void accel_fence(struct accel *a)
 {
 	(void)a;

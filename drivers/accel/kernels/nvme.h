@@ -18,11 +18,11 @@
 #define ACCEL_NVME_JOB(a, t, field)                                                                \
 	accel_load64(a, (t)->argument[0] + offsetof(struct sio_accel_nvme_job, field))
 
-/* Names of the task's state; at: completions. */
+/* Indices of the task's state; its @at counts the completions. */
 enum { ACCEL_NVME_SENT, ACCEL_NVME_TAIL, ACCEL_NVME_HEAD, ACCEL_NVME_ROUND, ACCEL_NVME_BEGUN };
 
-/* The job, read once for each part: whoever shares the memory may write there meanwhile. */
-ACCEL_FUNCTION void accel_nvme_load(struct accel *a, const struct accel_task *t,
+/* Loads the job, once for each part: other users of the memory may write there meanwhile. */
+ACCEL_FUNCTION void accel_nvme_load(struct accel *a, const struct sio_accel_task *t,
 				    struct sio_accel_nvme_job *j)
 {
 	j->sq = ACCEL_NVME_JOB(a, t, sq);
@@ -53,7 +53,7 @@ ACCEL_FUNCTION int accel_nvme_valid(const struct sio_accel_nvme_job *j)
 	       j->commands > 0;
 }
 
-ACCEL_FUNCTION void accel_nvme_begin(struct accel_task *t, const struct sio_accel_nvme_job *j)
+ACCEL_FUNCTION void accel_nvme_begin(struct sio_accel_task *t, const struct sio_accel_nvme_job *j)
 {
 	t->state[ACCEL_NVME_TAIL] = j->tail;
 	t->state[ACCEL_NVME_HEAD] = j->head;
@@ -61,8 +61,8 @@ ACCEL_FUNCTION void accel_nvme_begin(struct accel_task *t, const struct sio_acce
 	t->state[ACCEL_NVME_BEGUN] = 1;
 }
 
-/* For the next job. */
-ACCEL_FUNCTION void accel_nvme_end(struct accel *a, const struct accel_task *t)
+/* Clears the state for the next job. */
+ACCEL_FUNCTION void accel_nvme_end(struct accel *a, const struct sio_accel_task *t)
 {
 	const uint64_t job = t->argument[0];
 
@@ -74,8 +74,8 @@ ACCEL_FUNCTION void accel_nvme_end(struct accel *a, const struct accel_task *t)
 		      t->state[ACCEL_NVME_ROUND]);
 }
 
-/* Command number @n, at the tail. */
-ACCEL_FUNCTION void accel_nvme_put(struct accel *a, const struct accel_task *t,
+/* Writes command number @n to the tail of the submission queue. */
+ACCEL_FUNCTION void accel_nvme_put(struct accel *a, const struct sio_accel_task *t,
 				   const struct sio_accel_nvme_job *j, uint64_t n)
 {
 	const uint64_t at = j->sq + t->state[ACCEL_NVME_TAIL] * 64, data = j->data + n * j->bytes;
@@ -90,8 +90,8 @@ ACCEL_FUNCTION void accel_nvme_put(struct accel *a, const struct accel_task *t,
 	accel_store64(a, at + 56, 0);
 }
 
-/* Return: how many were sent. */
-ACCEL_FUNCTION unsigned accel_nvme_send(struct accel *a, struct accel_task *t,
+/* Sends as many commands as fit. Return: their number. */
+ACCEL_FUNCTION unsigned accel_nvme_send(struct accel *a, struct sio_accel_task *t,
 					const struct sio_accel_nvme_job *j)
 {
 	unsigned n = 0;
@@ -109,8 +109,11 @@ ACCEL_FUNCTION unsigned accel_nvme_send(struct accel *a, struct accel_task *t,
 	return n;
 }
 
-/* Return: how many were taken. One that is no success stands in the task's result. */
-ACCEL_FUNCTION unsigned accel_nvme_take(struct accel *a, struct accel_task *t,
+/*
+ * Takes the completions that have arrived. Return: their number. A status that is not success
+ * becomes the task's result.
+ */
+ACCEL_FUNCTION unsigned accel_nvme_take(struct accel *a, struct sio_accel_task *t,
 					const struct sio_accel_nvme_job *j)
 {
 	unsigned n = 0;
@@ -133,19 +136,19 @@ ACCEL_FUNCTION unsigned accel_nvme_take(struct accel *a, struct accel_task *t,
 }
 
 /*
- * 0: where a struct sio_accel_nvme_job lies. Result: commands; of one that gave up: the status of
- * the drive. It gives up when nothing is in flight any more.
+ * Argument 0: the address of a struct sio_accel_nvme_job. Result: the number of commands, or, of a
+ * job that gave up, the status of the drive. It gives up only when nothing is in flight any more.
  */
-ACCEL_FUNCTION enum accel_progress accel_kernel_nvme(struct accel *a, struct accel_task *t)
+ACCEL_FUNCTION enum sio_accel_progress accel_kernel_nvme(struct accel *a, struct sio_accel_task *t)
 {
 	struct sio_accel_nvme_job j;
 	unsigned sent = 0, taken;
 
 	if (t->argument[0] & 7)
-		return ACCEL_REFUSES;
+		return SIO_ACCEL_KERNEL_REFUSES;
 	accel_nvme_load(a, t, &j);
 	if (!accel_nvme_valid(&j))
-		return ACCEL_REFUSES;
+		return SIO_ACCEL_KERNEL_REFUSES;
 	if (!t->state[ACCEL_NVME_BEGUN])
 		accel_nvme_begin(t, &j);
 	if (t->result == 0)
@@ -153,14 +156,14 @@ ACCEL_FUNCTION enum accel_progress accel_kernel_nvme(struct accel *a, struct acc
 	taken = accel_nvme_take(a, t, &j);
 	if (t->result && t->at == t->state[ACCEL_NVME_SENT]) {
 		accel_nvme_end(a, t);
-		return ACCEL_FAILS;
+		return SIO_ACCEL_KERNEL_FAILS;
 	}
 	if (!t->result && t->at == j.commands) {
 		accel_nvme_end(a, t);
 		t->result = t->at;
-		return ACCEL_DONE;
+		return SIO_ACCEL_KERNEL_DONE;
 	}
-	return sent || taken ? ACCEL_MORE : ACCEL_WAITS;
+	return sent || taken ? SIO_ACCEL_KERNEL_MORE : SIO_ACCEL_KERNEL_WAITS;
 }
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Kernels on the memory of a C program: addresses are pointers. What tests compare with. */
+/*
+ * Kernels on the memory of a C program: addresses are pointers. Tests compare the device's results
+ * with theirs.
+ */
 #ifndef SMARTIO_ACCEL_PLAIN_H
 #define SMARTIO_ACCEL_PLAIN_H
 
@@ -9,6 +12,7 @@
 
 struct accel {
 	uint64_t ticks;
+	uint64_t (*clock)(void); /* NULL: each look at the clock is a tick */
 };
 
 static inline uint32_t accel_load32(struct accel *a, uint64_t at)
@@ -44,12 +48,12 @@ static inline void accel_move(struct accel *a, uint64_t to, uint64_t from, uint6
 static inline void accel_fence(struct accel *a)
 {
 	(void)a;
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* pairs with accel_fence() of another kernel */
 }
 
 static inline uint64_t accel_clock(struct accel *a)
 {
-	return a->ticks++;
+	return a->clock ? a->clock() : a->ticks++;
 }
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A training step of a small network in single precision: one hidden layer with rectified linear
- * units, linear outputs, squared errors, gradient descent. Each sum is added in one order, so that
- * whoever computes it has the same bits, if his compiler neither contracts nor reorders.
+ * units, linear outputs, squared errors, gradient descent. Each sum is added in one fixed order, so
+ * that every processor computes the same bits, if its compiler neither contracts nor reorders.
  *
- * Matrices lie in rows: samples x (n by inputs), targets y (n by outputs), weights v (inputs by
- * hidden) and w (hidden by outputs); what is computed between: h (n by hidden), e (n by outputs), d
+ * Matrices are stored by rows: samples x (n by inputs), targets y (n by outputs), weights v (inputs
+ * by hidden) and w (hidden by outputs); intermediate results: h (n by hidden), e (n by outputs), d
  * (n by hidden).
  */
 #ifndef SMARTIO_ACCEL_TRAIN_H
@@ -20,13 +20,13 @@
 #define ACCEL_TRAIN_PRODUCTS 512u /* of one part at most; an element counts as one, too */
 
 /*
- * The phases, in order, and what the task's state is: of a sum that is not whole yet, what it is
+ * The phases, in order, and the indices of the task's state: of an unfinished sum, its value so far
  * and how many products are in it.
  */
 enum { ACCEL_TRAIN_H, ACCEL_TRAIN_E, ACCEL_TRAIN_D, ACCEL_TRAIN_W, ACCEL_TRAIN_V, ACCEL_TRAIN_END };
 enum { ACCEL_TRAIN_PHASE, ACCEL_TRAIN_LOSS, ACCEL_TRAIN_SUM, ACCEL_TRAIN_SUMMED };
 
-/* The job, read once for each part. */
+/* The job, loaded once for each part. */
 struct accel_train {
 	uint64_t x, y, v, w, h, e, d;
 	uint64_t n, inputs, hidden, outputs;
@@ -57,7 +57,7 @@ ACCEL_FUNCTION void accel_store_float(struct accel *a, uint64_t at, float value)
 #define ACCEL_TRAIN_JOB(a, t, field)                                                               \
 	accel_load64(a, (t)->argument[0] + offsetof(struct sio_accel_train_job, field))
 
-ACCEL_FUNCTION void accel_train_load(struct accel *a, const struct accel_task *t,
+ACCEL_FUNCTION void accel_train_load(struct accel *a, const struct sio_accel_task *t,
 				     struct accel_train *j)
 {
 	union accel_float rate;
@@ -86,16 +86,16 @@ ACCEL_FUNCTION int accel_train_valid(const struct accel_train *j)
 	       ((j->x | j->y | j->v | j->w | j->h | j->e | j->d) & 3) == 0;
 }
 
-/* Two rows or columns: where they begin, and how many floats lie between their elements. */
+/* Two rows or columns: their addresses, and the distance of their elements in floats. */
 struct accel_train_pair {
 	uint64_t p, step_p, q, step_q, n;
 };
 
 /*
- * Go on with the sum of the products of the two, as far as @left allows, which is lessened. Return:
- * whether it is whole; then it is in *@ret.
+ * Continues the sum of the products of the two, as far as @left allows, from which it subtracts
+ * what it has done. Return: whether the sum is complete; then it is in *@ret.
  */
-ACCEL_FUNCTION int accel_dot(struct accel *a, struct accel_task *t,
+ACCEL_FUNCTION int accel_dot(struct accel *a, struct sio_accel_task *t,
 			     const struct accel_train_pair *v, uint64_t *left, float *ret)
 {
 	uint64_t i = t->state[ACCEL_TRAIN_SUMMED];
@@ -114,9 +114,12 @@ ACCEL_FUNCTION int accel_dot(struct accel *a, struct accel_task *t,
 	return i >= v->n;
 }
 
-/* Element @i of what a phase computes. Return: whether it is done; else there is more of it. */
-ACCEL_FUNCTION int accel_train_h(struct accel *a, struct accel_task *t, const struct accel_train *j,
-				 uint64_t i, uint64_t *left)
+/*
+ * Computes element @i of a phase. Return: whether it is complete; otherwise the next part continues
+ * it.
+ */
+ACCEL_FUNCTION int accel_train_h(struct accel *a, struct sio_accel_task *t,
+				 const struct accel_train *j, uint64_t i, uint64_t *left)
 {
 	const struct accel_train_pair v = {j->x + 4 * (i / j->hidden) * j->inputs, 1,
 					   j->v + 4 * (i % j->hidden), j->hidden, j->inputs};
@@ -128,8 +131,8 @@ ACCEL_FUNCTION int accel_train_h(struct accel *a, struct accel_task *t, const st
 	return 1;
 }
 
-ACCEL_FUNCTION int accel_train_e(struct accel *a, struct accel_task *t, const struct accel_train *j,
-				 uint64_t i, uint64_t *left)
+ACCEL_FUNCTION int accel_train_e(struct accel *a, struct sio_accel_task *t,
+				 const struct accel_train *j, uint64_t i, uint64_t *left)
 {
 	const struct accel_train_pair v = {j->h + 4 * (i / j->outputs) * j->hidden, 1,
 					   j->w + 4 * (i % j->outputs), j->outputs, j->hidden};
@@ -147,8 +150,8 @@ ACCEL_FUNCTION int accel_train_e(struct accel *a, struct accel_task *t, const st
 	return 1;
 }
 
-ACCEL_FUNCTION int accel_train_d(struct accel *a, struct accel_task *t, const struct accel_train *j,
-				 uint64_t i, uint64_t *left)
+ACCEL_FUNCTION int accel_train_d(struct accel *a, struct sio_accel_task *t,
+				 const struct accel_train *j, uint64_t i, uint64_t *left)
 {
 	const struct accel_train_pair v = {j->e + 4 * (i / j->hidden) * j->outputs, 1,
 					   j->w + 4 * (i % j->hidden) * j->outputs, 1, j->outputs};
@@ -160,8 +163,8 @@ ACCEL_FUNCTION int accel_train_d(struct accel *a, struct accel_task *t, const st
 	return 1;
 }
 
-/* A weight, by what lies at its two sides. */
-ACCEL_FUNCTION int accel_train_weight(struct accel *a, struct accel_task *t,
+/* Updates a weight from the values at its two sides. */
+ACCEL_FUNCTION int accel_train_weight(struct accel *a, struct sio_accel_task *t,
 				      const struct accel_train *j, uint64_t at,
 				      const struct accel_train_pair *v, uint64_t *left)
 {
@@ -174,8 +177,8 @@ ACCEL_FUNCTION int accel_train_weight(struct accel *a, struct accel_task *t,
 	return 1;
 }
 
-ACCEL_FUNCTION int accel_train_w(struct accel *a, struct accel_task *t, const struct accel_train *j,
-				 uint64_t i, uint64_t *left)
+ACCEL_FUNCTION int accel_train_w(struct accel *a, struct sio_accel_task *t,
+				 const struct accel_train *j, uint64_t i, uint64_t *left)
 {
 	const struct accel_train_pair v = {j->h + 4 * (i / j->outputs), j->hidden,
 					   j->e + 4 * (i % j->outputs), j->outputs, j->n};
@@ -183,8 +186,8 @@ ACCEL_FUNCTION int accel_train_w(struct accel *a, struct accel_task *t, const st
 	return accel_train_weight(a, t, j, j->w + 4 * i, &v, left);
 }
 
-ACCEL_FUNCTION int accel_train_v(struct accel *a, struct accel_task *t, const struct accel_train *j,
-				 uint64_t i, uint64_t *left)
+ACCEL_FUNCTION int accel_train_v(struct accel *a, struct sio_accel_task *t,
+				 const struct accel_train *j, uint64_t i, uint64_t *left)
 {
 	const struct accel_train_pair v = {j->x + 4 * (i / j->hidden), j->inputs,
 					   j->d + 4 * (i % j->hidden), j->hidden, j->n};
@@ -207,7 +210,7 @@ ACCEL_FUNCTION uint64_t accel_train_size(const struct accel_train *j, uint64_t p
 	}
 }
 
-ACCEL_FUNCTION int accel_train_element(struct accel *a, struct accel_task *t,
+ACCEL_FUNCTION int accel_train_element(struct accel *a, struct sio_accel_task *t,
 				       const struct accel_train *j, uint64_t i, uint64_t *left)
 {
 	switch (t->state[ACCEL_TRAIN_PHASE]) {
@@ -224,17 +227,20 @@ ACCEL_FUNCTION int accel_train_element(struct accel *a, struct accel_task *t,
 	}
 }
 
-/* 0: where a struct sio_accel_train_job lies. Result: the bits of the loss before the step. */
-ACCEL_FUNCTION enum accel_progress accel_kernel_train(struct accel *a, struct accel_task *t)
+/*
+ * Argument 0: the address of a struct sio_accel_train_job. Result: the bits of the loss before the
+ * step.
+ */
+ACCEL_FUNCTION enum sio_accel_progress accel_kernel_train(struct accel *a, struct sio_accel_task *t)
 {
 	struct accel_train j;
 	uint64_t left = ACCEL_TRAIN_PRODUCTS;
 
 	if (t->argument[0] & 7)
-		return ACCEL_REFUSES;
+		return SIO_ACCEL_KERNEL_REFUSES;
 	accel_train_load(a, t, &j);
 	if (!accel_train_valid(&j))
-		return ACCEL_REFUSES;
+		return SIO_ACCEL_KERNEL_REFUSES;
 	while (left > 0 && t->state[ACCEL_TRAIN_PHASE] < ACCEL_TRAIN_END) {
 		if (!accel_train_element(a, t, &j, t->at, &left))
 			break;
@@ -247,9 +253,9 @@ ACCEL_FUNCTION enum accel_progress accel_kernel_train(struct accel *a, struct ac
 		t->state[ACCEL_TRAIN_PHASE]++;
 	}
 	if (t->state[ACCEL_TRAIN_PHASE] < ACCEL_TRAIN_END)
-		return ACCEL_MORE;
+		return SIO_ACCEL_KERNEL_MORE;
 	t->result = t->state[ACCEL_TRAIN_LOSS];
-	return ACCEL_DONE;
+	return SIO_ACCEL_KERNEL_DONE;
 }
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A manager that goes on in the background: its command ends when it serves, or has failed. */
+/*
+ * A manager, or the process that holds a disk, in the background: its command returns when it
+ * serves, or has failed.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,7 +15,7 @@
 
 #include "tool.h"
 
-/* What the child tells, or its end. */
+/* Waits for the child's report, or its end. */
 static int await_child(pid_t pid, int report, struct ready *ret)
 {
 	int status = 0;
@@ -26,9 +29,10 @@ static int await_child(pid_t pid, int report, struct ready *ret)
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (WIFSIGNALED(status))
-		return failed("the manager was ended by signal %d before it served",
-			      WTERMSIG(status));
-	/* It has said why, also as a document. */
+		return failed(
+			"the process in the background was ended by signal %d before it served",
+			WTERMSIG(status));
+	/* The child has reported the reason, also as a document. */
 	_exit(WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : EXIT_FAILED);
 }
 
@@ -89,7 +93,7 @@ bool background_ready(int report, struct ready r, const char *device)
 
 	if (log < 0)
 		log_to_system();
-	/* Who reads our output to its end is not to wait for ours. */
+	/* Whoever reads our output to its end is not to wait for ours. */
 	for (int fd = 0; fd <= 2 && null >= 0; fd++)
 		dup2(fd == 0 || log < 0 ? null : log, fd);
 	if (null > 2)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the measurement and its printing share. */
+/* Shared by the measurement and its printing. */
 #ifndef NVME_USER_TOOL_BENCH_H
 #define NVME_USER_TOOL_BENCH_H
 
@@ -27,6 +27,7 @@ struct bench {
 	unsigned fdid;
 	/* Results. */
 	uint64_t last, taken; /* nanoseconds: of the last completion; of the measurement */
+	uint64_t gap;	      /* the longest time without a completion */
 	struct smartio_nvme_counters driver;
 	struct smartio_counter fabric[BENCH_COUNTERS];
 	unsigned n_fabric;

@@ -40,6 +40,11 @@ static struct json_object *driver(const struct smartio_nvme_counters *d)
 	doc_number(o, "empty_polls", d->empty_polls);
 	doc_number(o, "yields", d->yields);
 	doc_number(o, "interrupts", d->interrupts);
+	doc_number(o, "renewals", d->renewals);
+	doc_number(o, "resent", d->resent);
+	doc_number(o, "unsure", d->unsure);
+	doc_number(o, "aborts", d->aborts);
+	doc_number(o, "overdue", d->overdue);
 	return o;
 }
 
@@ -57,6 +62,7 @@ static void print_json(const struct bench *b)
 	doc_double(top, "iops", rate(b));
 	doc_double(top, "bytes_per_second", rate(b) * (double)b->o->size);
 	doc_add(top, "latency_ns", latencies(&b->h));
+	doc_number(top, "longest_gap_ns", b->gap);
 	doc_add(top, "driver", driver(&b->driver));
 	if (b->o->counters) {
 		fabric = doc_object();
@@ -85,6 +91,10 @@ static void print_text(const struct bench *b)
 	       " empty polls, %" PRIu64 " yields, %" PRIu64 " interrupts\n",
 	       b->driver.doorbells_sq, b->driver.doorbells_cq, b->driver.empty_polls,
 	       b->driver.yields, b->driver.interrupts);
+	printf("  longest time without a completion: %.3f ms; %" PRIu64
+	       " queue pairs made anew, %" PRIu64 " commands sent again, of %" PRIu64
+	       " nobody knows\n",
+	       (double)b->gap / 1e6, b->driver.renewals, b->driver.resent, b->driver.unsure);
 	for (unsigned i = 0; i < b->n_fabric; i++)
 		printf("  counted at the drive: %-20s %" PRIu64 "\n", b->fabric[i].name,
 		       b->fabric[i].value);

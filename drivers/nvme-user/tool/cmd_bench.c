@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Measure one queue pair from one thread. What comes out are times of this program. */
+/* Measures one queue pair from one thread. The results are times of this program. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,9 +22,12 @@ static uint64_t next_random(struct bench *b)
 	return b->random;
 }
 
-static int submit(struct bench *b, struct bench_io *io)
+/* False in *ret_taken: the queue takes none just now; the place is the next one's. */
+static int submit(struct bench *b, struct bench_io *io, bool *ret_taken)
 {
+	const uint64_t before = b->next_place;
 	uint64_t place;
+	int rc;
 
 	if (b->o->random) {
 		place = next_random(b) % b->places;
@@ -32,11 +36,13 @@ static int submit(struct bench *b, struct bench_io *io)
 		b->next_place = b->next_place + 1 == b->places ? 0 : b->next_place + 1;
 	}
 	io->start = smartio_now_ns();
-	if (smartio_nvme_submit(b->q, b->o->write ? SMARTIO_NVME_WRITE : SMARTIO_NVME_READ,
-				b->first_lba + place * b->blocks, b->blocks, b->buffer,
-				(size_t)io->index * b->o->size, io))
-		return failed_nvme();
-	return EXIT_OK;
+	rc = smartio_nvme_submit(b->q, b->o->write ? SMARTIO_NVME_WRITE : SMARTIO_NVME_READ,
+				 b->first_lba + place * b->blocks, b->blocks, b->buffer,
+				 (size_t)io->index * b->o->size, io);
+	*ret_taken = rc == 0;
+	if (rc == -EAGAIN)
+		b->next_place = before;
+	return rc && rc != -EAGAIN ? failed_nvme() : EXIT_OK;
 }
 
 static int sleep_for_it(struct bench *b)
@@ -60,11 +66,13 @@ static int take(struct bench *b)
 	if (n == 0)
 		return b->o->interrupt ? sleep_for_it(b) : EXIT_OK;
 	now = smartio_now_ns();
+	if (now - b->last > b->gap)
+		b->gap = now - b->last;
 	b->last = now;
 	for (int i = 0; i < n; i++) {
 		struct bench_io *io = c[i].cookie;
 
-		if (c[i].status)
+		if (c[i].status && c[i].status != SMARTIO_NVME_UNSURE)
 			return failed("%s of %s: %s", b->o->write ? "write" : "read", b->o->device,
 				      smartio_nvme_status_string(c[i].status));
 		histogram_add(&b->h, now - io->start);
@@ -84,7 +92,12 @@ static int phase(struct bench *b, uint64_t count, uint64_t deadline)
 	b->last = smartio_now_ns();
 	while (rc == EXIT_OK && (open || b->n_idle < b->depth)) {
 		while (rc == EXIT_OK && open && b->n_idle && (!count || sent < count)) {
-			rc = submit(b, b->idle[--b->n_idle]);
+			bool taken;
+
+			rc = submit(b, b->idle[b->n_idle - 1], &taken);
+			if (!taken)
+				break;
+			b->n_idle--;
 			sent++;
 		}
 		if (rc == EXIT_OK)
@@ -151,6 +164,7 @@ static int measure(struct bench *b)
 	}
 	smartio_nvme_queue_counters(b->q, &driver);
 	histogram_init(&b->h);
+	b->gap = 0;
 	start = smartio_now_ns();
 	rc = phase(b, b->o->count, start + (uint64_t)(seconds * 1e9));
 	b->taken = b->last - start;
@@ -162,6 +176,9 @@ static int measure(struct bench *b)
 	b->driver.empty_polls -= driver.empty_polls;
 	b->driver.yields -= driver.yields;
 	b->driver.interrupts -= driver.interrupts;
+	b->driver.renewals -= driver.renewals;
+	b->driver.resent -= driver.resent;
+	b->driver.unsure -= driver.unsure;
 	if (rc == EXIT_OK && b->o->counters)
 		rc = count_fabric(b, before, n);
 	return rc;
@@ -201,10 +218,11 @@ static int prepare(struct bench *b)
 	size_t bytes;
 
 	qo.sq_placement = b->o->sq_placement;
+	qo.sq_device = b->o->sq_device;
 	qo.flags = b->o->interrupt ? SMARTIO_NVME_INTERRUPT : 0;
 	qo.depth = b->depth = b->o->depth ? (uint32_t)b->o->depth : 1;
 	smartio_find_device(b->o->device, &b->fdid, &err);
-	if (open_pair(b->o, b->n, &qo, &b->q))
+	if (open_pair(b->o, b->n, true, &qo, &b->q))
 		return EXIT_FAILED;
 	if (smartio_nvme_buffer_alloc(b->n, b->depth * b->o->size, &b->buffer))
 		return failed_nvme();

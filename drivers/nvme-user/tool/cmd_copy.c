@@ -55,7 +55,7 @@ static int start(struct copy *c, const struct options *o)
 		return failed("%s takes %u bytes at once, less than a block", o->device, c->chunk);
 	qo.depth = c->chunks;
 	qo.max_transfer = c->chunk;
-	if (open_pair(o, c->n, &qo, &c->q))
+	if (open_pair(o, c->n, false, &qo, &c->q))
 		return EXIT_FAILED;
 	if (smartio_nvme_buffer_alloc(c->n, (size_t)c->chunk * c->chunks, &c->buffer))
 		return failed_nvme();
@@ -73,12 +73,38 @@ static uint32_t blocks(const struct copy *c, uint32_t bytes)
 	return (bytes + c->ns.block_size - 1) / c->ns.block_size;
 }
 
+/* Note what has landed. */
+static int take(struct copy *c)
+{
+	struct smartio_nvme_completion done[8];
+	int n = smartio_nvme_poll(c->q, done, 8);
+
+	if (n < 0)
+		return failed_nvme();
+	for (int k = 0; k < n; k++) {
+		struct chunk *s = done[k].cookie;
+
+		s->done = true;
+		s->status = done[k].status;
+	}
+	return interrupted ? failed("interrupted") : EXIT_OK;
+}
+
 /* Put chunk @i, which begins at byte @at of the copy, on its way. */
 static int fly(struct copy *c, enum smartio_nvme_op op, uint32_t i, uint64_t at, uint32_t bytes)
 {
+	int rc;
+
 	c->slot[i] = (struct chunk){.bytes = bytes};
-	if (smartio_nvme_submit(c->q, op, (c->o->offset + at) / c->ns.block_size, blocks(c, bytes),
-				c->buffer, (size_t)i * c->chunk, &c->slot[i]))
+	/* There is room: if it takes none it gets another queue pair just now, by being polled. */
+	while ((rc = smartio_nvme_submit(c->q, op, (c->o->offset + at) / c->ns.block_size,
+					 blocks(c, bytes), c->buffer, (size_t)i * c->chunk,
+					 &c->slot[i])) == -EAGAIN) {
+		rc = take(c);
+		if (rc)
+			return rc;
+	}
+	if (rc)
 		return failed_nvme();
 	c->flying++;
 	return EXIT_OK;
@@ -87,22 +113,13 @@ static int fly(struct copy *c, enum smartio_nvme_op op, uint32_t i, uint64_t at,
 /* Wait until the oldest chunk has landed. */
 static int land(struct copy *c, uint32_t *ret)
 {
-	struct smartio_nvme_completion done[8];
 	uint32_t i = c->first;
-	int n;
 
 	while (!c->slot[i].done) {
-		n = smartio_nvme_poll(c->q, done, 8);
-		if (n < 0)
-			return failed_nvme();
-		for (int k = 0; k < n; k++) {
-			struct chunk *s = done[k].cookie;
+		int rc = take(c);
 
-			s->done = true;
-			s->status = done[k].status;
-		}
-		if (interrupted)
-			return failed("interrupted");
+		if (rc)
+			return rc;
 	}
 	if (c->slot[i].status)
 		return failed("%s at byte %" PRIu64 ": %s", c->o->device,
@@ -114,7 +131,7 @@ static int land(struct copy *c, uint32_t *ret)
 	return EXIT_OK;
 }
 
-/* As much of @len as the file has. Return: bytes; -1: told. */
+/* Reads as much of @len as the file has. Return: bytes; -1: reported. */
 static int64_t fill(struct copy *c, uint8_t *to, uint32_t len)
 {
 	uint32_t got = 0;
@@ -365,7 +382,7 @@ int cmd_copy_out(const struct options *o)
 	int rc;
 
 	if (is_dash(o->file) && o->json)
-		return failed("with --json stdout cannot hold the data, too: name a file");
+		return failed("with --json the data cannot go to stdout, too: name a file");
 	if (is_dash(o->file) && isatty(STDOUT_FILENO))
 		return failed("stdout is a terminal: name a file, or redirect it");
 	c.fd = is_dash(o->file) ? dup(STDOUT_FILENO)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Commands that destroy data, which ask before they do; and one that only reads. */
+/* Commands that destroy data, which ask for confirmation; and one that only reads. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "document.h"
 #include "tool.h"
 
-/* Who is not asked at a terminal must have said --yes. */
+/* Whoever is not asked at a terminal must have said --yes. */
 static int confirm(const struct options *o, const char *what)
 {
 	char answer[8] = "";
@@ -16,8 +16,7 @@ static int confirm(const struct options *o, const char *what)
 	if (o->yes)
 		return EXIT_OK;
 	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
-		return failed("this destroys %s of %s: say --yes if that is meant", what,
-			      o->device);
+		return failed("this destroys %s of %s: give --yes to confirm it", what, o->device);
 	fprintf(stderr, "This destroys %s of %s. Go on? [y/N] ", what, o->device);
 	if (fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y'))
 		return EXIT_OK;
@@ -67,7 +66,7 @@ static int on_range(const struct options *o, const char *did,
 
 	if (rc)
 		return rc;
-	rc = open_pair(o, n, &qo, &q);
+	rc = open_pair(o, n, false, &qo, &q);
 	if (rc == EXIT_OK) {
 		if (act(q, o))
 			rc = failed_nvme();

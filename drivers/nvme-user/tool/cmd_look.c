@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a drive tells of itself and its manager of its clients: health, errors, queue pairs. */
+/* What a drive reports about itself, and its manager about clients: health, errors, queue pairs. */
 #include <nvme/types.h>
 
 #include <endian.h>
@@ -11,7 +11,7 @@
 #include "document.h"
 #include "tool.h"
 
-#define MOST_ERRORS 256u /* what Identify can tell of: 0's based, one byte */
+#define MOST_ERRORS 256u /* what Identify can report: 0's based, one byte */
 #define MOST_PAIRS 65535u
 #define MOST_LEASES 1024u
 
@@ -174,9 +174,19 @@ struct queues {
 	int pairs, standbys;
 };
 
+/* A pair that several programs share is reported once for each. */
+static int taken(const struct queues *v)
+{
+	int n = 0;
+
+	for (int i = 0; i < v->pairs; i++)
+		n += i == 0 || v->pair[i].id != v->pair[i - 1].id;
+	return n;
+}
+
 static void print_queues(const struct queues *v)
 {
-	printf("%d of %u queue pairs are taken\n", v->pairs, v->info.queue_pairs);
+	printf("%d of %u queue pairs are taken\n", taken(v), v->info.queue_pairs);
 	for (int i = 0; i < v->pairs; i++)
 		printf("%5u  node %-4u %s\n", v->pair[i].id, v->pair[i].node, v->pair[i].program);
 	printf("manager: node %u; ", v->info.manager_node);

@@ -54,10 +54,22 @@ static void print_takeover(const struct options *o, const struct smartio_nvme_ma
 	fflush(stdout);
 }
 
+static void print_return(const struct options *o)
+{
+	struct ready r = {.process = getpid()};
+
+	smartio_nvme_manager_queue_pairs(manager, &r.queue_pairs);
+	if (!o->json)
+		printf("lost its path to %s, and came back over another, after a reset\n",
+		       o->device);
+	print_ready(o, r);
+	fflush(stdout);
+}
+
 static int serve(const struct options *o)
 {
 	struct smartio_nvme_manager_status s;
-	uint32_t takeovers = 0, kept = 0;
+	uint32_t takeovers = 0, kept = 0, returns = 0;
 
 	while (!interrupted) {
 		if (smartio_nvme_manager_serve(manager, UINT32_MAX) < 0)
@@ -65,6 +77,9 @@ static int serve(const struct options *o)
 		smartio_nvme_manager_get_status(manager, &s);
 		if (s.takeovers != takeovers)
 			print_takeover(o, &s, s.kept != kept);
+		if (s.returns != returns && s.serves)
+			print_return(o);
+		returns = s.returns;
 		takeovers = s.takeovers;
 		kept = s.kept;
 		if (o->once && smartio_nvme_manager_given(manager) &&
@@ -87,7 +102,7 @@ static bool say_ready(const struct options *o, int report)
 	if (report >= 0)
 		return background_ready(report, r, o->device);
 	print_ready(o, r);
-	/* Who waits for the line, waits at the other end of a pipe. */
+	/* Whoever waits for the line, waits at the other end of a pipe. */
 	fflush(stdout);
 	return true;
 }
@@ -109,7 +124,11 @@ static int manage(const struct options *o, int report)
 		/* Whoever ended the command before it said so wants no manager. */
 		rc = say_ready(o, report) ? serve(o) : EXIT_FAILED;
 		catch_signals(NULL);
-		smartio_nvme_manager_close(manager);
+		/* The next one has it when this program's session ends. */
+		if (rc != EXIT_OK || smartio_nvme_manager_hand_over(manager))
+			smartio_nvme_manager_close(manager);
+		else if (!o->json)
+			printf("%s is left to the standby manager\n", o->device);
 	}
 	SCITerminate();
 	return rc;

@@ -83,11 +83,32 @@ int initialize(void)
 		      smartio_last_error());
 }
 
+/* @word as a shell takes it for one; what is too long as it is. */
+static const char *quoted(const char *word, char *text, size_t size)
+{
+	size_t n = 0;
+
+	if (!word[strcspn(word, " \t\n\"#$&'()*;<>?[\\]`{|}~")] || 4 * strlen(word) + 3 > size)
+		return word;
+	text[n++] = '\'';
+	for (const char *c = word; *c; c++) {
+		const char *piece = *c == '\'' ? "'\\''" : c;
+		size_t len = *c == '\'' ? 4 : 1;
+
+		memcpy(text + n, piece, len);
+		n += len;
+	}
+	text[n++] = '\'';
+	text[n] = '\0';
+	return text;
+}
+
 /* Why the drive cannot be opened, with a command that works where smartio was called. */
 static const char *why_not(const struct options *o, int rc)
 {
 	const char *command = getenv("SMARTIO_COMMAND"), *host = getenv("SMARTIO_NODE");
-	static char text[1024];
+	static char text[4096], word[1024]; /* with what the environment says, which has no end */
+	const char *self = quoted(program_invocation_name, word, sizeof(word));
 
 	if (rc != -ENOTCONN)
 		return smartio_nvme_error();
@@ -95,24 +116,28 @@ static const char *why_not(const struct options *o, int rc)
 		snprintf(text, sizeof(text),
 			 "no manager serves %s; start one with: %s run -n %s -- %s manager %s "
 			 "--background",
-			 o->device, command, host, program_invocation_name, o->device);
+			 o->device, command, host, self, o->device);
 	else
 		snprintf(text, sizeof(text),
 			 "no manager serves %s; start one with: %s manager %s --background",
-			 o->device, program_invocation_name, o->device);
+			 o->device, self, o->device);
 	return text;
 }
 
 static int wait_and_open(const struct options *o, struct smartio_nvme **ret)
 {
 	uint32_t quiet = o->wait_ms < QUIET_MS ? o->wait_ms : QUIET_MS, left = o->wait_ms - quiet;
-	int rc = smartio_nvme_open_wait(o->device, quiet, ret);
+	struct smartio_nvme_open_options oo = {.size = sizeof(oo),
+					       .wait_ms = quiet,
+					       .flags = o->multipath ? SMARTIO_NVME_MULTIPATH : 0};
+	int rc = smartio_nvme_open_with(o->device, &oo, ret);
 
 	if ((rc != -EBUSY && rc != -ENOTCONN) || left == 0)
 		return rc;
 	fprintf(stderr, "smartio-nvme: waiting for a manager for up to %.4g s more (%s)\n",
 		left / 1e3, why_not(o, rc));
-	return smartio_nvme_open_wait(o->device, left, ret);
+	oo.wait_ms = left;
+	return smartio_nvme_open_with(o->device, &oo, ret);
 }
 
 int open_drive(const struct options *o, struct smartio_nvme **ret)
@@ -129,11 +154,19 @@ int open_drive(const struct options *o, struct smartio_nvme **ret)
 	return EXIT_FAILED;
 }
 
-int open_pair(const struct options *o, struct smartio_nvme *n,
+int open_pair(const struct options *o, struct smartio_nvme *n, bool measures,
 	      struct smartio_nvme_queue_options *qo, struct smartio_nvme_queue **ret)
 {
-	int rc = smartio_nvme_queue_open(n, qo, ret);
+	int rc;
 
+	/* What a command writes it may write twice: nobody else is to write there meanwhile. */
+	if (o->survive > 0 || (o->survive < 0 && (o->multipath || !measures)))
+		qo->flags |= SMARTIO_NVME_SURVIVE | (measures ? 0 : SMARTIO_NVME_ALONE);
+	if (o->share)
+		qo->flags |= SMARTIO_NVME_SHARED | SMARTIO_NVME_SURVIVE |
+			     (measures ? 0 : SMARTIO_NVME_ALONE);
+	qo->timeout_ms = o->timeout_ms;
+	rc = smartio_nvme_queue_open(n, qo, ret);
 	if (rc == -ENOSPC && smartio_nvme_exhausted() == SIO_OUT_OF_QUEUE_PAIRS &&
 	    o->pair_wait_ms) {
 		fprintf(stderr, "smartio-nvme: waiting for a queue pair for up to %.4g s (%s)\n",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Durations in nanoseconds, counted in buckets that grow with the value: each is narrower than 1 %
- * of it. Fixed size, no allocation; one addition per value.
+ * Durations in nanoseconds, counted in buckets whose width grows with the value: below 1 % of it.
+ * Fixed size, no allocation; one addition per value.
  */
 #ifndef NVME_USER_TOOL_HISTOGRAM_H
 #define NVME_USER_TOOL_HISTOGRAM_H
@@ -18,7 +18,10 @@ struct histogram {
 
 void histogram_init(struct histogram *h);
 void histogram_add(struct histogram *h, uint64_t value);
-/* The value that @permyriad of 10,000 are not above; 0 if there are none. Exact at both ends. */
+/*
+ * The value that @permyriad of 10,000 values do not exceed; 0 if there are none. Exact at both
+ * ends.
+ */
 uint64_t histogram_percentile(const struct histogram *h, unsigned permyriad);
 
 #endif

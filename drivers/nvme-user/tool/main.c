@@ -30,6 +30,10 @@ enum option_bit {
 	TAKES_YES = 1 << 13,
 	TAKES_FORMAT = 1 << 14,
 	TAKES_MANAGER = 1 << 15,
+	TAKES_PATHS = 1 << 16, /* whoever has a queue pair */
+	TAKES_DISK = 1 << 17,
+	TAKES_FORCE = 1 << 18,
+	NO_DEVICE = 1 << 19,
 };
 
 struct command {
@@ -50,8 +54,18 @@ struct command {
 	"                       and then for a queue pair if all are taken, without it: not\n"
 /* clang-format on */
 
+/* clang-format off */
+#define HELP_PATHS \
+	"      --multipath      use two adapters of this host: go on over one when the other's link\n" \
+	"                       goes\n" \
+	"      --survive on|off go on when the drive is reset; default: on, of bench: off\n" \
+	"      --share          where all queue pairs are taken, share one with programs of this host\n" \
+	"      --timeout MS     abort commands that take longer; default: none is\n"
+/* clang-format on */
+
 #define HELP_YES "  -y, --yes            do not ask\n"
-#define ERASE_TAKES (TAKES_OFFSET | TAKES_LENGTH | TAKES_NAMESPACE | TAKES_JSON | TAKES_WAIT)
+#define ERASE_TAKES                                                                                \
+	(TAKES_OFFSET | TAKES_LENGTH | TAKES_NAMESPACE | TAKES_JSON | TAKES_WAIT | TAKES_PATHS)
 
 static const struct command commands[] = {
 	{"manager", "DEVICE", "reset a drive and serve its clients until SIGINT or SIGTERM",
@@ -68,28 +82,28 @@ static const struct command commands[] = {
 	 cmd_identify},
 	{"read", "DEVICE --length BYTES", "read from a drive to a file or stdout",
 	 "  -o, --output FILE    default: stdout\n" HELP_OFFSET HELP_LENGTH HELP_NAMESPACE
-		 HELP_DEPTH HELP_PROGRESS HELP_JSON HELP_WAIT,
+		 HELP_DEPTH HELP_PROGRESS HELP_JSON HELP_WAIT HELP_PATHS,
 	 TAKES_OFFSET | TAKES_LENGTH | NEEDS_LENGTH | TAKES_OUTPUT | TAKES_NAMESPACE | TAKES_DEPTH |
-		 TAKES_PROGRESS | TAKES_JSON | TAKES_WAIT,
+		 TAKES_PROGRESS | TAKES_JSON | TAKES_WAIT | TAKES_PATHS,
 	 cmd_copy_out},
 	{"write", "DEVICE", "write a file or stdin to a drive",
 	 "  -i, --input FILE     default: stdin\n" HELP_OFFSET HELP_LENGTH
 	 "                       default: to the end of the file\n" HELP_NAMESPACE HELP_DEPTH
-		 HELP_PROGRESS HELP_JSON HELP_WAIT,
+		 HELP_PROGRESS HELP_JSON HELP_WAIT HELP_PATHS,
 	 TAKES_OFFSET | TAKES_LENGTH | TAKES_INPUT | TAKES_NAMESPACE | TAKES_DEPTH |
-		 TAKES_PROGRESS | TAKES_JSON | TAKES_WAIT,
+		 TAKES_PROGRESS | TAKES_JSON | TAKES_WAIT | TAKES_PATHS,
 	 cmd_copy_in},
 	{"copy-in", "DEVICE FILE", "copy a file to a drive",
 	 "A last block that the file fills in part keeps its other bytes. FILE - is stdin.\n\n" HELP_OFFSET
-		 HELP_LENGTH HELP_NAMESPACE HELP_DEPTH HELP_PROGRESS HELP_JSON HELP_WAIT,
+		 HELP_LENGTH HELP_NAMESPACE HELP_DEPTH HELP_PROGRESS HELP_JSON HELP_WAIT HELP_PATHS,
 	 TAKES_OFFSET | TAKES_LENGTH | TAKES_FILE | TAKES_NAMESPACE | TAKES_DEPTH | TAKES_PROGRESS |
-		 TAKES_JSON | TAKES_WAIT,
+		 TAKES_JSON | TAKES_WAIT | TAKES_PATHS,
 	 cmd_copy_in},
 	{"copy-out", "DEVICE FILE --length BYTES", "copy from a drive to a file",
 	 "FILE - is stdout.\n\n" HELP_OFFSET HELP_LENGTH HELP_NAMESPACE HELP_DEPTH HELP_PROGRESS
-		 HELP_JSON HELP_WAIT,
+		 HELP_JSON HELP_WAIT HELP_PATHS,
 	 TAKES_OFFSET | TAKES_LENGTH | NEEDS_LENGTH | TAKES_FILE | TAKES_NAMESPACE | TAKES_DEPTH |
-		 TAKES_PROGRESS | TAKES_JSON | TAKES_WAIT,
+		 TAKES_PROGRESS | TAKES_JSON | TAKES_WAIT | TAKES_PATHS,
 	 cmd_copy_out},
 	{"bench", "DEVICE", "measure I/O per second, bandwidth and latency",
 	 "  -d, --depth N        commands in flight at once; default 1\n"
@@ -101,14 +115,15 @@ static const struct command commands[] = {
 	 "      --write          overwrites what is on the drive\n"
 	 "      --random         at random places instead of one after the other\n"
 	 "      --interrupt      sleep until the drive interrupts, instead of polling\n"
-	 "      --sq PLACE       of the submission queue: auto, local or lender\n" HELP_OFFSET
+	 "      --sq PLACE       of the submission queue: auto, local, lender, cmb, or\n"
+	 "                       device:NAME, in the memory of a device beside the drive\n" HELP_OFFSET
 		 HELP_LENGTH
 	 "                       default: to the end of the namespace\n" HELP_NAMESPACE
 		 HELP_PROGRESS
 	 "      --counters       also what the fabric counted at the drive meanwhile\n" HELP_JSON
-		 HELP_WAIT,
+		 HELP_WAIT HELP_PATHS,
 	 TAKES_OFFSET | TAKES_LENGTH | TAKES_DEPTH | TAKES_BENCH | TAKES_JSON | TAKES_NAMESPACE |
-		 TAKES_PROGRESS | TAKES_WAIT,
+		 TAKES_PROGRESS | TAKES_WAIT | TAKES_PATHS,
 	 cmd_bench},
 	{"smart", "DEVICE", "show the drive's health", HELP_JSON HELP_WAIT, TAKES_JSON | TAKES_WAIT,
 	 cmd_smart},
@@ -119,19 +134,37 @@ static const struct command commands[] = {
 	{"leases", "DEVICE", "show who has which range of blocks", HELP_JSON HELP_WAIT,
 	 TAKES_JSON | TAKES_WAIT, cmd_leases},
 	{"zero", "DEVICE --length BYTES", "make blocks zeros",
-	 HELP_OFFSET HELP_LENGTH HELP_NAMESPACE HELP_YES HELP_JSON HELP_WAIT,
+	 HELP_OFFSET HELP_LENGTH HELP_NAMESPACE HELP_YES HELP_JSON HELP_WAIT HELP_PATHS,
 	 ERASE_TAKES | NEEDS_LENGTH | TAKES_YES, cmd_zero},
 	{"trim", "DEVICE --length BYTES", "tell the drive that blocks are not needed any more",
-	 HELP_OFFSET HELP_LENGTH HELP_NAMESPACE HELP_YES HELP_JSON HELP_WAIT,
+	 HELP_OFFSET HELP_LENGTH HELP_NAMESPACE HELP_YES HELP_JSON HELP_WAIT HELP_PATHS,
 	 ERASE_TAKES | NEEDS_LENGTH | TAKES_YES, cmd_trim},
 	{"verify", "DEVICE --length BYTES", "have the drive read blocks and check them",
-	 HELP_OFFSET HELP_LENGTH HELP_NAMESPACE HELP_JSON HELP_WAIT, ERASE_TAKES | NEEDS_LENGTH,
-	 cmd_verify},
+	 HELP_OFFSET HELP_LENGTH HELP_NAMESPACE HELP_JSON HELP_WAIT HELP_PATHS,
+	 ERASE_TAKES | NEEDS_LENGTH, cmd_verify},
 	{"format", "DEVICE", "format a namespace: destroys all that is on it",
 	 "Only while no client has a queue pair.\n\n"
 	 "  -f, --format N       which of the namespace's formats; default 0\n" HELP_NAMESPACE
 		 HELP_YES HELP_JSON HELP_WAIT,
 	 TAKES_NAMESPACE | TAKES_FORMAT | TAKES_YES | TAKES_JSON | TAKES_WAIT, cmd_format},
+	{"attach", "DEVICE", "make a queue pair a disk of this host, /dev/smartio-nvme0 and so on",
+	 "Needs smartio_blk.ko, and a device by smartio.ko. A process in the background holds the queue\n"
+	 "pair, until detach. The disk is the whole namespace, or a range that nobody else gets.\n\n"
+	 "  -s, --offset BYTES   where the range begins; default: where there is room\n" HELP_LENGTH
+	 "                       default: the whole namespace\n"
+	 "      --lease NAME     of the range, by which others see it; default: this host's\n"
+	 "      --read-only      nothing is written\n"
+	 "      --timeout MS     after which a command is given up, and the disk; default 30000\n" HELP_NAMESPACE
+		 HELP_DEPTH HELP_JSON HELP_WAIT,
+	 TAKES_OFFSET | TAKES_LENGTH | TAKES_NAMESPACE | TAKES_DEPTH | TAKES_DISK | TAKES_JSON |
+		 TAKES_WAIT,
+	 cmd_attach},
+	{"detach", "DISK", "end a disk that attach made",
+	 "Refused while it is open.\n\n"
+	 "      --force          all the same: its I/O fails\n" HELP_JSON,
+	 TAKES_FORCE | TAKES_JSON, cmd_detach},
+	{"disks", "", "show the disks that attach made on this host", HELP_JSON,
+	 TAKES_JSON | NO_DEVICE, cmd_disks},
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -148,8 +181,9 @@ static void help(FILE *to)
 
 static void help_command(const struct command *c)
 {
-	printf("usage: smartio-nvme %s %s [OPTION...]\n\n%c%s.\n\n%s", c->name, c->arguments,
-	       c->summary[0] - 'a' + 'A', c->summary + 1, c->help);
+	printf("usage: smartio-nvme %s%s%s [OPTION...]\n\n%c%s.\n\n%s", c->name,
+	       *c->arguments ? " " : "", c->arguments, c->summary[0] - 'a' + 'A', c->summary + 1,
+	       c->help);
 }
 
 __attribute__((format(printf, 2, 3))) static int usage(const struct command *c, const char *fmt,
@@ -178,7 +212,14 @@ enum {
 	OPT_WAIT,
 	OPT_BACKGROUND,
 	OPT_VENDOR,
-	OPT_STANDBY
+	OPT_STANDBY,
+	OPT_MULTIPATH,
+	OPT_SURVIVE,
+	OPT_SHARE,
+	OPT_TIMEOUT,
+	OPT_LEASE,
+	OPT_READ_ONLY,
+	OPT_FORCE
 };
 
 static const struct {
@@ -199,6 +240,10 @@ static const struct {
 	{{"allow-vendor", no_argument, NULL, OPT_VENDOR}, TAKES_MANAGER},
 	{{"standby", no_argument, NULL, OPT_STANDBY}, TAKES_MANAGER},
 	{{"wait", optional_argument, NULL, OPT_WAIT}, TAKES_WAIT},
+	{{"multipath", no_argument, NULL, OPT_MULTIPATH}, TAKES_PATHS},
+	{{"survive", required_argument, NULL, OPT_SURVIVE}, TAKES_PATHS},
+	{{"share", no_argument, NULL, OPT_SHARE}, TAKES_PATHS},
+	{{"timeout", required_argument, NULL, OPT_TIMEOUT}, TAKES_PATHS | TAKES_DISK},
 	{{"output", required_argument, NULL, 'o'}, TAKES_OUTPUT},
 	{{"input", required_argument, NULL, 'i'}, TAKES_INPUT},
 	{{"size", required_argument, NULL, 'b'}, TAKES_BENCH},
@@ -211,6 +256,9 @@ static const struct {
 	{{"counters", no_argument, NULL, OPT_COUNTERS}, TAKES_BENCH},
 	{{"interrupt", no_argument, NULL, OPT_INTERRUPT}, TAKES_BENCH},
 	{{"sq", required_argument, NULL, OPT_SQ}, TAKES_BENCH},
+	{{"lease", required_argument, NULL, OPT_LEASE}, TAKES_DISK},
+	{{"read-only", no_argument, NULL, OPT_READ_ONLY}, TAKES_DISK},
+	{{"force", no_argument, NULL, OPT_FORCE}, TAKES_FORCE},
 };
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
 
@@ -224,6 +272,17 @@ static int number(const struct command *c, const char *name, const char *text, u
 			     text);
 	return usage(c, "--%s %s: a number from %llu to %llu is wanted", name, text,
 		     (unsigned long long)least, (unsigned long long)most);
+}
+
+static int number32(const struct command *c, const char *name, uint32_t least, uint32_t most,
+		    uint32_t *ret)
+{
+	uint64_t v;
+	int rc = number(c, name, optarg, least, most, &v);
+
+	if (rc == EXIT_OK)
+		*ret = (uint32_t)v;
+	return rc;
 }
 
 static int seconds(const struct command *c, const char *text, double *ret)
@@ -247,29 +306,37 @@ static int wait_seconds(const struct command *c, const char *text, uint32_t *ret
 	return EXIT_OK;
 }
 
+static int on_or_off(const struct command *c, const char *name, const char *text, int *ret)
+{
+	*ret = !strcmp(text, "on");
+	if (*ret || !strcmp(text, "off"))
+		return EXIT_OK;
+	return usage(c, "--%s %s: on or off is wanted", name, text);
+}
+
 /* Where the submission queue is to lie. */
 static int place(const struct command *c, const char *text, struct options *o)
 {
 	static const char *const name[] = {[SMARTIO_NVME_PLACE_AUTO] = "auto",
 					   [SMARTIO_NVME_PLACE_DEVICE] = "lender",
-					   [SMARTIO_NVME_PLACE_LOCAL] = "local"};
+					   [SMARTIO_NVME_PLACE_LOCAL] = "local",
+					   [SMARTIO_NVME_PLACE_CMB] = "cmb"};
 
 	o->sq_placement = SMARTIO_NVME_PLACE_AUTO;
+	o->sq_device = !strncmp(text, "device:", 7) && text[7] ? text + 7 : NULL;
+	if (o->sq_device)
+		return EXIT_OK;
 	for (uint32_t i = 0; i < sizeof(name) / sizeof(name[0]); i++)
 		if (!strcmp(text, name[i])) {
 			o->sq_placement = i;
 			return EXIT_OK;
 		}
-	if (!strcmp(text, "cmb"))
-		return usage(c, "--sq cmb: the drive's own memory is its manager's alone; one of "
-				"auto, local, lender is wanted");
-	return usage(c, "--sq %s: one of auto, local, lender is wanted", text);
+	return usage(c, "--sq %s: one of auto, local, lender, cmb, device:NAME is wanted", text);
 }
 
 /* One option; it was checked that the command takes it. */
 static int take_option(const struct command *c, struct options *o, int opt)
 {
-	uint64_t v;
 	int rc = EXIT_OK;
 
 	switch (opt) {
@@ -282,15 +349,9 @@ static int take_option(const struct command *c, struct options *o, int opt)
 	case 'd':
 		return number(c, "depth", optarg, 1, 65534, &o->depth);
 	case 'n':
-		rc = number(c, "namespace", optarg, 1, UINT32_MAX - 1, &v);
-		if (rc == EXIT_OK)
-			o->nsid = (uint32_t)v;
-		return rc;
+		return number32(c, "namespace", 1, UINT32_MAX - 1, &o->nsid);
 	case 'f':
-		rc = number(c, "format", optarg, 0, 15, &v);
-		if (rc == EXIT_OK)
-			o->format = (uint8_t)v;
-		return rc;
+		return number32(c, "format", 0, 15, &o->format);
 	case 'b':
 		return number(c, "size", optarg, 1, 1u << 30, &o->size);
 	case 'c':
@@ -301,9 +362,17 @@ static int take_option(const struct command *c, struct options *o, int opt)
 		return seconds(c, optarg, &o->seconds);
 	case OPT_SQ:
 		return place(c, optarg, o);
+	case OPT_TIMEOUT:
+		return number32(c, "timeout", 1, 3600000, &o->timeout_ms);
+	case OPT_LEASE:
+		o->lease = optarg;
+		return EXIT_OK;
+	case OPT_SURVIVE:
+		return on_or_off(c, "survive", optarg, &o->survive);
 	case OPT_WAIT:
 		if (optarg)
 			rc = wait_seconds(c, optarg, &o->wait_ms);
+		o->bare_wait = !optarg;
 		o->pair_wait_ms = o->wait_ms;
 		return rc;
 	case 'o':
@@ -315,6 +384,8 @@ static int take_option(const struct command *c, struct options *o, int opt)
 	o->yes |= opt == 'y';
 	o->allow_vendor |= opt == OPT_VENDOR;
 	o->standby |= opt == OPT_STANDBY;
+	o->multipath |= opt == OPT_MULTIPATH;
+	o->share |= opt == OPT_SHARE;
 	o->progress |= opt == 'p';
 	o->once |= opt == '1';
 	o->write |= opt == OPT_WRITE;
@@ -322,6 +393,8 @@ static int take_option(const struct command *c, struct options *o, int opt)
 	o->counters |= opt == OPT_COUNTERS;
 	o->interrupt |= opt == OPT_INTERRUPT;
 	o->background |= opt == OPT_BACKGROUND;
+	o->read_only |= opt == OPT_READ_ONLY;
+	o->force |= opt == OPT_FORCE;
 	return rc;
 }
 
@@ -369,16 +442,19 @@ static int parse(const struct command *c, int argc, char **argv, struct options 
 		if (rc)
 			return rc;
 	}
-	if (optind == argc)
-		return usage(c, "%s needs a DEVICE", c->name);
-	o->device = argv[optind++];
+	if (optind == argc && !(c->takes & NO_DEVICE))
+		return usage(c, "%s needs a %s", c->name,
+			     c->takes & TAKES_FORCE ? "DISK" : "DEVICE");
+	if (!(c->takes & NO_DEVICE))
+		o->device = argv[optind++];
 	if (c->takes & TAKES_FILE) {
 		if (optind == argc)
 			return usage(c, "%s needs a FILE", c->name);
 		o->file = argv[optind++];
 	}
 	if (optind < argc)
-		return usage(c, "%s is one argument too many", argv[optind]);
+		return usage(c, "%s is one argument too many%s", argv[optind],
+			     o->bare_wait ? "; seconds stand behind a '=', as --wait=10" : "");
 	if (c->takes & NEEDS_LENGTH && !o->has_length)
 		return usage(c, "%s needs --length BYTES", c->name);
 	return EXIT_OK;
@@ -437,7 +513,8 @@ static int run(int argc, char **argv, struct options *o, const char **ret_comman
 
 int main(int argc, char **argv)
 {
-	struct options o = {.nsid = 1, .size = 4096, .warmup = 100, .wait_ms = WAIT_MS};
+	struct options o = {
+		.nsid = 1, .size = 4096, .warmup = 100, .wait_ms = WAIT_MS, .survive = -1};
 	const char *command = "";
 	int rc = run(argc, argv, &o, &command);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* smartio-nvme, the program: what its commands share. */
+/* Shared by the commands of the program smartio-nvme. */
 #ifndef NVME_USER_TOOL_TOOL_H
 #define NVME_USER_TOOL_TOOL_H
 
@@ -10,7 +10,7 @@
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-/* Options that several commands know; a command names those that it takes. */
+/* Options that several commands share; each command names those that it takes. */
 struct options {
 	const char *device, *file;
 	uint64_t offset, length;
@@ -19,10 +19,17 @@ struct options {
 	double seconds;
 	uint32_t nsid;
 	uint32_t sq_placement; /* enum smartio_nvme_placement */
+	const char *sq_device; /* the queue lies in its memory; NULL: as @sq_placement says */
 	uint32_t wait_ms;      /* for a manager that is on its way */
 	uint32_t pair_wait_ms; /* for a queue pair that somebody gives back */
-	uint8_t format;
+	bool bare_wait;	       /* --wait stood alone */
+	uint32_t format;
 	bool yes, allow_vendor, standby;
+	bool multipath, share;
+	uint32_t timeout_ms;   /* of a command; 0: none, of a disk: 30 s */
+	bool read_only, force; /* of a disk */
+	const char *lease;     /* name of its range */
+	int survive;	       /* 1: on, 0: off, -1: as the command has it */
 	bool write, random, json, counters, progress, once, interrupt, background;
 };
 
@@ -39,68 +46,84 @@ int cmd_zero(const struct options *o);
 int cmd_trim(const struct options *o);
 int cmd_verify(const struct options *o);
 int cmd_format(const struct options *o);
+int cmd_attach(const struct options *o);
+int cmd_detach(const struct options *o);
+int cmd_disks(const struct options *o);
 
-/* One line to stderr, "smartio-nvme: ..."; returns EXIT_FAILED. */
+/* Prints one line to stderr, "smartio-nvme: ...". Return: EXIT_FAILED. */
 int failed(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* The same for a call of the driver that failed just now. */
+/* The same for a call of the driver that has just failed. */
 int failed_nvme(void);
 
-/* Bytes: a number, perhaps with K, M, G or T (powers of 1,024). False: it is none, or too large. */
+/*
+ * Parses a number of bytes, perhaps with K, M, G or T (powers of 1,024). False: it is not a number,
+ * or too large.
+ */
 bool parse_size(const char *text, uint64_t *ret);
 
-/* Connect to this host's smartiod. EXIT_OK or EXIT_FAILED, told. */
+/* Connects to this host's smartiod. EXIT_OK or EXIT_FAILED, reported. */
 int initialize(void);
 /*
- * Initialised, with an open drive; a manager that is on its way is waited for, with a word about it
- * after a second. EXIT_OK or EXIT_FAILED, told.
+ * Initialises and opens the drive. A manager that is expected is waited for, with a message about
+ * it after a second. EXIT_OK or EXIT_FAILED, reported.
  */
 int open_drive(const struct options *o, struct smartio_nvme **ret);
 void close_drive(struct smartio_nvme *n);
 /*
- * A queue pair, with @qo and what @o says: if all are taken one is waited for, with a word about
- * it. EXIT_OK or EXIT_FAILED, told.
+ * Opens a queue pair with @qo and the options @o: if all are in use it waits for one, with a
+ * message about it. The queue survives its pair, unless @o says no, or the command @measures and @o
+ * does not say so. EXIT_OK or EXIT_FAILED, reported.
  */
-int open_pair(const struct options *o, struct smartio_nvme *n,
+int open_pair(const struct options *o, struct smartio_nvme *n, bool measures,
 	      struct smartio_nvme_queue_options *qo, struct smartio_nvme_queue **ret);
-/* The namespace that the options mean. EXIT_OK or EXIT_FAILED, told. */
+/* Finds the namespace that the options name. EXIT_OK or EXIT_FAILED, reported. */
 int find_namespace(const struct options *o, struct smartio_nvme *n,
 		   struct smartio_nvme_namespace *ns);
 
-/* From now on failed() writes to the system's log, too. */
+/* From now on failed() writes to the system log, too. */
 void log_to_system(void);
 
-/* Set by SIGINT and SIGTERM once catch_signals() was called; @also is called in the handler. */
+/* Set by SIGINT and SIGTERM after catch_signals(); @also is called in the handler. */
 extern volatile int interrupted;
 void catch_signals(void (*also)(void));
 
-/* What a manager says when it serves, or stands by (@queue_pairs is 0 then). */
+/*
+ * What a manager reports when it serves, or is a standby (@queue_pairs is 0 then); or the process
+ * that holds a disk, when the disk is there.
+ */
 struct ready {
 	uint32_t queue_pairs, other_node;
+	uint32_t disk;	      /* its number */
+	uint64_t lba, blocks; /* of the namespace, that are the disk */
 	int process;
 };
 
+/* cmd_disks.c: opens SIO_DISK_NODE. Return: the descriptor; or -1, reported. */
+int disk_open_node(void);
+
 /*
- * Go on in a child that has left terminal and session; the parent waits until that is ready, and is
- * to end. It does so by itself, with the child's status, where the child has said why it fails.
- * Before SCIInitialize(): a child needs its own.
- * @ret_report: set in the child, for background_ready(). @ret: what the child told the parent.
- * Return: -1: this is the child; else in the parent EXIT_OK or EXIT_FAILED, told.
+ * Continues in a child that has left terminal and session; the parent waits until the child is
+ * ready, and then ends. If the child fails, the parent ends with the child's status, and the child
+ * has reported the reason. To be called before SCIInitialize(): a child needs its own.
+ * @ret_report: set in the child, for background_ready(). @ret: what the child reported to the
+ * parent.
+ * Return: -1: this is the child; in the parent EXIT_OK or EXIT_FAILED, reported.
  */
 int background_split(int *ret_report, struct ready *ret);
 /*
- * In the child: have the parent say @r and end. Errors go to the log file that is named after
- * @device in the cluster's state directory from now on, or if there is none to the system's log.
+ * In the child: has the parent print @r and end. From now on errors go to the log file that is
+ * named after @device in the cluster's state directory, or if there is none to the system log.
  * False: the parent does not wait any more.
  */
 bool background_ready(int report, struct ready r, const char *device);
 
-/* Progress on stderr: at the first call and about each half second. */
+/* Progress on stderr: at the first call and about every half second. */
 struct progress {
 	bool on, tty;
 	uint64_t total, next_ns;
 	const char *what;
 };
-/* @total: bytes, 0: unknown. On if @o says so or stderr is a terminal. */
+/* @total: bytes, 0: unknown. Shown if @o says so or stderr is a terminal. */
 void progress_start(struct progress *p, const struct options *o, const char *what, uint64_t total);
 void progress_show(struct progress *p, uint64_t done);
 void progress_end(struct progress *p);

@@ -36,7 +36,10 @@ int emu_accel_write(struct accelerator *m, uint64_t at, const void *buf, size_t 
 	local = emu_accel_local(m, at, len);
 	if (!local)
 		return -EFAULT;
-	/* Short ones word by word: who polls for the last word finds the others there. */
+	/*
+	 * Short ones word by word: who polls for the last word finds the others, and what was
+	 * written before, there. Pairs with take() of the driver.
+	 */
 	if (len <= 64 && len % 8 == 0 && (uintptr_t)local % 8 == 0) {
 		sio_to_fabric_barrier();
 		for (size_t i = 0; i < len; i += 8) {
@@ -51,7 +54,7 @@ int emu_accel_write(struct accelerator *m, uint64_t at, const void *buf, size_t 
 	return 0;
 }
 
-/* It does not go from the fabric into what are addresses of its own, nor around their end. */
+/* The range does not cross from the fabric's addresses into the device's own, nor wrap around. */
 static bool holds_together(const struct accelerator *m, uint64_t at, uint64_t bytes)
 {
 	if (at & SIO_ACCEL_LOCAL)
@@ -101,23 +104,23 @@ static uint64_t piece(uint64_t from, uint64_t to, uint64_t left, unsigned budget
 	return left < most ? left : most;
 }
 
-enum accel_progress emu_accel_transfer(struct accelerator *m, struct accel_queue *q,
-				       unsigned budget, unsigned *done)
+enum sio_accel_progress emu_accel_transfer(struct accelerator *m, struct accel_queue *q,
+					   unsigned budget, unsigned *done)
 {
 	const uint64_t *a = q->task.argument;
 	uint64_t n;
 
 	if (!valid(m, q)) {
 		q->status = SIO_ACCEL_INVALID;
-		return ACCEL_FAILS;
+		return SIO_ACCEL_KERNEL_FAILS;
 	}
 	n = piece(a[0] + q->task.at, a[1] + q->task.at, a[2] - q->task.at, budget);
 	q->status = move(m, a[0] + q->task.at, a[1] + q->task.at, n);
 	*done += (unsigned)((n + ACCEL_PAGE - 1) / ACCEL_PAGE);
 	if (q->status != SIO_ACCEL_OK)
-		return ACCEL_FAILS;
+		return SIO_ACCEL_KERNEL_FAILS;
 	m->stats.bytes += n;
 	q->task.at += n;
 	q->task.result = q->task.at;
-	return q->task.at == a[2] ? ACCEL_DONE : ACCEL_MORE;
+	return q->task.at == a[2] ? SIO_ACCEL_KERNEL_DONE : SIO_ACCEL_KERNEL_MORE;
 }

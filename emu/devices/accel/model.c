@@ -11,11 +11,11 @@
 #include <string.h>
 
 #include "emu/devices/accel/accel.h"
+#include "emu/devices/accel/keys.h"
 #include "smartio/io.h"
 
 #define BAR0_BYTES 0x4000u
 #define MSIX_OFFSET 0x2000u
-#define MOST_VECTORS 256u
 /*
  * Each step looks at CONTROL of each queue, which is when the others are taken; all words are
  * looked at in one of so many steps.
@@ -42,6 +42,7 @@ static void defaults(struct accelerator *m)
 	m->reg[SIO_ACCEL_QUEUES / 4] = m->n_queues;
 	m->reg[SIO_ACCEL_DMA_QUEUES / 4] = ACCEL_DMA_QUEUES;
 	memset(m->queue, 0, sizeof(m->queue));
+	m->running = 0;
 }
 
 /* Ask the room for the pages. They change only with view_changed() and reset(). */
@@ -93,7 +94,10 @@ static bool poll_word(struct accelerator *m, unsigned word, bool writable)
 	return true;
 }
 
-/* CONTROL, its first word, first: what the others are to be was written before it. */
+/*
+ * CONTROL, its first word, first: what the others are to be was written before it. Pairs with
+ * start() of the driver.
+ */
 static bool poll_queue(struct accelerator *m, unsigned queue)
 {
 	const unsigned first = SIO_ACCEL_QUEUE(queue) / 4;
@@ -108,7 +112,7 @@ static bool poll_queue(struct accelerator *m, unsigned queue)
 	return changed;
 }
 
-/* What a queue is told to do. Return: whether something was. */
+/* What a queue is asked to do. Return: whether something was. */
 static bool poll_controls(struct accelerator *m)
 {
 	bool changed = false;
@@ -141,19 +145,19 @@ static bool poll_registers(struct accelerator *m)
 
 static int check(const struct sio_topo_device *t, struct sio_err *reterr)
 {
-	if (t->size < ACCEL_PAGE || t->size > SIO_TOPO_ACCEL_MEMORY || t->size & (t->size - 1))
+	if (t->size < EMU_ACCEL_LEAST || t->size > EMU_ACCEL_MOST || t->size & (t->size - 1))
 		return sio_fail(reterr, -EINVAL,
 				"%s: size is %" PRIu64 ", a power of 2 from %u to %u is right",
-				t->name, t->size, ACCEL_PAGE, SIO_TOPO_ACCEL_MEMORY);
-	if (t->units < 1 || t->units > SIO_TOPO_ACCEL_UNITS)
+				t->name, t->size, EMU_ACCEL_LEAST, EMU_ACCEL_MOST);
+	if (t->units < 1 || t->units > EMU_ACCEL_UNITS)
 		return sio_fail(reterr, -EINVAL, "%s: units is %" PRIu32 ", 1 to %u is right",
-				t->name, t->units, SIO_TOPO_ACCEL_UNITS);
-	if (t->vectors > MOST_VECTORS)
+				t->name, t->units, EMU_ACCEL_UNITS);
+	if (t->vectors > EMU_ACCEL_VECTORS)
 		return sio_fail(reterr, -EINVAL, "%s: vectors is %" PRIu32 ", 0 to %u is right",
-				t->name, t->vectors, MOST_VECTORS);
+				t->name, t->vectors, EMU_ACCEL_VECTORS);
 	return 0;
 }
-_Static_assert(ACCEL_DMA_QUEUES + SIO_TOPO_ACCEL_UNITS == SIO_ACCEL_MOST_QUEUES, "a queue each");
+_Static_assert(ACCEL_DMA_QUEUES + EMU_ACCEL_UNITS == SIO_ACCEL_MOST_QUEUES, "a queue each");
 
 static void describe(const struct accelerator *m, struct emu_dev_config *config)
 {
@@ -209,10 +213,12 @@ static bool idle(void *model)
 {
 	const struct accelerator *m = model;
 
-	for (unsigned i = 0; i < m->n_queues; i++)
-		if (m->queue[i].running &&
-		    (m->queue[i].under_way || m->queue[i].tail != m->queue[i].head))
+	for (uint32_t left = m->running; left; left &= left - 1) {
+		const struct accel_queue *q = &m->queue[__builtin_ctz(left)];
+
+		if (q->under_way || q->tail != q->head)
 			return false;
+	}
 	return true;
 }
 
@@ -238,7 +244,7 @@ static void skip_steps(void *model, uint64_t n)
 	m->n_steps = (unsigned)((m->n_steps + n) % STEPS_PER_LOOK);
 }
 
-/* Its memory is zeroed, so that a borrower does not find what the one before him left. */
+/* Its memory is zeroed, so that a borrower does not find what the one before it left. */
 static void reset(void *model, bool power)
 {
 	struct accelerator *m = model;
@@ -253,10 +259,24 @@ static void reset(void *model, bool power)
 		memset(m->memory, 0, m->memory_bytes);
 }
 
+/* Queues are the registers' owner's: without one nobody could end them. */
+static void abandon(struct accelerator *m)
+{
+	for (unsigned i = 0; i < m->n_queues; i++) {
+		if (m->reg[(SIO_ACCEL_QUEUE(i) + SIO_ACCEL_CONTROL) / 4] == 0)
+			continue;
+		emu_accel_set(m, SIO_ACCEL_QUEUE(i) + SIO_ACCEL_CONTROL, 0);
+		emu_accel_halt(m, i, 0);
+	}
+}
+
 static void view_changed(void *model, unsigned index)
 {
-	(void)index;
-	attach(model);
+	struct accelerator *m = model;
+
+	attach(m);
+	if (index == ACCEL_RUN_REGISTERS && !m->view)
+		abandon(m);
 }
 
 static void stored(void *model, unsigned index)
@@ -282,7 +302,7 @@ static unsigned counters(void *model, char (*name)[32], uint64_t *value, unsigne
 }
 
 const struct emu_dev_model emu_accel_model = {
-	.type = "accelerator",
+	.type = EMU_ACCEL_TYPE,
 	.create = create,
 	.destroy = destroy,
 	.step = step,

@@ -21,8 +21,8 @@ static void failed(struct accel *a, uint32_t status)
 }
 
 /*
- * May it be made, and where is it, if it is in the own memory? A part that has met a failure goes
- * on, with ones: a wrong command fails once, and not for each of its words.
+ * Is the access allowed, and where is it, if it is in the device's own memory? A part that has met
+ * a failure continues with ones: a wrong command fails once, and not for each of its words.
  */
 static bool begin(struct accel *a, uint64_t at, unsigned size, uint8_t **ret_local)
 {
@@ -93,7 +93,7 @@ static void accel_store64(struct accel *a, uint64_t at, uint64_t value)
 static void accel_fence(struct accel *a)
 {
 	(void)a;
-	sio_to_fabric_barrier();
+	sio_to_fabric_barrier(); /* pairs with accel_fence() of another kernel, or the reader's */
 }
 
 /* Both ways at once, of a part at most: what is between goes by the model's page. */
@@ -116,7 +116,7 @@ static uint64_t accel_clock(struct accel *a)
 
 #include "drivers/accel/kernels/table.h"
 
-typedef enum accel_progress kernel(struct accel *a, struct accel_task *t);
+typedef enum sio_accel_progress kernel(struct accel *a, struct sio_accel_task *t);
 
 #define KERNEL(number, name) [SIO_ACCEL_##number] = accel_kernel_##name,
 static kernel *const kernels[] = {ACCEL_KERNELS(KERNEL)};
@@ -126,31 +126,31 @@ static kernel *find(uint32_t operation)
 	return operation < sizeof(kernels) / sizeof(kernels[0]) ? kernels[operation] : NULL;
 }
 
-enum accel_progress emu_accel_compute(struct accelerator *m, struct accel_queue *q, unsigned budget,
-				      unsigned *done)
+enum sio_accel_progress emu_accel_compute(struct accelerator *m, struct accel_queue *q,
+					  unsigned budget, unsigned *done)
 {
 	kernel *run = find(q->command.operation);
-	enum accel_progress p = ACCEL_MORE;
+	enum sio_accel_progress p = SIO_ACCEL_KERNEL_MORE;
 	struct accel a = {.m = m};
 
 	if (!run) {
 		q->status = SIO_ACCEL_INVALID;
-		return ACCEL_FAILS;
+		return SIO_ACCEL_KERNEL_FAILS;
 	}
-	for (unsigned cost = 0;
-	     p == ACCEL_MORE && a.status == SIO_ACCEL_OK && (cost == 0 || cost < budget);) {
+	for (unsigned cost = 0; p == SIO_ACCEL_KERNEL_MORE && a.status == SIO_ACCEL_OK &&
+				(cost == 0 || cost < budget);) {
 		p = run(&a, &q->task);
 		cost += 1 + a.accesses / ACCESSES_OF_UNIT;
-		if (p != ACCEL_WAITS)
+		if (p != SIO_ACCEL_KERNEL_WAITS)
 			*done += 1 + a.accesses / ACCESSES_OF_UNIT;
 		a.accesses = 0;
 	}
 	q->status = a.status;
 	if (a.status != SIO_ACCEL_OK)
-		return ACCEL_FAILS;
-	if (p == ACCEL_FAILS)
+		return SIO_ACCEL_KERNEL_FAILS;
+	if (p == SIO_ACCEL_KERNEL_FAILS)
 		q->status = SIO_ACCEL_FAILED;
-	if (p == ACCEL_REFUSES)
+	if (p == SIO_ACCEL_KERNEL_REFUSES)
 		q->status = SIO_ACCEL_INVALID;
 	return p;
 }

@@ -82,7 +82,9 @@ static void complete(struct memdev *m)
 	c.status = htole32(m->failure);
 	if (e->completion && e->completion % 8 == 0)
 		m->dev->write(m->dev, e->completion, &c, sizeof(c));
-	/* Who sees the count sees in the RAM what was copied. */
+	/*
+	 * Whoever sees the count sees in the RAM what was copied: pairs with the driver's barrier.
+	 */
 	sio_to_fabric_barrier();
 	emu_memdev_set(m, SIO_MEMDEV_DONE, m->head);
 	if (e->flags & SIO_MEMDEV_INTERRUPT && m->reg[SIO_MEMDEV_VECTOR / 4] < m->vectors) {
@@ -103,7 +105,7 @@ unsigned emu_memdev_run(struct memdev *m, unsigned budget)
 		}
 		if (!m->under_way && m->tail == m->head)
 			break;
-		/* The entries were written before the doorbell. */
+		/* The entries were written before the doorbell: pairs with the driver's barrier. */
 		sio_from_fabric_barrier();
 		done++;
 		if (!m->under_way && !fetch(m))

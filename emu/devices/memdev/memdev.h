@@ -39,12 +39,15 @@ struct memdev {
 	uint8_t page[MEMDEV_PAGE] __attribute__((aligned(64)));
 };
 
-/* model.c: in view and mirror, too, where there are such. */
+/* model.c: sets a register, in view and mirror, too, where they exist. */
 void emu_memdev_set(struct memdev *m, unsigned reg, uint32_t value);
-/* The engine stands; @status: SIO_MEMDEV_BAD_RING, ... or 0. */
+/* The engine stops; @status: SIO_MEMDEV_BAD_RING, ... or 0. */
 void emu_memdev_halt(struct memdev *m, uint32_t status);
 
-/* engine.c: do @budget units at most: an entry is one, each page after its first another. */
+/*
+ * engine.c: works, @budget units at most: an entry is one unit, and so is each page after its
+ * first.
+ */
 unsigned emu_memdev_run(struct memdev *m, unsigned budget);
 
 #endif

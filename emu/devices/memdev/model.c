@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emu/devices/memdev/keys.h"
 #include "emu/devices/memdev/memdev.h"
 #include "smartio/io.h"
 
 #define BAR0_BYTES 0x4000u
 #define MSIX_OFFSET 0x2000u
-#define MOST_VECTORS 256u
 
 void emu_memdev_set(struct memdev *m, unsigned reg, uint32_t value)
 {
@@ -109,7 +109,7 @@ static bool poll_registers(struct memdev *m)
 
 	if (!m->view)
 		return false;
-	/* CONTROL first: what the others are to be was written before it. */
+	/* CONTROL first: what the others are to be was written before; pairs with the driver's. */
 	for (unsigned i = 0; i < MEMDEV_WORDS; i++) {
 		unsigned word = (i + SIO_MEMDEV_CONTROL / 4) % MEMDEV_WORDS;
 		uint32_t value = sio_read32(m->view + word);
@@ -132,13 +132,13 @@ static bool poll_registers(struct memdev *m)
 
 static int check(const struct sio_topo_device *t, struct sio_err *reterr)
 {
-	if (t->size < MEMDEV_PAGE || t->size > SIO_TOPO_BAR_SPACE / 2 || t->size & (t->size - 1))
+	if (t->size < EMU_MEMDEV_LEAST || t->size > EMU_MEMDEV_MOST || t->size & (t->size - 1))
 		return sio_fail(reterr, -EINVAL,
 				"%s: size is %" PRIu64 ", a power of 2 from %u to %u is right",
-				t->name, t->size, MEMDEV_PAGE, SIO_TOPO_BAR_SPACE / 2);
-	if (t->vectors > MOST_VECTORS)
+				t->name, t->size, EMU_MEMDEV_LEAST, EMU_MEMDEV_MOST);
+	if (t->vectors > EMU_MEMDEV_VECTORS)
 		return sio_fail(reterr, -EINVAL, "%s: vectors is %" PRIu32 ", 0 to %u is right",
-				t->name, t->vectors, MOST_VECTORS);
+				t->name, t->vectors, EMU_MEMDEV_VECTORS);
 	return 0;
 }
 
@@ -210,7 +210,7 @@ static void skip_steps(void *model, uint64_t n)
 	(void)n; /* one that finds nothing leaves nothing */
 }
 
-/* The RAM is zeroed, so that a borrower does not find what the one before him left. */
+/* The RAM is zeroed, so that a borrower does not find what the one before it left. */
 static void reset(void *model, bool power)
 {
 	struct memdev *m = model;
@@ -221,7 +221,7 @@ static void reset(void *model, bool power)
 	if (m->doorbell)
 		sio_write32(m->doorbell, 0);
 	if (m->ram)
-		memset(m->ram, 0, m->ram_bytes);
+		emu_dev_zero(m->ram, m->ram_bytes);
 }
 
 static void view_changed(void *model, unsigned index)
@@ -261,7 +261,7 @@ static unsigned counters(void *model, char (*name)[32], uint64_t *value, unsigne
 }
 
 const struct emu_dev_model emu_memdev_model = {
-	.type = "memory",
+	.type = EMU_MEMDEV_TYPE,
 	.create = create,
 	.destroy = destroy,
 	.step = step,

@@ -89,12 +89,18 @@ static unsigned flush_done(struct emu_nvme *m)
 	return posted;
 }
 
-static void run_one(struct emu_nvme *m)
+/* An emu_nvme_complete, also for commands that no fault concerns. */
+static void complete(struct emu_nvme *m, struct emu_nvme_sq *sq, const struct emu_nvme_sqe *sqe,
+		     __le16 cid, unsigned status, unsigned times)
 {
-	const struct emu_nvme_sqe *sqe = &m->fetched[0];
 	uint32_t result = 0;
-	unsigned status = execute(m, sqe, &result);
 
+	if (!status) {
+		m->serving = sq;
+		m->reply = &(struct emu_nvme_reply){.cid = cid, .times = times};
+		status = execute(m, sqe, &result);
+		m->reply = NULL;
+	}
 	m->stats.admin++;
 	if (status == EMU_NVME_HELD)
 		return;
@@ -102,8 +108,26 @@ static void run_one(struct emu_nvme *m)
 		emu_nvme_error(m, 0, sqe, status);
 		status |= NVME_SC_MORE;
 	}
-	m->done[m->n_done++] = (struct emu_nvme_done){
-		.result = result, .cid = le16toh(sqe->cid), .status = (uint16_t)status};
+	while (times-- && m->n_done < EMU_NVME_DONE)
+		m->done[m->n_done++] = (struct emu_nvme_done){
+			.result = result, .cid = le16toh(cid), .status = (uint16_t)status};
+	flush_done(m);
+}
+
+void emu_nvme_admin_done(struct emu_nvme *m, __le16 cid, unsigned status, unsigned times)
+{
+	while (times-- && m->n_done < EMU_NVME_DONE)
+		m->done[m->n_done++] =
+			(struct emu_nvme_done){.cid = le16toh(cid), .status = (uint16_t)status};
+}
+
+static void run_one(struct emu_nvme *m, struct emu_nvme_sq *sq)
+{
+	const struct emu_nvme_sqe *sqe = &m->fetched[0];
+	bool failed; /* not used: an admin completion always interrupts at once */
+
+	if (emu_nvme_likely(!m->faults) || !emu_nvme_fault_takes(m, sq, sqe, complete, &failed))
+		complete(m, sq, sqe, sqe->cid, 0, 1);
 }
 
 static unsigned run(struct emu_nvme *m)
@@ -113,15 +137,15 @@ static unsigned run(struct emu_nvme *m)
 	if (emu_nvme_unlikely(m->n_done))
 		return flush_done(m);
 	if (emu_nvme_unlikely(emu_nvme_event_ready(m)) && emu_nvme_cq_room(m, sq->cq, 1) > 0) {
-		emu_nvme_event_tell(m);
+		emu_nvme_event_report(m);
 		return 1;
 	}
 	if (emu_nvme_likely(emu_nvme_sq_waiting(m, sq) == 0))
 		return 0;
-	if (emu_nvme_cq_room(m, sq->cq, 1) == 0 || !emu_nvme_fetch(m, sq, 1))
+	if (emu_nvme_jobs_full(m, 1) || emu_nvme_cq_room(m, sq->cq, 1) == 0 ||
+	    !emu_nvme_fetch(m, sq, 1))
 		return 0;
-	run_one(m);
-	flush_done(m);
+	run_one(m, sq);
 	return 1;
 }
 

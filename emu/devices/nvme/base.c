@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What all files of the model stand on: its registers as they are, and lines of the log. */
+/* Functions that all files of the model use: its registers, and lines of the log. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -39,7 +39,11 @@ bool emu_nvme_is_enabled(const struct emu_nvme *m)
 
 void emu_nvme_csts_set(struct emu_nvme *m, uint32_t value)
 {
-	/* Who sees the new status sees what was done before: queue memory, other registers. */
+	/*
+	 * A reader that sees the new status sees what was done before, in queue memory and other
+	 * registers: pairs with the reads of registers that follow wait_status(), which stay in
+	 * order.
+	 */
 	sio_to_fabric_barrier();
 	emu_nvme_reg_set(m, EMU_NVME_WORD(NVME_REG_CSTS), value);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Doorbells are words of a plain page that every borrower can write to. The data path reads those
- * of the queues it serves; what else is written there is found here, a slice at a time.
+ * Doorbells are words of a plain page that every borrower can write to. The data path reads the
+ * doorbells of the queues that it serves; stores to any other word are found here, a slice of the
+ * page at a time.
  */
 #include <inttypes.h>
 
@@ -26,7 +27,10 @@ void emu_nvme_doorbell_invalid(struct emu_nvme *m, unsigned word, uint32_t value
 {
 	uint64_t count = ++m->stats.invalid_doorbells;
 
-	/* Whoever can write doorbells can write wrong ones for ever: tell the 1st, 2nd, 4th, ... */
+	/*
+	 * A program that can write doorbells can write wrong ones forever: logs the 1st, 2nd, 4th,
+	 * ...
+	 */
 	if ((count & (count - 1)) == 0)
 		emu_nvme_log(m,
 			     "invalid doorbell no. %" PRIu64 ": %" PRIu32 " written to the %s of "

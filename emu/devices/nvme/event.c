@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Asynchronous events (NVMe 1.4, section 5.2) and Abort (section 5.1): the only commands that wait
- * inside the model, and so the only ones that can be aborted, are requests for an event.
+ * inside the model, and so the only ones that can be aborted, are requests for an event, and those
+ * that a fault delays.
  */
 #include <endian.h>
 
@@ -35,7 +36,7 @@ void emu_nvme_event_temperature(struct emu_nvme *m)
 	m->hot = hot;
 }
 
-static bool can_tell(const struct emu_nvme_event *e)
+static bool can_report(const struct emu_nvme_event *e)
 {
 	return e->pending && !e->masked;
 }
@@ -45,7 +46,7 @@ bool emu_nvme_event_ready(const struct emu_nvme *m)
 	if (m->n_aer == 0)
 		return false;
 	for (unsigned type = 0; type < TYPES; type++)
-		if (can_tell(&m->event[type]))
+		if (can_report(&m->event[type]))
 			return true;
 	return false;
 }
@@ -61,13 +62,13 @@ static uint16_t take_request(struct emu_nvme *m, unsigned index)
 	return cid;
 }
 
-void emu_nvme_event_tell(struct emu_nvme *m)
+void emu_nvme_event_report(struct emu_nvme *m)
 {
 	for (unsigned type = 0; type < TYPES; type++) {
 		struct emu_nvme_event *e = &m->event[type];
 		unsigned info;
 
-		if (!can_tell(e))
+		if (!can_report(e))
 			continue;
 		info = (unsigned)__builtin_ctz(e->pending);
 		e->pending &= (uint8_t)(e->pending - 1);
@@ -94,6 +95,8 @@ unsigned emu_nvme_abort(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, uint
 	if (id > m->queue_pairs || !m->sq[id].size)
 		return EMU_NVME_FAIL(INVALID_FIELD);
 	*result = ABORT_NOTHING;
+	if (emu_nvme_held_abort(m, &m->sq[id], htole16((uint16_t)(cdw10 >> 16)), NVME_SC_ABORT_REQ))
+		*result = 0;
 	for (unsigned i = 0; id == 0 && i < m->n_aer; i++) {
 		if (m->aer[i] != cdw10 >> 16)
 			continue;

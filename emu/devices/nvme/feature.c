@@ -33,6 +33,7 @@ static void defaults(struct emu_nvme_features *f)
 	*f = (struct emu_nvme_features){
 		.arbitration = EMU_NVME_BURST_LOG2,
 		.temp_over = EMU_NVME_WARN_KELVIN,
+		.write_cache = true,
 	};
 }
 
@@ -43,10 +44,10 @@ void emu_nvme_features_defaults(struct emu_nvme *m)
 	set_burst(m);
 }
 
-static bool is_known(unsigned id)
+static bool is_known(const struct emu_nvme *m, unsigned id)
 {
 	return id >= NVME_FEAT_FID_ARBITRATION && id <= NVME_FEAT_FID_ASYNC_EVENT &&
-	       id != NVME_FEAT_FID_LBA_RANGE && id != NVME_FEAT_FID_VOLATILE_WC;
+	       id != NVME_FEAT_FID_LBA_RANGE && (id != NVME_FEAT_FID_VOLATILE_WC || m->files);
 }
 
 /* Which field of the temperature threshold feature @cdw11 speaks of; NULL: none that exists. */
@@ -79,8 +80,8 @@ static unsigned get_value(const struct emu_nvme *m, struct emu_nvme_features *f,
 			return EMU_NVME_FAIL(INVALID_FIELD);
 		*result = *temp;
 		return 0;
-	case NVME_FEAT_FID_ERR_RECOVERY:
-		*result = f->recovery;
+	case NVME_FEAT_FID_VOLATILE_WC:
+		*result = f->write_cache;
 		return 0;
 	case NVME_FEAT_FID_NUM_QUEUES:
 		*result = (m->queue_pairs - 1) << 16 | (m->queue_pairs - 1);
@@ -112,14 +113,19 @@ unsigned emu_nvme_get_features(struct emu_nvme *m, const struct emu_nvme_sqe *sq
 	bool per_namespace = id == NVME_FEAT_FID_ERR_RECOVERY;
 	struct emu_nvme_features fixed;
 
-	if (!is_known(id) || select > NVME_GET_FEATURES_SEL_SUPPORTED)
+	if (!is_known(m, id) || select > NVME_GET_FEATURES_SEL_SUPPORTED)
 		return EMU_NVME_FAIL(INVALID_FIELD);
 	if (select == NVME_GET_FEATURES_SEL_SUPPORTED) {
 		*result = CAN_CHANGE | (per_namespace ? PER_NAMESPACE : 0);
 		return 0;
 	}
-	if (per_namespace && nsid != EMU_NVME_NSID)
-		return EMU_NVME_FAIL(INVALID_NS);
+	if (per_namespace) {
+		if (!emu_nvme_ns(m, nsid))
+			return EMU_NVME_FAIL(INVALID_NS);
+		if (select == NVME_GET_FEATURES_SEL_CURRENT)
+			*result = m->feature.recovery[nsid - 1];
+		return 0; /* the default is 0 */
+	}
 	if (select == NVME_GET_FEATURES_SEL_CURRENT)
 		return get_value(m, &m->feature, id, le32toh(sqe->cdw11), result);
 	/* Nothing can be saved, so "saved" reads as the default, too. */
@@ -166,11 +172,6 @@ static unsigned set_value(struct emu_nvme *m, unsigned id, uint32_t cdw11, uint3
 		return 0;
 	case NVME_FEAT_FID_TEMP_THRESH:
 		return set_threshold(m, cdw11);
-	case NVME_FEAT_FID_ERR_RECOVERY:
-		if (cdw11 & RECOVERY_DULBE) /* no deallocated blocks */
-			return EMU_NVME_FAIL(INVALID_FIELD);
-		f->recovery = cdw11 & 0xffff;
-		return 0;
 	case NVME_FEAT_FID_NUM_QUEUES:
 		return set_num_queues(m, cdw11, result);
 	case NVME_FEAT_FID_IRQ_COALESCE:
@@ -195,21 +196,42 @@ static unsigned set_value(struct emu_nvme *m, unsigned id, uint32_t cdw11, uint3
 	}
 }
 
+/* Error Recovery (section 5.21.1.5), of one namespace or of all. */
+static unsigned set_recovery(struct emu_nvme *m, uint32_t nsid, uint32_t cdw11)
+{
+	if (!emu_nvme_ns(m, nsid) && nsid != NVME_NSID_ALL)
+		return EMU_NVME_FAIL(INVALID_NS);
+	if (cdw11 & RECOVERY_DULBE) /* no deallocated blocks */
+		return EMU_NVME_FAIL(INVALID_FIELD);
+	for (uint32_t i = 0; i < m->n_ns; i++)
+		if (nsid == NVME_NSID_ALL || i == nsid - 1)
+			m->feature.recovery[i] = cdw11 & 0xffff;
+	return 0;
+}
+
+/* What is in the cache when it is disabled is written first (section 5.21.1.6). */
+static unsigned set_write_cache(struct emu_nvme *m, const struct emu_nvme_sqe *sqe)
+{
+	m->feature.write_cache = le32toh(sqe->cdw11) & 1;
+	return m->feature.write_cache ? 0 : emu_nvme_files_empty(m, sqe);
+}
+
 unsigned emu_nvme_set_features(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, uint32_t *result)
 {
 	uint32_t cdw10 = le32toh(sqe->cdw10), nsid = le32toh(sqe->nsid);
 	unsigned id = cdw10 & 0xff;
 
-	if (!is_known(id))
+	if (!is_known(m, id))
 		return EMU_NVME_FAIL(INVALID_FIELD);
 	if (cdw10 & SET_SAVE)
 		return EMU_NVME_FAIL_SPECIFIC(FEATURE_NOT_SAVEABLE);
-	if (id == NVME_FEAT_FID_ERR_RECOVERY) {
-		if (nsid != EMU_NVME_NSID && nsid != NVME_NSID_ALL)
-			return EMU_NVME_FAIL(INVALID_NS);
-	} else if (nsid != 0 && nsid != NVME_NSID_ALL) {
-		return nsid == EMU_NVME_NSID ? EMU_NVME_FAIL_SPECIFIC(FEATURE_NOT_PER_NS)
-					     : EMU_NVME_FAIL(INVALID_NS);
+	if (id == NVME_FEAT_FID_ERR_RECOVERY)
+		return set_recovery(m, nsid, le32toh(sqe->cdw11));
+	if (nsid != 0 && nsid != NVME_NSID_ALL) {
+		return emu_nvme_ns(m, nsid) ? EMU_NVME_FAIL_SPECIFIC(FEATURE_NOT_PER_NS)
+					    : EMU_NVME_FAIL(INVALID_NS);
 	}
+	if (id == NVME_FEAT_FID_VOLATILE_WC)
+		return set_write_cache(m, sqe);
 	return set_value(m, id, le32toh(sqe->cdw11), result);
 }

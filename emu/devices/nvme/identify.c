@@ -32,6 +32,7 @@ static void put_le64(uint8_t *field, uint64_t value)
 	memcpy(field, &value, sizeof(value));
 }
 
+/* Of the first namespace; of namespace N behind it: N. */
 enum { UUID_NAMESPACE, UUID_SUBSYSTEM };
 
 /* UUID of version 8 (RFC 9562: of our own making), out of the serial number and what it names. */
@@ -76,6 +77,11 @@ static void identify_controller(struct emu_nvme *m)
 	memcpy(c->fr, EMU_NVME_FIRMWARE, sizeof(c->fr));
 	c->rab = EMU_NVME_BURST_LOG2;
 	memcpy(c->ieee, (uint8_t[])OUI, sizeof(c->ieee));
+	if (emu_nvme_functions(m))
+		c->cmic = NVME_CTRL_CMIC_MULTI_CTRL;
+	if (m->physical)
+		c->cmic |= NVME_CTRL_CMIC_MULTI_SRIOV;
+	c->cntlid = htole16(m->controller);
 	c->mdts = EMU_NVME_MDTS;
 	c->ver = htole32(EMU_NVME_VERSION);
 	c->rtd3r = htole32(UNIT_MICROSECONDS);
@@ -91,45 +97,49 @@ static void identify_controller(struct emu_nvme *m)
 	c->cctemp = htole16(EMU_NVME_CRIT_KELVIN);
 	c->sqes = 6 << 4 | 6;
 	c->cqes = 4 << 4 | 4;
-	c->nn = htole32(1);
+	c->nn = htole32(m->n_ns);
 	c->oncs =
 		htole16(NVME_CTRL_ONCS_COMPARE | NVME_CTRL_ONCS_DSM | NVME_CTRL_ONCS_WRITE_ZEROES |
 			NVME_CTRL_ONCS_SAVE_FEATURES | NVME_CTRL_ONCS_VERIFY);
-	c->vwc = NVME_CTRL_VWC_FLUSH; /* no cache; Flush takes all namespaces */
+	/* Flush takes all namespaces; a cache is the system's, of files. */
+	c->vwc = NVME_CTRL_VWC_FLUSH | (m->files ? NVME_CTRL_VWC_PRESENT : 0);
+	c->sgls = htole32(1); /* of any address and length; no bit buckets, and not of keys */
 	put_nqn(m, c->subnqn);
 	c->psd[0].mp = htole16(500); /* times 0.01 W */
 }
 
-static void identify_namespace(struct emu_nvme *m)
+static void identify_namespace(struct emu_nvme *m, const struct emu_nvme_ns *what)
 {
 	struct nvme_id_ns *ns = (void *)m->page;
 
-	ns->nsze = htole64(m->blocks);
-	ns->ncap = htole64(m->blocks);
-	ns->nuse = htole64(m->blocks);
-	put_le64(ns->nvmcap, m->media_size);
+	ns->nsze = htole64(what->blocks);
+	ns->ncap = htole64(what->blocks);
+	ns->nuse = htole64(what->blocks);
+	put_le64(ns->nvmcap, what->size);
 	ns->nlbaf = EMU_NVME_FORMATS - 1;
-	ns->flbas = m->block_shift == 9 ? 0 : 1;
+	ns->flbas = what->block_shift == 9 ? 0 : 1;
 	ns->lbaf[0].ds = 9;
 	ns->lbaf[1].ds = 12;
+	if (emu_nvme_functions(m))
+		ns->nmic = NVME_NS_NMIC_SHARED;
 	ns->dlfeat = DEALLOCATED_READ_ZEROS | WRITE_ZEROES_DEALLOCATES;
 }
 
-static void identify_descriptors(struct emu_nvme *m)
+static void identify_descriptors(struct emu_nvme *m, uint32_t nsid)
 {
 	struct nvme_ns_id_desc *d = (void *)m->page;
 
 	d->nidt = NVME_NIDT_UUID;
 	d->nidl = NVME_NIDT_UUID_LEN;
-	put_uuid(m, UUID_NAMESPACE, d->nid);
+	put_uuid(m, nsid == 1 ? UUID_NAMESPACE : nsid, d->nid);
 }
 
 static void identify_active(struct emu_nvme *m, uint32_t after)
 {
 	struct nvme_ns_list *list = (void *)m->page;
 
-	if (after < EMU_NVME_NSID)
-		list->ns[0] = htole32(EMU_NVME_NSID);
+	for (uint32_t id = after + 1; id <= m->n_ns; id++)
+		list->ns[id - after - 1] = htole32(id);
 }
 
 unsigned emu_nvme_identify(struct emu_nvme *m, const struct emu_nvme_sqe *sqe)
@@ -139,9 +149,9 @@ unsigned emu_nvme_identify(struct emu_nvme *m, const struct emu_nvme_sqe *sqe)
 	memset(m->page, 0, sizeof(m->page));
 	switch (le32toh(sqe->cdw10) & 0xff) {
 	case NVME_IDENTIFY_CNS_NS:
-		if (nsid != EMU_NVME_NSID)
+		if (!emu_nvme_ns(m, nsid))
 			return EMU_NVME_FAIL(INVALID_NS);
-		identify_namespace(m);
+		identify_namespace(m, emu_nvme_ns(m, nsid));
 		break;
 	case NVME_IDENTIFY_CNS_CTRL:
 		identify_controller(m);
@@ -152,9 +162,9 @@ unsigned emu_nvme_identify(struct emu_nvme *m, const struct emu_nvme_sqe *sqe)
 		identify_active(m, nsid);
 		break;
 	case NVME_IDENTIFY_CNS_NS_DESC_LIST:
-		if (nsid != EMU_NVME_NSID)
+		if (!emu_nvme_ns(m, nsid))
 			return EMU_NVME_FAIL(INVALID_NS);
-		identify_descriptors(m);
+		identify_descriptors(m, nsid);
 		break;
 	default:
 		return EMU_NVME_FAIL(INVALID_FIELD);

@@ -35,7 +35,9 @@ void emu_nvme_interrupt(struct emu_nvme *m, struct emu_nvme_cq *cq, bool urgent)
 	uint32_t posted = cq->untold;
 
 	cq->untold = 0;
-	/* The admin queue is never held back, nor is anything without a time to hold it. */
+	/*
+	 * The admin queue's interrupts are never delayed, nor are any without an aggregation time.
+	 */
 	if (urgent || cq->id == 0 || v->no_coalescing || time_ns(m) == 0 ||
 	    v->aggregated + posted >= threshold(m)) {
 		raise(m, cq->vector);

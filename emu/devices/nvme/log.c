@@ -90,6 +90,7 @@ static size_t smart_page(struct emu_nvme *m)
 	put(s->power_cycles, m->stats.power_cycles);
 	put(s->power_on_hours, hours);
 	put(s->unsafe_shutdowns, m->stats.unsafe_shutdowns);
+	put(s->media_errors, m->stats.media_errors);
 	put(s->num_err_log_entries, m->n_errors);
 	return sizeof(*s);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * An NVMe controller after the NVM Express Base Specification 1.4: what the machine room calls.
- * docs/nvme-model.md tells what is implemented and what is approximated.
+ * docs/nvme-model.md says what is implemented and what is approximated.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emu/devices/nvme/keys.h"
 #include "emu/devices/nvme/model.h"
 
 #define SUBDEVICE 0x1100u
@@ -47,16 +48,60 @@ static void attach(struct emu_nvme *m)
 	emu_nvme_regs_publish(m);
 }
 
-static int check(const struct sio_topo_device *t, struct sio_err *reterr)
+/* The drive's @i-th; of one that names none, what it says of itself. */
+static struct sio_topo_namespace get_namespace(const struct sio_topo_device *t, uint32_t i)
 {
-	if (t->block_size != 512 && t->block_size != 4096)
+	if (t->n_namespaces)
+		return t->namespaces[i];
+	return (struct sio_topo_namespace){
+		.size = t->size, .block_size = t->block_size, .file = t->file};
+}
+
+static uint32_t count_namespaces(const struct sio_topo_device *t)
+{
+	return t->n_namespaces ? t->n_namespaces : 1;
+}
+
+static int check_namespace(const struct sio_topo_device *t, const struct sio_topo_namespace *ns,
+			   struct sio_err *reterr)
+{
+	if (ns->block_size != 512 && ns->block_size != 4096)
 		return sio_fail(reterr, -EINVAL, "%s: block is %" PRIu32 ", 512 or 4096 is right",
-				t->name, t->block_size);
-	if (t->size == 0 || t->size % t->block_size)
+				t->name, ns->block_size);
+	if (ns->size == 0 || ns->size % ns->block_size)
 		return sio_fail(reterr, -EINVAL,
 				"%s: size is %" PRIu64 ", a multiple of its block of %" PRIu32
 				" bytes is right",
-				t->name, t->size, t->block_size);
+				t->name, ns->size, ns->block_size);
+	/* So that each begins with a page. */
+	if (t->n_namespaces && ns->size % EMU_NVME_PAGE)
+		return sio_fail(reterr, -EINVAL,
+				"%s: size of a namespace is %" PRIu64 ", a multiple of %u is right",
+				t->name, ns->size, EMU_NVME_PAGE);
+	return 0;
+}
+
+static int check_namespaces(const struct sio_topo_device *t, struct sio_err *reterr)
+{
+	int rc = 0;
+
+	if (t->n_namespaces > EMU_NVME_NAMESPACES)
+		return sio_fail(reterr, -EINVAL, "%s: %" PRIu32 " namespaces, 1 to %u is right",
+				t->name, t->n_namespaces, EMU_NVME_NAMESPACES);
+	for (uint32_t i = 0; rc == 0 && i < count_namespaces(t); i++) {
+		const struct sio_topo_namespace ns = get_namespace(t, i);
+
+		rc = check_namespace(t, &ns, reterr);
+	}
+	return rc;
+}
+
+static int check(const struct sio_topo_device *t, struct sio_err *reterr)
+{
+	int rc = check_namespaces(t, reterr);
+
+	if (rc < 0)
+		return rc;
 	if (t->queue_pairs < 1 || t->queue_pairs > 65535)
 		return sio_fail(reterr, -EINVAL,
 				"%s: queue_pairs is %" PRIu32 ", 1 to 65535 is right", t->name,
@@ -69,9 +114,9 @@ static int check(const struct sio_topo_device *t, struct sio_err *reterr)
 		return sio_fail(reterr, -EINVAL,
 				"%s: cmb is %" PRIu64 ", 0 or a power of 2 from %u to %u is right",
 				t->name, t->cmb, EMU_NVME_PAGE, SIO_TOPO_BAR_SPACE / 2);
-	if (t->vectors > EMU_NVME_MAX_VECTORS)
+	if (t->vectors > EMU_NVME_VECTORS)
 		return sio_fail(reterr, -EINVAL, "%s: vectors is %" PRIu32 ", 0 to %u is right",
-				t->name, t->vectors, EMU_NVME_MAX_VECTORS);
+				t->name, t->vectors, EMU_NVME_VECTORS);
 	return 0;
 }
 
@@ -128,6 +173,18 @@ static void describe(struct emu_nvme *m, struct emu_dev_config *config)
 		.bar = EMU_NVME_CMB_BAR, .kind = EMU_PAGE_MEMORY, .length = m->cmb.bytes};
 }
 
+static void set_namespaces(struct emu_nvme *m, const struct sio_topo_device *t)
+{
+	m->n_ns = count_namespaces(t);
+	for (uint32_t i = 0; i < m->n_ns; i++) {
+		const struct sio_topo_namespace ns = get_namespace(t, i);
+
+		m->ns[i].size = ns.size;
+		m->media_size += ns.file ? 0 : ns.size;
+		emu_nvme_set_blocks(&m->ns[i], ns.block_size == 512 ? 9 : 12);
+	}
+}
+
 static void *media_new(struct emu_dev *dev, uint64_t size)
 {
 	return dev->bulk_new ? dev->bulk_new(dev, size) : calloc(1, size);
@@ -135,6 +192,8 @@ static void *media_new(struct emu_dev *dev, uint64_t size)
 
 static void media_free(const struct emu_nvme *m)
 {
+	if (m->media_size == 0)
+		return;
 	if (m->media && m->dev->bulk_free)
 		m->dev->bulk_free(m->dev, m->media, m->media_size);
 	else
@@ -147,8 +206,13 @@ static void destroy(void *model)
 
 	if (!m)
 		return;
-	media_free(m);
+	emu_nvme_function_leave(m);
+	if (!m->physical) {
+		emu_nvme_files_close(m);
+		media_free(m);
+	}
 	emu_nvme_shadow_forget(m);
+	free(m->faults);
 	free(m->active);
 	free(m->vector);
 	free(m->cq);
@@ -170,7 +234,6 @@ static void init(struct emu_nvme *m, const struct sio_topo_device *t)
 	m->vectors = t->vectors;
 	m->cmb.bytes = (uint32_t)t->cmb;
 	m->doorbell_words = (unsigned)((words + per_page - 1) / per_page * per_page);
-	emu_nvme_set_blocks(m, t->block_size == 512 ? 9 : 12);
 	m->stats.power_cycles = 1;
 	emu_nvme_regs_defaults(m);
 	emu_nvme_features_defaults(m);
@@ -189,13 +252,21 @@ static int create(struct emu_dev *dev, const struct sio_topo_device *t,
 	if (!m)
 		return sio_fail(reterr, -ENOMEM, "%s: no memory for the controller", t->name);
 	m->dev = dev;
-	m->media_size = t->size;
+	m->answers = &emu_nvme_answers;
+	set_namespaces(m, t);
 	m->sq = calloc(n, sizeof(m->sq[0]));
 	m->cq = calloc(n, sizeof(m->cq[0]));
 	m->active = calloc(n, sizeof(m->active[0]));
 	m->vector = calloc(t->vectors + 1, sizeof(m->vector[0]));
-	m->media = media_new(dev, t->size);
-	if (!m->sq || !m->cq || !m->active || !m->vector || !m->media) {
+	m->physical = dev->physical;
+	r = m->physical ? 0 : emu_nvme_files_open(m, t, reterr);
+	if (r < 0) {
+		destroy(m);
+		return r;
+	}
+	if (m->media_size)
+		emu_nvme_place(m, m->physical ? m->physical->media : media_new(dev, m->media_size));
+	if (!m->sq || !m->cq || !m->active || !m->vector || (m->media_size && !m->media)) {
 		destroy(m);
 		return sio_fail(reterr, -ENOMEM,
 				"%s: no memory for %" PRIu64 " bytes of media and %" PRIu32
@@ -203,6 +274,7 @@ static int create(struct emu_dev *dev, const struct sio_topo_device *t,
 				t->name, t->size, t->queue_pairs);
 	}
 	init(m, t);
+	emu_nvme_function_join(m, m->physical);
 	m->born = dev->now(dev);
 	describe(m, config);
 	*ret = m;
@@ -237,6 +309,10 @@ static unsigned step(void *model, unsigned budget)
 		done += emu_nvme_admin_run(m);
 	if (m->running && done < budget)
 		done += queues_run(m, budget - done);
+	if (emu_nvme_unlikely(m->faults) && m->running)
+		done += emu_nvme_held_run(m);
+	if (emu_nvme_unlikely(m->files))
+		done += emu_nvme_jobs_run(m);
 	if (emu_nvme_unlikely(m->n_aggregating) && m->running)
 		emu_nvme_interrupts_due(m);
 	if (emu_nvme_unlikely(++m->steps % (done ? LOOK_BUSY : LOOK_IDLE) == 0)) {
@@ -258,17 +334,24 @@ static void skip_steps(void *model, uint64_t n)
 		emu_nvme_doorbells_skip(m, looks);
 }
 
-/* New media where memory allows: the old pages need not be touched to be zero again. */
+/*
+ * New media where memory allows: the old pages need not be touched to be zero again. What is in
+ * files stays.
+ */
 static void media_forget(struct emu_nvme *m)
 {
-	uint8_t *fresh = media_new(m->dev, m->media_size);
+	uint8_t *fresh;
 
+	if (m->media_size == 0)
+		return;
+	fresh = media_new(m->dev, m->media_size);
 	if (!fresh) {
 		memset(m->media, 0, m->media_size);
 		return;
 	}
 	media_free(m);
-	m->media = fresh;
+	emu_nvme_place(m, fresh);
+	emu_nvme_functions_follow(m);
 }
 
 static void reset(void *model, bool power)
@@ -281,7 +364,8 @@ static void reset(void *model, bool power)
 		m->stats.unsafe_shutdowns += was_in_use;
 		m->n_errors = 0;
 		memset(m->error, 0, sizeof(m->error));
-		media_forget(m);
+		if (!m->physical)
+			media_forget(m);
 	}
 	attach(m);
 	emu_nvme_controller_reset(m);
@@ -289,7 +373,7 @@ static void reset(void *model, bool power)
 	emu_nvme_regs_publish(m);
 	/* What the borrower before left there is none of the next one's. */
 	if (m->cmb.data)
-		memset(m->cmb.data, 0, m->cmb.bytes);
+		emu_dev_zero(m->cmb.data, m->cmb.bytes);
 }
 
 /* Registers are the new view's at once: what stands in it is nobody's word. */
@@ -319,8 +403,14 @@ static bool idle(void *model)
 {
 	const struct emu_nvme *m = model;
 
-	return !m->running ||
-	       (emu_nvme_admin_idle(m) && emu_nvme_queues_idle(m) && !m->n_aggregating);
+	return emu_nvme_jobs_idle(m) &&
+	       (!m->running || (emu_nvme_admin_idle(m) && emu_nvme_queues_idle(m) &&
+				!m->n_aggregating && !emu_nvme_held_any(m)));
+}
+
+static int fault(void *model, const struct emu_dev_fault *f, struct sio_err *reterr)
+{
+	return emu_nvme_fault_set(model, f, reterr);
 }
 
 static unsigned io_queues(const struct emu_nvme *m)
@@ -351,13 +441,15 @@ static unsigned counters(void *model, char (*name)[32], uint64_t *value, unsigne
 		{"lost_writes", m->stats.lost_writes},
 		{"controller_resets", m->stats.resets},
 		{"interrupts", m->stats.interrupts},
+		{"faults_asked_for", m->stats.faults},
+		{"commands_aborted", m->stats.aborted},
 	};
 
 	return emu_dev_counters(all, sizeof(all) / sizeof(all[0]), name, value, max);
 }
 
 const struct emu_dev_model emu_nvme_model = {
-	.type = "nvme",
+	.type = EMU_NVME_TYPE,
 	.create = create,
 	.destroy = destroy,
 	.step = step,
@@ -365,6 +457,7 @@ const struct emu_dev_model emu_nvme_model = {
 	.reset = reset,
 	.view_changed = view_changed,
 	.stored = stored,
+	.fault = fault,
 	.idle = idle,
 	.counters = counters,
 };

@@ -13,8 +13,6 @@
 #define COMPARE_FAILED                                                                             \
 	((unsigned)NVME_SCT_MEDIA << NVME_SCT_SHIFT | (unsigned)NVME_SC_COMPARE_FAILED)
 
-enum direction { TO_HOST, FROM_HOST, COMPARE };
-
 /* With what the host has, a page at a time. */
 static unsigned compare(struct emu_nvme *m, uint64_t addr, const uint8_t *buf, size_t len)
 {
@@ -33,16 +31,22 @@ static unsigned compare(struct emu_nvme *m, uint64_t addr, const uint8_t *buf, s
 }
 
 /* A write that cannot arrive vanishes: only a read can fail. */
-static inline unsigned move(struct emu_nvme *m, enum direction dir, uint64_t addr, uint8_t *buf,
-			    size_t len)
+static inline unsigned move(struct emu_nvme *m, enum emu_nvme_direction dir, uint64_t addr,
+			    uint8_t *buf, size_t len)
 {
-	if (dir == FROM_HOST)
+	if (dir == EMU_NVME_FROM_HOST)
 		return emu_nvme_read(m, addr, buf, len) ? NVME_SC_DATA_XFER_ERROR : 0;
-	if (emu_nvme_unlikely(dir == COMPARE))
+	if (emu_nvme_unlikely(dir == EMU_NVME_COMPARE))
 		return compare(m, addr, buf, len);
 	if (emu_nvme_unlikely(emu_nvme_write(m, addr, buf, len)))
 		m->stats.lost_writes++;
 	return 0;
+}
+
+unsigned emu_nvme_move(struct emu_nvme *m, enum emu_nvme_direction dir, uint64_t addr, uint8_t *buf,
+		       size_t len)
+{
+	return dir == EMU_NVME_LOOK ? 0 : move(m, dir, addr, buf, len);
 }
 
 /* Fetch @n entries of a list into the model's buffer. Data or link, each is a whole page's. */
@@ -67,8 +71,8 @@ struct run {
 
 /* @len bytes at @addr come next: part of the run, or the run is moved and they begin another one.
  */
-static unsigned run_extend(struct emu_nvme *m, enum direction dir, struct run *run, uint64_t addr,
-			   size_t len)
+static unsigned run_extend(struct emu_nvme *m, enum emu_nvme_direction dir, struct run *run,
+			   uint64_t addr, size_t len)
 {
 	struct run done = *run;
 
@@ -86,8 +90,8 @@ static unsigned run_extend(struct emu_nvme *m, enum direction dir, struct run *r
  * the first part can be a link alone, and the walk ends. Nothing is moved before the first part was
  * found right, so that most bad lists move nothing.
  */
-static unsigned move_list(struct emu_nvme *m, enum direction dir, struct run run, uint64_t addr,
-			  size_t left)
+static unsigned move_list(struct emu_nvme *m, enum emu_nvme_direction dir, struct run run,
+			  uint64_t addr, size_t left)
 {
 	if (addr & 7)
 		return EMU_NVME_FAIL(PRP_INVALID_OFFSET);
@@ -111,7 +115,7 @@ static unsigned move_list(struct emu_nvme *m, enum direction dir, struct run run
 	return move(m, dir, run.addr, run.buf, run.len);
 }
 
-static inline unsigned prp_move(struct emu_nvme *m, enum direction dir,
+static inline unsigned prp_move(struct emu_nvme *m, enum emu_nvme_direction dir,
 				const struct emu_nvme_sqe *sqe, uint8_t *buf, size_t len)
 {
 	uint64_t prp1 = le64toh(sqe->prp1), prp2;
@@ -119,6 +123,8 @@ static inline unsigned prp_move(struct emu_nvme *m, enum direction dir,
 	struct run run;
 	unsigned status;
 
+	if (emu_nvme_unlikely(sqe->flags & EMU_NVME_PSDT))
+		return emu_nvme_sgl_move(m, dir, sqe, buf, len);
 	if (emu_nvme_unlikely(prp1 & 3))
 		return EMU_NVME_FAIL(PRP_INVALID_OFFSET);
 	if (len <= first)
@@ -136,17 +142,17 @@ static inline unsigned prp_move(struct emu_nvme *m, enum direction dir,
 unsigned emu_nvme_prp_to_host(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, const void *buf,
 			      size_t len)
 {
-	return prp_move(m, TO_HOST, sqe, (uint8_t *)(uintptr_t)buf, len);
+	return prp_move(m, EMU_NVME_TO_HOST, sqe, (uint8_t *)(uintptr_t)buf, len);
 }
 
 unsigned emu_nvme_prp_from_host(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, void *buf,
 				size_t len)
 {
-	return prp_move(m, FROM_HOST, sqe, buf, len);
+	return prp_move(m, EMU_NVME_FROM_HOST, sqe, buf, len);
 }
 
 unsigned emu_nvme_prp_compare(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, const void *buf,
 			      size_t len)
 {
-	return prp_move(m, COMPARE, sqe, (uint8_t *)(uintptr_t)buf, len);
+	return prp_move(m, EMU_NVME_COMPARE, sqe, (uint8_t *)(uintptr_t)buf, len);
 }

@@ -56,6 +56,8 @@ void emu_nvme_sq_fini(struct emu_nvme *m, unsigned id)
 {
 	struct emu_nvme_sq *sq = &m->sq[id];
 
+	emu_nvme_held_end(m, sq);
+	emu_nvme_jobs_end(m, sq);
 	sq->cq->users--;
 	sq->size = 0;
 	for (unsigned i = 0; i < m->n_active; i++) {
@@ -69,6 +71,8 @@ void emu_nvme_sq_fini(struct emu_nvme *m, unsigned id)
 
 void emu_nvme_queues_gone(struct emu_nvme *m)
 {
+	emu_nvme_held_end(m, NULL);
+	emu_nvme_jobs_end(m, NULL);
 	memset(m->sq, 0, (m->queue_pairs + 1) * sizeof(m->sq[0]));
 	memset(m->cq, 0, (m->queue_pairs + 1) * sizeof(m->cq[0]));
 	m->n_active = m->next = m->n_cqs = 0;
@@ -81,6 +85,8 @@ static void sq_doorbell_changed(struct emu_nvme *m, struct emu_nvme_sq *sq, uint
 {
 	SIO_PROBE(smartio_emu, doorbell, sq->id, value);
 	sq->doorbell_seen = value;
+	if (emu_nvme_unlikely(m->faults) && emu_nvme_fault_hides(m, sq))
+		return;
 	if (emu_nvme_unlikely(value >= sq->size || distance(sq->head, value, sq->size) <
 							   distance(sq->head, sq->tail, sq->size)))
 		emu_nvme_doorbell_invalid(m, 2u * sq->id, value, NVME_AER_ERROR_INVALID_DB_VAL);
@@ -133,7 +139,7 @@ bool emu_nvme_fetch(struct emu_nvme *m, struct emu_nvme_sq *sq, uint32_t n)
 
 	/*
 	 * The entries are read after the doorbell that announced them. Pairs with the barrier
-	 * before the host's doorbell store.
+	 * before the host's doorbell store: announce(), put(), sio_nvme_share_ring().
 	 */
 	sio_from_fabric_barrier();
 	if (emu_nvme_unlikely(emu_nvme_read(m, addr, m->fetched, n * sizeof(m->fetched[0])))) {
@@ -192,6 +198,8 @@ static uint32_t run_length(struct emu_nvme *m, struct emu_nvme_sq *sq, unsigned 
 		budget = budget > sq->cost ? budget / sq->cost : 1;
 	if (n > budget)
 		n = budget;
+	if (emu_nvme_unlikely(m->files) && n > emu_nvme_jobs_room(m))
+		n = emu_nvme_jobs_room(m);
 	room = emu_nvme_cq_room(m, sq->cq, n);
 	return emu_nvme_unlikely(n > room) ? room : n;
 }
@@ -211,6 +219,27 @@ static uint32_t give_back(const struct emu_nvme *m, struct emu_nvme_sq *sq, uint
 	return n;
 }
 
+/* The emu_nvme_complete of I/O commands that a fault concerns. */
+static void complete_wrong(struct emu_nvme *m, struct emu_nvme_sq *sq,
+			   const struct emu_nvme_sqe *sqe, __le16 cid, unsigned status,
+			   unsigned times)
+{
+	if (!status) {
+		m->serving = sq;
+		m->reply = &(struct emu_nvme_reply){.cid = cid, .times = times};
+		status = emu_nvme_io(m, sqe);
+		m->reply = NULL;
+	}
+	if (status == EMU_NVME_HELD)
+		return;
+	if (status) {
+		emu_nvme_error(m, sq->id, sqe, status);
+		status |= NVME_SC_MORE;
+	}
+	while (times-- && emu_nvme_cq_room(m, sq->cq, 1))
+		emu_nvme_post(m, sq, cid, status, 0);
+}
+
 /* Return: units of work done. */
 static unsigned sq_serve(struct emu_nvme *m, struct emu_nvme_sq *sq, unsigned budget)
 {
@@ -221,21 +250,30 @@ static unsigned sq_serve(struct emu_nvme *m, struct emu_nvme_sq *sq, unsigned bu
 	if (n == 0 || !emu_nvme_fetch(m, sq, n))
 		return 0;
 	n = give_back(m, sq, n);
+	m->serving = sq;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct emu_nvme_sqe *sqe = &m->fetched[i];
 		unsigned status;
 
 		if (i + 1 < n)
 			emu_nvme_io_soon(m, sqe + 1);
+		if (emu_nvme_unlikely(m->faults) &&
+		    emu_nvme_fault_takes(m, sq, sqe, complete_wrong, &failed)) {
+			if (!m->running)
+				return i + 1;
+			continue;
+		}
 		status = emu_nvme_io(m, sqe);
 		if (emu_nvme_unlikely(status)) {
+			if (status == EMU_NVME_HELD)
+				continue;
 			emu_nvme_error(m, sq->id, sqe, status);
 			status |= NVME_SC_MORE;
 			failed = true;
 		}
 		emu_nvme_post(m, sq, sqe->cid, status, 0);
 	}
-	if (emu_nvme_unlikely(sq->cq->interrupts))
+	if (emu_nvme_unlikely(sq->cq->interrupts && sq->cq->untold))
 		emu_nvme_interrupt(m, sq->cq, failed);
 	pages = m->pages - pages;
 	sq->cost = 1 + (pages + n - 1) / n;

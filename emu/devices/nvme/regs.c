@@ -2,8 +2,8 @@
 /*
  * The register page (NVMe 1.4, section 3.1) and the handshakes of enable, disable and shutdown.
  *
- * The page is plain memory that the holder of the registers writes to and the model polls. m->reg
- * holds what each register is; a word of the page that differs was written by the holder, and is
+ * The page is plain memory that the owner of the registers writes to and the model polls. m->reg
+ * holds what each register is; a word of the page that differs was written by the owner, and is
  * taken (CC, AQA, ASQ, ACQ, interrupt masks) or put right (all others).
  */
 #include <string.h>
@@ -55,8 +55,10 @@ static void take_cmb_control(struct emu_nvme *m)
 
 	if (!m->cmb.bytes)
 		return;
-	changed = take_word(m, low + 1);
-	if (take_word(m, low) || changed)
+	/* The lower half, written last, enables it: pairs with sio_nvme_ctrl_use_cmb(). */
+	changed = take_word(m, low);
+	sio_from_fabric_barrier();
+	if (take_word(m, low + 1) || changed)
 		emu_nvme_cmb_control(m);
 }
 
@@ -96,7 +98,7 @@ static void enable(struct emu_nvme *m, uint32_t cc)
 	const char *error;
 	uint32_t aqa;
 
-	/* AQA, ASQ and ACQ were written before CC. */
+	/* AQA, ASQ and ACQ were written before CC: pairs with sio_nvme_ctrl_enable(). */
 	sio_from_fabric_barrier();
 	take_admin_registers(m);
 	error = enable_error(m, cc);
@@ -111,6 +113,20 @@ static void enable(struct emu_nvme *m, uint32_t cc)
 	emu_nvme_sq_init(m, 0, reg64(m, NVME_REG_ASQ), NVME_AQA_ASQS(aqa) + 1, 0);
 	m->running = true;
 	emu_nvme_csts_set(m, 1u << NVME_CSTS_RDY_SHIFT);
+}
+
+static void set_shutdown(struct emu_nvme *m, uint32_t state)
+{
+	uint32_t csts = m->reg[EMU_NVME_WORD(NVME_REG_CSTS)];
+
+	csts &= ~((uint32_t)NVME_CSTS_SHST_MASK << NVME_CSTS_SHST_SHIFT);
+	emu_nvme_csts_set(m, csts | state << NVME_CSTS_SHST_SHIFT);
+}
+
+/* On memory nothing is in flight between two steps, and nothing is cached: done at once. */
+void emu_nvme_shutdown_done(struct emu_nvme *m)
+{
+	set_shutdown(m, NVME_CSTS_SHST_CMPLT);
 }
 
 static void cc_changed(struct emu_nvme *m, uint32_t cc)
@@ -130,11 +146,11 @@ static void cc_changed(struct emu_nvme *m, uint32_t cc)
 	if (!NVME_CC_EN(old) && NVME_CC_EN(cc))
 		enable(m, cc);
 	if (NVME_CC_SHN(cc) != NVME_CC_SHN_NONE && NVME_CC_SHN(old) == NVME_CC_SHN_NONE) {
-		/* Nothing is in flight between two steps and nothing cached: done at once. */
 		m->running = false;
-		emu_nvme_csts_set(m,
-				  m->reg[EMU_NVME_WORD(NVME_REG_CSTS)] |
-					  (uint32_t)NVME_CSTS_SHST_CMPLT << NVME_CSTS_SHST_SHIFT);
+		if (emu_nvme_files_shutdown(m))
+			set_shutdown(m, NVME_CSTS_SHST_OCCUR);
+		else
+			emu_nvme_shutdown_done(m);
 	}
 }
 

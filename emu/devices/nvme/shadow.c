@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Doorbell Buffer Config (NVMe 1.4, sections 5.7 and 7.13), for hosts that pay for each store to a
- * register: they store tails and heads of I/O queues in a buffer of their own memory, and to the
- * register only when they pass the value that we put into a second one. While there is work we
- * look at the first; before we sleep we ask to be woken by the next change. The doorbells of the
- * page stay what the queues are served by: what the buffer says is put there, and checked as any.
+ * Doorbell Buffer Config (NVMe 1.4, sections 5.7 and 7.13), for hosts to which each store to a
+ * register is expensive. They store tails and heads of I/O queues in a buffer of their own memory,
+ * and store to the register only when they pass the value that the controller has put into a second
+ * buffer. While there is work the model polls the first buffer; before it sleeps it asks to be
+ * woken by the next change. The queues are still served by the doorbells of the page: the values of
+ * the buffer are copied there, and checked like any other.
  */
 #include <endian.h>
 #include <stdlib.h>
@@ -80,7 +81,7 @@ void emu_nvme_shadow_poll(struct emu_nvme *m)
 	}
 }
 
-/* Is a change of it news? A head is only where entries cannot be posted. */
+/* Does a change of it matter? A head is only where entries cannot be posted. */
 static bool waits(struct emu_nvme *m, unsigned word)
 {
 	struct emu_nvme_cq *cq = &m->cq[word / 2];

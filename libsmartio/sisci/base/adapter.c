@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What smartiod says of an adapter. */
+/* Adapters, as smartiod describes them. */
 #include "sisci/base/library.h"
 
 int sio_ask_adapter(struct sio_library *lib, unsigned adapter, struct sio_rep_adapter *rep,

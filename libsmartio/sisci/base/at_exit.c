@@ -9,6 +9,6 @@ __attribute__((destructor)) static void at_exit(void)
 {
 	struct sio_library *lib = sio_library_get();
 
-	if (lib && __atomic_load_n(&lib->up, __ATOMIC_ACQUIRE))
+	if (lib && sio_library_is_up(lib))
 		sio_session_bye(lib->session);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Virtual devices: no more than what other objects belong to. */
+/* Virtual devices. They have no function of their own; other objects belong to them. */
 #include <errno.h>
 #include <stdlib.h>
 

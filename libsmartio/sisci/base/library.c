@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Initialising and SCITerminate(), the frame of every call, and where events go. */
+/* SCIInitialize() and SCITerminate(), the frame of every call, and the distribution of events. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -125,6 +125,7 @@ static struct sio_library *library_new(struct sio_world *w, const struct sio_kin
 struct sio_library *sio_library_get(void)
 {
 	struct sio_world *w = sio_world_current();
+	/* pairs with the exchange in library_make() */
 	struct sio_library *lib = __atomic_load_n(sio_world_library(w), __ATOMIC_ACQUIRE);
 
 	return lib && lib->pid == w->pid(w) ? lib : NULL;
@@ -143,6 +144,10 @@ static struct sio_library *library_make(const struct sio_kind_ops *const *kinds)
 	if (!fresh)
 		return NULL;
 	fresh->before_fork = old;
+	/*
+	 * A reader that finds the library finds all of it; pairs with the load in
+	 * sio_library_get().
+	 */
 	if (__atomic_compare_exchange_n(sio_world_library(w), &old, fresh, 0, __ATOMIC_ACQ_REL,
 					__ATOMIC_ACQUIRE))
 		return fresh;
@@ -156,7 +161,7 @@ struct sio_library *sio_api_enter(struct sio_err *err)
 
 	err->code = 0;
 	err->text[0] = '\0';
-	if (lib && __atomic_load_n(&lib->up, __ATOMIC_ACQUIRE))
+	if (lib && sio_library_is_up(lib))
 		return lib;
 	sio_refuse(err, SCI_ERR_NOT_INITIALIZED,
 		   "SCIInitialize() has not succeeded in this process");
@@ -258,7 +263,7 @@ static int hello(struct sio_library *lib, struct sio_err *err)
 		rc = sio_fail(err, -EPROTO, "smartiod gave its host %u adapters, at most %u are",
 			      sio_from_le32(rep.n_adapters), SIO_MAX_ADAPTERS);
 	/* Elsewhere the end of a smartiod is its host's. */
-	if (!rc && sio_from_le32(rep.world) == SIO_WORLD_SHIM)
+	if (!rc && SIO_WORLD_IS_REAL(sio_from_le32(rep.world)))
 		rc = sio_session_keep(lib->session, fds[0], err);
 	if (rc) {
 		if (fds[0] >= 0)
@@ -322,7 +327,8 @@ static int library_up(struct sio_library *lib, struct sio_err *err)
 		if (rc == -EALREADY)
 			return sio_fail(
 				err, -EPERM,
-				"SCIInitialize() in the callback that called SCITerminate()");
+				"SCIInitialize() cannot be called in the callback that called "
+				"SCITerminate()");
 		if (rc < 0)
 			return connect_error(lib, rc, err);
 		rc = hello(lib, err);
@@ -346,7 +352,7 @@ static int initialize(struct sio_library *lib, struct sio_err *err)
 	if (lib->initialized) {
 		if (sio_session_is_dead(lib->session))
 			rc = sio_fail(err, -ESHUTDOWN,
-				      "this host's smartiod is gone; SCITerminate() comes first");
+				      "this host's smartiod is gone; call SCITerminate() first");
 		else
 			lib->initialized++;
 		sio_session_unlock(lib->session);
@@ -359,6 +365,7 @@ static int initialize(struct sio_library *lib, struct sio_err *err)
 	lib->changing = false;
 	if (rc == 0) {
 		lib->initialized = 1;
+		/* pairs with the load in sio_library_is_up() */
 		__atomic_store_n(&lib->up, 1, __ATOMIC_RELEASE);
 	}
 	sio_session_wake(lib->session);
@@ -426,7 +433,7 @@ void SCITerminate(void)
 		return;
 	}
 	lib->changing = true;
-	__atomic_store_n(&lib->up, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&lib->up, 0, __ATOMIC_RELAXED);
 	sio_session_bye(lib->session);
 	sio_session_unlock(lib->session);
 	sio_session_close(lib->session);

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The transitions of an object. Each entry is the next state plus 1; 0: the event cannot come in
+ * this state.
+ */
 #include "sisci/base/life.h"
 
 /* The next state and 1; 0: the event cannot come in this state. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of an object, from its handle to its end, as a table of transitions. Pure logic. */
+/* The states of an object, from its handle to its end, as a table of transitions. Pure logic. */
 #ifndef SISCI_BASE_LIFE_H
 #define SISCI_BASE_LIFE_H
 
@@ -9,7 +9,7 @@ enum sio_life {
 	SIO_LIVE,
 	SIO_CLAIMED, /* a thread tries to remove it, and may find that it cannot */
 	SIO_ENDING,  /* it cannot fail any more; a callback may still run */
-	SIO_ENDED,   /* in no list any more: the memory stays for who has a reference */
+	SIO_ENDED,   /* in no list any more: the memory stays for whoever has a reference */
 	SIO_LIFE_STATES,
 };
 
@@ -21,7 +21,7 @@ enum sio_life_event {
 	SIO_LIFE_EVENTS,
 };
 
-/* False: @event cannot come in this state. */
+/* Return: false: @event is impossible in this state. */
 bool sio_life_next(enum sio_life life, enum sio_life_event event, enum sio_life *ret_next);
 
 #endif

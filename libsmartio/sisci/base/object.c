@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of an object: handle, parent, smartiod's number, loss, callbacks, end. */
+/* Objects: handle, parent, smartiod's number, loss, callbacks, end. */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -38,7 +38,7 @@ void sio_object_step(struct sio_object *o, enum sio_life_event event)
 /*
  * Under the lock: a thread that tries to remove it may find that it cannot. A callback does not
  * wait for that: the other thread may be waiting for the callback. Nor does anybody once it is
- * sure: the callback may wait for who is here.
+ * sure: the callback may wait for whoever is here.
  */
 static void settle(struct sio_object *o)
 {
@@ -156,7 +156,7 @@ int sio_object_claim(struct sio_object *o, bool force, struct sio_err *err)
 void sio_object_unclaim(struct sio_object *o)
 {
 	sio_session_lock(o->lib->session);
-	/* Else another thread has ended it meanwhile. */
+	/* Otherwise another thread has ended it meanwhile. */
 	if (o->life == SIO_CLAIMED)
 		sio_object_step(o, SIO_LIFE_UNCLAIM);
 	sio_session_wake(o->lib->session);
@@ -222,6 +222,7 @@ void sio_object_lose(struct sio_object *o)
 {
 	if (o->lost)
 		return;
+	/* pairs with the load in sio_object_is_lost() */
 	__atomic_store_n(&o->lost, 1, __ATOMIC_RELEASE);
 	SIO_PROBE(smartio, lost, o->kind, o->id);
 	if (sio_object_ops(o)->lost)
@@ -323,7 +324,7 @@ int sio_object_leave(struct sio_object *o, uint32_t type, struct sio_err *err)
 /* smartiod refuses the end neither of these nor of what is lost: it may hear of it later. */
 static bool is_never_refused(const struct sio_object *o)
 {
-	return sio_object_ops(o)->never_refused || __atomic_load_n(&o->lost, __ATOMIC_ACQUIRE);
+	return sio_object_ops(o)->never_refused || sio_object_is_lost(o);
 }
 
 int sio_object_close(struct sio_object *o, int claimed, uint32_t type, unsigned flags,

@@ -18,8 +18,10 @@ _Static_assert(MAX_PATHS >= SIO_MAX_HOSTS * SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS,
 static uint32_t paths(const struct sio_library *lib)
 {
 	const volatile struct sio_status_page *page = lib->status;
+	uint32_t n = sio_read32(&page->count);
 
-	return sio_read32(&page->count);
+	sio_from_fabric_barrier(); /* what counts is there; pairs with place() of smartio.ko */
+	return n;
 }
 
 int sio_status_open(struct sio_library *lib, int fd, struct sio_err *err)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Copies from map to map. SCITransferBlock() makes them at once. SCITransferBlockAsync() hands them
- * to a thread that makes one after the other and ends when there is none left: a thread that waited
- * for more would also wait at the session's socket, and slow down each answer.
+ * Copies from mapping to mapping. SCITransferBlock() makes them at once. SCITransferBlockAsync()
+ * hands them to a thread that makes one after the other and ends when there is none left: a thread
+ * that waited for more would also wait at the session's socket, and slow down each answer.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -29,6 +29,7 @@ static void bounce(const struct side *to, const struct side *from, size_t offset
 		sio_copy_in(buffer, from->at + offset + done, part, from->map->words);
 		sio_copy_out(to->at + offset + done, buffer, part, to->map->words);
 	}
+	/* pairs with SCIFlushReadBuffers() of who reads it, or with the barrier of a copy there */
 	sio_to_fabric_barrier();
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Copies by this CPU, to and from maps; memcpy.c has the short way. */
+/* Copies by this CPU, to and from mappings; memcpy.c has the fast path. */
 #include <errno.h>
 
 #include "core/types.h"
@@ -33,7 +33,7 @@ int sio_copy_range(struct sio_library *lib, sci_map_t handle, size_t offset, siz
 			      size, room);
 	else if (write && m->read_only && !m->copier)
 		rc = sio_fail(err, -EACCES, "the map, or a part of it, is read-only");
-	else if (__atomic_load_n(&m->o.lost, __ATOMIC_ACQUIRE))
+	else if (sio_object_is_lost(&m->o))
 		rc = sio_object_fail_lost(&m->o, err);
 	else if (sio_mapping_is_down(m))
 		rc = sio_fail(err, -ENETDOWN, "the link to the segment is down");
@@ -46,6 +46,7 @@ int sio_copy_range(struct sio_library *lib, sci_map_t handle, size_t offset, siz
 	return 0;
 }
 
+/* Each barrier pairs with that of the other direction, or with SCIFlush(), at the other end. */
 static void transfer(const struct copy *c)
 {
 	if (c->read) {
@@ -59,6 +60,7 @@ static void transfer(const struct copy *c)
 
 void sio_copy_begin(const struct sio_mapping *m, struct sio_copy_watch *ret)
 {
+	/* pairs with the count in mapping_path() */
 	*ret = (struct sio_copy_watch){.cuts = __atomic_load_n(&m->cuts, __ATOMIC_ACQUIRE)};
 	sio_sequence_begin(m, ret->seen);
 }
@@ -67,8 +69,12 @@ void sio_copy_begin(const struct sio_mapping *m, struct sio_copy_watch *ret)
 sci_sequence_status_t sio_copy_judge(const struct sio_mapping *m,
 				     const struct sio_copy_watch *watch)
 {
-	if (__atomic_load_n(&m->o.lost, __ATOMIC_ACQUIRE) || sio_mapping_is_down(m))
+	if (sio_object_is_lost(&m->o) || sio_mapping_is_down(m))
 		return SCI_SEQ_NOT_RETRIABLE;
+	/*
+	 * A reader that finds the map back in its place finds that it was away: pairs with
+	 * mapping_path().
+	 */
 	if (__atomic_load_n(&m->cuts, __ATOMIC_ACQUIRE) != watch->cuts)
 		return SCI_SEQ_RETRIABLE;
 	return sio_sequence_judge(m->o.lib, watch->seen);
@@ -151,6 +157,7 @@ static int write_to(struct sio_library *lib, volatile void *to, const void *from
 		rc = sio_group_copy(m, from, (const uint8_t *)(uintptr_t)to, size, err);
 	} else {
 		sio_copy_out(to, from, size, m && m->words);
+		/* pairs with SCIFlushReadBuffers() of who reads it */
 		sio_to_fabric_barrier();
 	}
 	if (m)

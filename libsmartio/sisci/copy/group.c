@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * In an exact multicast group each member has memory of its own. What writes to all of them is the
- * engine in an adapter, so a copy call is a transfer by a DMA queue of the map's own, which it
- * waits for. The map's pages read as ones: a store would have to be trapped.
+ * Copies into exact multicast groups. Each member has memory of its own, and only the DMA engine of
+ * an adapter writes to all of them. So a copy call is a transfer by a DMA queue of the mapping's
+ * own, which it waits for. The mapping's pages read as ones: a store would have to be trapped.
  */
 #include <errno.h>
 

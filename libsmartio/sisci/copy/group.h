@@ -6,9 +6,9 @@
 #include "sisci/segment/segment.h"
 
 /*
- * Write @size bytes to each member, @at being their place in the map's pages, and wait until they
- * are there. Threads take turns. Return: 0; SCI_ERR_TRANSFER_FAILED: not every member has them, and
- * sequences of the map show it; other errors: nobody has.
+ * Writes @size bytes to each member, where @at is their place in the map's pages, and waits until
+ * they have arrived. Threads take turns. Return: 0; SCI_ERR_TRANSFER_FAILED: not every member has
+ * the bytes, and sequences of the map report it; other errors: no member has them.
  */
 int sio_group_copy(struct sio_mapping *m, const void *from, const uint8_t *at, size_t size,
 		   struct sio_err *err);

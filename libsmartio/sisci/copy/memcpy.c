@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * SCIMemCpy() where nothing is wrong and nothing unusual is asked for. A copy of 64 bytes takes a
- * few ns, so nothing is locked or counted here; whatever is not plain goes to copy.c, which also
- * reports what is wrong.
+ * SCIMemCpy(), the fast path: nothing is wrong and nothing unusual is asked for. A copy of 64 bytes
+ * takes a few ns, so nothing is locked or counted here; every other case goes to copy.c, which also
+ * reports errors.
  */
 #include "session/quick.h"
 #include "sisci/copy/copy.h"
@@ -24,7 +24,7 @@ static bool is_sequence(sci_sequence_t sequence)
  * would report that, no copy comes here (world_live.c). The thread's text is of its last call that
  * failed, and stays.
  */
-static inline __attribute__((always_inline)) void tell_success(sci_error_t *error)
+static inline __attribute__((always_inline)) void set_success(sci_error_t *error)
 {
 	if (!UNLIKELY(!error) && UNLIKELY(*error != SCI_ERR_OK))
 		*error = SCI_ERR_OK;
@@ -47,7 +47,8 @@ static __attribute__((noinline)) void copy_unusually(sci_sequence_t sequence, vo
 		sio_copy_slowly(sequence, memory, map, offset, size, flags, error);
 		return;
 	}
-	tell_success(error);
+	set_success(error);
+	/* Each barrier pairs with that of the other direction, or SCIFlush(), at the other end. */
 	if (flags) {
 		sio_copy_in(memory, at + offset, size, false);
 		sio_from_fabric_barrier();
@@ -72,7 +73,8 @@ void SCIMemCpy(sci_sequence_t sequence, void *memAddr, sci_map_t remoteMap, size
 		sio_copy_slowly(NULL, memAddr, remoteMap, remoteOffset, size, 0, error);
 		return;
 	}
-	tell_success(error);
+	set_success(error);
 	sio_copy_out(at + remoteOffset, memAddr, size, false);
+	/* pairs with SCIFlushReadBuffers() of who reads it */
 	sio_to_fabric_barrier();
 }

@@ -20,12 +20,13 @@ struct sio_sequence {
 
 static uint32_t get_word(const volatile uint32_t *words, unsigned which)
 {
+	/* pairs with the release in set_word() and, of the map's state, in sio_mapping_notify() */
 	return __atomic_load_n(&words[which], __ATOMIC_ACQUIRE);
 }
 
 static void set_word(volatile uint32_t *words, unsigned which, uint32_t value)
 {
-	__atomic_store_n(&words[which], value, __ATOMIC_RELEASE);
+	__atomic_store_n(&words[which], value, __ATOMIC_RELEASE); /* pairs with get_word() */
 }
 
 void sio_sequence_begin(const struct sio_mapping *m, volatile uint32_t *words)
@@ -40,10 +41,14 @@ void sio_sequence_begin(const struct sio_mapping *m, volatile uint32_t *words)
 		set_word(words, SIO_SEQUENCE_ERRORS, sio_read32(&page->path[m->path - 1].errors));
 	}
 	set_word(words, SIO_SEQUENCE_PATH, m->path);
-	/* Not if it is down, or lost, by now. */
+	/* Not if it is down, or lost, by now: pairs with sio_mapping_notify(). */
 	__atomic_compare_exchange_n(&words[SIO_SEQUENCE_MAP], &was_down, SIO_MAP_FINE, 0,
 				    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-	sio_from_fabric_barrier(); /* pairs with the barrier in sio_sequence_wait_for_stores() */
+	/*
+	 * Whoever has the generation of a path that went down sees its state, and stores after it:
+	 * pairs with the barriers in publish() of emu and set_state() of smartio.ko.
+	 */
+	sio_from_fabric_barrier();
 }
 
 /* What the page says; an event of our smartiod may follow. */
@@ -53,6 +58,8 @@ static sci_sequence_status_t judge_path(const volatile struct sio_status_path *p
 	if ((uint32_t)sio_read64(&p->peer_boot) != get_word(words, SIO_SEQUENCE_BOOT) ||
 	    sio_read32(&p->state) != SIO_LINK_UP)
 		return SCI_SEQ_PENDING;
+	/* The state, then the generation, which is written last: pairs with publish(), emu. */
+	sio_from_fabric_barrier();
 	if (sio_read32(&p->generation) != get_word(words, SIO_SEQUENCE_GENERATION) ||
 	    sio_read32(&p->errors) != get_word(words, SIO_SEQUENCE_ERRORS))
 		return SCI_SEQ_RETRIABLE;
@@ -88,7 +95,7 @@ void sio_sequence_wait_for_stores(const volatile void *window)
 	if (window)
 		sio_push_stores(window);
 	else
-		sio_full_barrier(); /* pairs with the one at the end of sio_sequence_begin() */
+		sio_full_barrier(); /* the page is read behind the stores: pairs with publish() */
 }
 
 /*
@@ -277,7 +284,7 @@ sci_sequence_status_t SCICheckSequence(sci_sequence_t sequence, unsigned int fla
 	}
 	if (words) {
 		if (!(flags & SCI_FLAG_NO_FLUSH))
-			sio_to_fabric_barrier();
+			sio_to_fabric_barrier(); /* pairs with SCIFlushReadBuffers() there */
 		/* The stores before have arrived before the loads that show whether they did. */
 		if (!(flags & SCI_FLAG_NO_STORE_BARRIER))
 			sio_sequence_push(lib, sequence);

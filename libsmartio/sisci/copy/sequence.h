@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The state of paths, as the port's status page shows it, and what a transfer that began at some
- * instant may be said of. Reading it takes no lock and no system call.
+ * The state of paths, as the port's status page has it, and what it says about a transfer that
+ * began at some time. Reading it takes no lock and no system call.
  */
 #ifndef SISCI_SEQUENCE_H
 #define SISCI_SEQUENCE_H
@@ -10,7 +10,7 @@
 
 extern const struct sio_kind_ops sio_sequence_kind;
 
-/* What was seen when a transfer began; a sequence has them beside its handle. */
+/* The state when a transfer began; a sequence has these words beside its handle. */
 enum {
 	SIO_SEQUENCE_PATH,
 	SIO_SEQUENCE_BOOT, /* of the other host: another one, and what we were connected to is gone
@@ -23,15 +23,15 @@ enum {
 };
 
 /*
- * Wait for the stores of this processor before; with a window (NULL: none) until they have arrived
- * at its other end.
+ * Waits for this processor's earlier stores; with a window (NULL: none) until they have arrived at
+ * its other end.
  */
 void sio_sequence_wait_for_stores(const volatile void *window);
 /* The same for the window of a sequence, if @sequence is one. */
 void sio_sequence_push(struct sio_library *lib, sci_sequence_t sequence);
 /* A transfer through @m begins. */
 void sio_sequence_begin(const struct sio_mapping *m, volatile uint32_t *words);
-/* What became of it until now. */
+/* The result of that transfer until now. */
 sci_sequence_status_t sio_sequence_judge(const struct sio_library *lib,
 					 const volatile uint32_t *words);
 #endif

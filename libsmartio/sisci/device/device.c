@@ -50,9 +50,13 @@ static void device_lost(struct sio_object *o)
 
 	if (!d->words)
 		return;
+	/*
+	 * Whoever sees the generation change can tell a loss from a reset: pairs with
+	 * smartio_device_generation(), then smartio_device_lost().
+	 */
+	__atomic_store_n(&d->words[SIO_DEVICE_IS_LOST], 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&d->words[SIO_DEVICE_GENERATION], d->words[SIO_DEVICE_GENERATION] + 2,
 			 __ATOMIC_RELEASE);
-	__atomic_store_n(&d->words[SIO_DEVICE_IS_LOST], 1, __ATOMIC_RELEASE);
 	for (struct sio_object *child = o->first_child; child; child = child->sibling)
 		if (child->kind == SIO_REMOTE_SEGMENT)
 			sio_object_lose(child);
@@ -75,6 +79,7 @@ static void happened(struct sio_device *d, const struct sio_evm_device *e)
 		push_event(d, SMARTIO_DEVICE_BORROWER_GONE, sio_from_le64(e->borrower));
 		break;
 	case SIO_DEVICE_EV_RESET:
+		/* pairs with smartio_device_generation() */
 		__atomic_store_n(&d->words[SIO_DEVICE_GENERATION], even_generation(e->generation),
 				 __ATOMIC_RELEASE);
 		push_event(d, SMARTIO_DEVICE_RESET, 0);
@@ -106,7 +111,7 @@ const struct sio_kind_ops sio_device_kind = {
 	.kind = SIO_DEVICE,
 	.name = "borrowed device",
 	.leaves = true,
-	/* Who finds ones in memory that a device wrote to must already see that it is lost. */
+	/* Whoever finds ones in memory that a device wrote to must already see that it is lost. */
 	.lost_first = true,
 	.free = device_free,
 	.lost = device_lost,
@@ -124,10 +129,12 @@ static void borrowed(struct sio_call *call)
 	d->words[SIO_DEVICE_GENERATION] = even_generation(rep->generation);
 }
 
-static int ask_borrow(struct sio_device *d, unsigned flags, struct sio_err *err)
+/* @over: the adapter that it goes over, from 1 on; 0: any. */
+static int ask_borrow(struct sio_device *d, unsigned over, unsigned flags, struct sio_err *err)
 {
 	struct sio_msg_dev_borrow req = {.fdid = sio_to_le32(d->fdid),
-					 .flags = sio_to_le32(flags & SCI_FLAG_EXCLUSIVE)};
+					 .flags = sio_to_le32(flags & SCI_FLAG_EXCLUSIVE),
+					 .over = sio_to_le32(over)};
 	struct sio_rep_dev_borrow rep;
 	struct sio_call call = {.req = &req.h,
 				.req_len = sizeof(req),
@@ -144,6 +151,7 @@ static int ask_borrow(struct sio_device *d, unsigned flags, struct sio_err *err)
 		return sio_fail(err, -ESHUTDOWN, "the library was terminated meanwhile");
 	d->words[SIO_DEVICE_EVENT_FD] = (uint32_t)d->event_fd;
 	rc = sio_session_call(d->o.lib->session, &call, err);
+	rc = sio_error_as(rc, -EPERM, SCI_ERR_ACCESS);
 	rc = sio_error_as(rc, -EACCES, SCI_ERR_NOT_AVAILABLE);
 	return sio_error_as(rc, -EBUSY, SCI_ERR_NOT_AVAILABLE);
 }
@@ -173,7 +181,7 @@ static struct sio_device *device_new(struct sio_library *lib, uint32_t fdid, str
 }
 
 static int borrow(struct sio_library *lib, sci_desc_t sd, sci_smartio_device_t *ret, unsigned fdid,
-		  unsigned flags, struct sio_err *err)
+		  unsigned over, unsigned flags, struct sio_err *err)
 {
 	struct sio_object *desc;
 	struct sio_device *d;
@@ -192,7 +200,7 @@ static int borrow(struct sio_library *lib, sci_desc_t sd, sci_smartio_device_t *
 	sio_object_put(desc);
 	if (rc)
 		return rc;
-	rc = ask_borrow(d, flags, err);
+	rc = ask_borrow(d, over, flags, err);
 	if (rc) {
 		sio_object_end(&d->o);
 		return rc;
@@ -207,8 +215,23 @@ void SCIBorrowDevice(sci_desc_t sd, sci_smartio_device_t *device, unsigned int f
 {
 	struct sio_err err;
 	struct sio_library *lib = sio_api_enter(&err);
-	int rc = lib ? borrow(lib, sd, device, fdid, flags, &err) : err.code;
+	int rc = lib ? borrow(lib, sd, device, fdid, 0, flags, &err) : err.code;
 
+	sio_api_leave(error, rc, &err);
+}
+
+void smartio_borrow_device_over(sci_desc_t sd, sci_smartio_device_t *device, unsigned int fdid,
+				unsigned int adapter, unsigned int flags, sci_error_t *error)
+{
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc = err.code;
+
+	if (lib && adapter >= DIS_MAX_NSCIS)
+		rc = sio_fail(&err, -ENXIO, "adapter %u; 0 to %u are right", adapter,
+			      DIS_MAX_NSCIS - 1);
+	else if (lib)
+		rc = borrow(lib, sd, device, fdid, adapter + 1, flags, &err);
 	sio_api_leave(error, rc, &err);
 }
 
@@ -228,7 +251,7 @@ static int return_device(struct sio_library *lib, sci_smartio_device_t device, u
 	rc = sio_object_close(&d->o, rc, SIO_MSG_DEV_RETURN, 0, err);
 	if (rc)
 		return rc;
-	/* Who waits for its events finds it gone. */
+	/* Whoever waits for its events finds it gone. */
 	w->event_write(w, d->event_fd);
 	sio_object_end(&d->o);
 	return 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Borrowed devices, as the files about them share them. */
+/* Borrowed devices: shared by the files of this folder. */
 #ifndef SISCI_DEVICE_H
 #define SISCI_DEVICE_H
 
 #include "sisci/base/library.h"
 #include "smartio/ext.h"
 
-extern const struct sio_kind_ops sio_device_kind, sio_device_map_kind;
+extern const struct sio_kind_ops sio_device_kind, sio_device_map_kind, sio_overlay_kind;
 
 /* Words beside a device's handle, read by programs without a lock. */
 enum { SIO_DEVICE_GENERATION, SIO_DEVICE_IS_LOST, SIO_DEVICE_WAKE, SIO_DEVICE_EVENT_FD };
@@ -21,7 +21,7 @@ struct sio_device {
 	unsigned n_events, max_events;
 };
 
-/* A call of the API about one device: enter, check what else was given, ask, leave. */
+/* A call of the API about one device: enter, check other arguments, send the request, leave. */
 struct sio_device_call {
 	struct sio_library *lib;
 	struct sio_device *device; /* with a reference; NULL: @rc is not 0 */
@@ -30,14 +30,15 @@ struct sio_device_call {
 };
 void sio_device_enter(struct sio_device_call *c, sci_smartio_device_t device);
 /*
- * Unless something failed before: ask smartiod; the device's handle goes to @field of the request.
+ * Sends the request to smartiod, unless something failed before; the device's handle is put into
+ * @field of the request.
  */
 void sio_device_ask(struct sio_device_call *c, uint32_t type, void *req, size_t req_len,
 		    sio_le32 *field, void *rep, size_t rep_len);
-/* What went wrong goes to @error (NULL: nowhere), and to smartio_last_error(). */
+/* Reports the result to @error (NULL: nowhere), and to smartio_last_error(). */
 void sio_device_leave(struct sio_device_call *c, sci_error_t *error);
 
-/* The API's description of a device. */
+/* Translates the description of a device into the API's form. */
 void sio_device_info(const struct sio_rep_dev_list *rep, sci_smartio_device_info_t *info);
 /* The first device whose id is greater than @after; -ENODEV: none. */
 int sio_device_next(struct sio_library *lib, uint32_t after, struct sio_rep_dev_list *rep,

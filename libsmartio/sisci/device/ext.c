@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The extensions of smartio/ext.h about borrowed devices, but those that wait (wait.c). */
+/* The extensions of smartio/ext.h about borrowed devices, except those that wait (wait.c). */
 #include <errno.h>
 
 #include "sisci/device/device.h"
@@ -28,6 +28,7 @@ uint32_t smartio_device_generation(sci_smartio_device_t device)
 {
 	volatile uint32_t *w = words(device);
 
+	/* pairs with the releases in device_lost() and happened() */
 	return w ? __atomic_load_n(&w[SIO_DEVICE_GENERATION], __ATOMIC_ACQUIRE) : 0;
 }
 
@@ -42,6 +43,7 @@ int smartio_device_lost(sci_smartio_device_t device)
 {
 	volatile uint32_t *w = words(device);
 
+	/* pairs with the release in device_lost() */
 	return !w || __atomic_load_n(&w[SIO_DEVICE_IS_LOST], __ATOMIC_ACQUIRE);
 }
 
@@ -53,6 +55,7 @@ void smartio_wake(sci_smartio_device_t device)
 
 	if (!w)
 		return;
+	/* The word, then the descriptor: pairs with clear_event_fd(), the other way round. */
 	__atomic_store_n(&w[SIO_DEVICE_WAKE], 1, __ATOMIC_SEQ_CST);
 	world->event_write(world, (int)w[SIO_DEVICE_EVENT_FD]);
 }
@@ -139,6 +142,21 @@ void smartio_device_unhold(sci_smartio_device_t device, uint64_t hold, sci_error
 
 	sio_device_enter(&c, device);
 	sio_device_ask(&c, SIO_MSG_DEV_UNHOLD, &req, sizeof(req), &req.device, &rep, sizeof(rep));
+	sio_device_leave(&c, error);
+}
+
+void smartio_device_assign(sci_smartio_device_t device, uint64_t borrower, unsigned int bar,
+			   size_t offset, size_t bytes, sci_error_t *error)
+{
+	struct sio_msg_dev_assign req = {.borrower = sio_to_le64(borrower),
+					 .bar = sio_to_le32(bar),
+					 .offset = sio_to_le64(offset),
+					 .bytes = sio_to_le64(bytes)};
+	struct sio_device_call c;
+	struct sio_msg rep;
+
+	sio_device_enter(&c, device);
+	sio_device_ask(&c, SIO_MSG_DEV_ASSIGN, &req, sizeof(req), &req.device, &rep, sizeof(rep));
 	sio_device_leave(&c, error);
 }
 

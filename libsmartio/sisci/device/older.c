@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* SmartIO's functions before the current generation, in terms of those of today. */
+/* SmartIO's functions of earlier generations, implemented by today's. */
 #include <errno.h>
 
 #include "sisci/base/library.h"
@@ -58,7 +58,7 @@ static int check_memory(struct sio_library *lib, sci_desc_t sd, unsigned adapter
 
 /*
  * Another program may make the memory, or end it, between two calls: whoever finds it gone makes it
- * anew, and whoever finds it there connects.
+ * again, and whoever finds it there connects.
  */
 static sci_error_t connect_or_make(sci_device_t device, sci_remote_segment_t *segment, unsigned no,
 				   size_t size, unsigned type)

@@ -5,6 +5,7 @@
 #include "sisci/device/device.h"
 
 _Static_assert(SMARTIO_ALL_MEMORY == SIO_SHADOW_ALL_MEMORY, "one number for the flag");
+_Static_assert(SMARTIO_PEERS == SIO_SHADOW_WITH_PEERS, "one number for the flag");
 
 /* Their handles at smartiod; it looks what else there is to see. */
 static int name_interrupts(struct sio_device_call *c, const sci_local_interrupt_t *interrupts,
@@ -29,9 +30,10 @@ static int name_interrupts(struct sio_device_call *c, const sci_local_interrupt_
 }
 
 void smartio_plug_in(sci_smartio_device_t device, const sci_local_interrupt_t *interrupts,
-		     unsigned int n, unsigned int flags, uint32_t *place, sci_error_t *error)
+		     unsigned int n, uint64_t window, unsigned int flags, uint32_t *place,
+		     sci_error_t *error)
 {
-	struct sio_msg_shadow req = {.flags = sio_to_le32(flags)};
+	struct sio_msg_shadow req = {.flags = sio_to_le32(flags), .window = sio_to_le64(window)};
 	struct sio_rep_shadow rep;
 	struct sio_device_call c;
 

@@ -5,6 +5,7 @@
 
 #include "sisci/device/device.h"
 #include "sisci/segment/segment.h"
+#include "smartio/guest.h"
 
 #define PLACEMENT                                                                                  \
 	(SCI_FLAG_DEVICE_SIDE_ONLY | SCI_FLAG_LOCAL_ONLY | SCI_FLAG_DEVICE_PREFER_BANDWIDTH |      \
@@ -85,8 +86,9 @@ static int check_create(unsigned id, size_t size, unsigned memtype, unsigned hin
 	if (!rc)
 		rc = check_memtype(memtype, false, err);
 	if (!rc && hints & ~HINTS)
-		rc = sio_fail(err, -EINVAL, "access hints %#x: only SCI_MEMACCESS_* (%#x) are",
-			      hints, HINTS);
+		rc = sio_fail(err, -EINVAL,
+			      "access hints %#x: only SCI_MEMACCESS_* (%#x) are right", hints,
+			      HINTS);
 	if (!rc && size == 0)
 		rc = sio_refuse(err, SCI_ERR_SIZE_ALIGNMENT,
 				"device segment %#x: size 0; at least 1 byte is needed", id);
@@ -297,6 +299,30 @@ static int check_available(struct sio_local_segment *seg, unsigned adapter, stru
 	return rc;
 }
 
+/* Where the device is to have it is said in @req already. */
+static int map_local(struct sio_library *lib, sci_local_segment_t segment,
+		     sci_smartio_device_t device, struct sio_msg_dma_map *req, sci_ioaddr_t *ret,
+		     struct sio_err *err)
+{
+	unsigned adapter = sio_from_le32(req->adapter);
+	struct sio_local_segment *seg;
+	int rc = sio_check_adapter(lib, adapter, err);
+
+	if (rc)
+		return rc;
+	seg = sio_object_get(lib, segment, SIO_LOCAL_SEGMENT, err);
+	if (!seg)
+		return err->code;
+	rc = sio_check_range(sio_from_le64(req->offset), sio_from_le64(req->bytes), seg->bytes,
+			     err);
+	if (!rc)
+		rc = check_available(seg, adapter, err);
+	if (!rc)
+		rc = map_for_device(lib, &seg->o, device, req, ret, err);
+	sio_object_put(&seg->o);
+	return sio_error_as(rc, -EPERM, SCI_ERR_SEGMENT_NOT_PREPARED);
+}
+
 void SCIMapLocalSegmentForDevice(sci_local_segment_t segment, unsigned int localAdapterNo,
 				 sci_smartio_device_t device, sci_ioaddr_t *ioaddr, size_t offset,
 				 size_t size, unsigned int flags, sci_error_t *error)
@@ -304,7 +330,6 @@ void SCIMapLocalSegmentForDevice(sci_local_segment_t segment, unsigned int local
 	struct sio_msg_dma_map req = {.adapter = sio_to_le32(localAdapterNo),
 				      .offset = sio_to_le64(offset),
 				      .bytes = sio_to_le64(size)};
-	struct sio_local_segment *seg = NULL;
 	struct sio_err err;
 	struct sio_library *lib = sio_api_enter(&err);
 	int rc = err.code;
@@ -314,18 +339,29 @@ void SCIMapLocalSegmentForDevice(sci_local_segment_t segment, unsigned int local
 	if (!rc)
 		rc = sio_check_flags(flags, 0, 0, &err);
 	if (!rc)
-		rc = sio_check_adapter(lib, localAdapterNo, &err);
-	if (!rc) {
-		seg = sio_object_get(lib, segment, SIO_LOCAL_SEGMENT, &err);
-		rc = seg ? sio_check_range(offset, size, seg->bytes, &err) : err.code;
-	}
+		rc = map_local(lib, segment, device, &req, ioaddr, &err);
+	sio_api_leave(error, rc, &err);
+}
+
+void smartio_map_segment_at(sci_local_segment_t segment, unsigned int localAdapterNo,
+			    sci_smartio_device_t device, sci_ioaddr_t ioaddr, size_t offset,
+			    size_t size, unsigned int flags, sci_error_t *error)
+{
+	struct sio_msg_dma_map req = {.adapter = sio_to_le32(localAdapterNo),
+				      .offset = sio_to_le64(offset),
+				      .bytes = sio_to_le64(size),
+				      .ioaddr = sio_to_le64(ioaddr),
+				      .flags = sio_to_le32(SIO_DMA_AT)};
+	sci_ioaddr_t there;
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc = err.code;
+
+	if (lib)
+		rc = sio_check_flags(flags, 0, 0, &err);
 	if (!rc)
-		rc = check_available(seg, localAdapterNo, &err);
-	if (!rc)
-		rc = map_for_device(lib, &seg->o, device, &req, ioaddr, &err);
-	if (seg)
-		sio_object_put(&seg->o);
-	sio_api_leave(error, sio_error_as(rc, -EPERM, SCI_ERR_SEGMENT_NOT_PREPARED), &err);
+		rc = map_local(lib, segment, device, &req, &there, &err);
+	sio_api_leave(error, rc, &err);
 }
 
 void SCIUnmapLocalSegmentForDevice(sci_local_segment_t segment, unsigned int localAdapterNo,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Waiting for what happens to devices, alone or together with a data interrupt. */
+/* Waiting for events of devices, alone or together with a data interrupt. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,11 +7,10 @@
 #include "sisci/device/device.h"
 
 /*
- * Under the lock: no event is left; the descriptor says so, unless somebody woke us. Of a handle
- * that has ended it stays readable: that is for everybody who waits.
- *
- * To be called also by who finds nothing: smartio_wake() sets its word before it writes to the
- * descriptor, so the write may come when the word was taken long ago.
+ * Under the lock: no event is left, so the descriptor is cleared, unless smartio_wake() wrote to
+ * it. For a handle that has ended it stays readable: that is for all that wait. To be called also
+ * by a thread that finds no event: smartio_wake() sets its word before it writes to the descriptor,
+ * so the write may come when the word was taken long ago.
  */
 static void clear_event_fd(struct sio_device *d)
 {
@@ -21,6 +20,7 @@ static void clear_event_fd(struct sio_device *d)
 	if (d->o.lost || sio_object_is_leaving(&d->o))
 		return;
 	w->event_read(w, d->event_fd, &count);
+	/* After the descriptor was cleared; pairs with the store in smartio_wake(). */
 	if (__atomic_load_n(&d->words[SIO_DEVICE_WAKE], __ATOMIC_SEQ_CST))
 		w->event_write(w, d->event_fd);
 }
@@ -95,6 +95,7 @@ static int ready_now(struct sio_library *lib, struct sio_device *device,
 	unsigned ready = 0;
 
 	if (device) {
+		/* pairs with the store in smartio_wake() */
 		if (__atomic_exchange_n(&device->words[SIO_DEVICE_WAKE], 0, __ATOMIC_SEQ_CST))
 			ready |= SMARTIO_READY_WAKE;
 		if (device->n_events)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DMA channels as programs name them. The engine of an adapter gives each queue a channel of its
- * own (queue.c), so there is nothing to run out of: what is kept here is which numbers this program
+ * DMA channels as the API names them. The engine of an adapter gives each queue a channel of its
+ * own (queue.c), so there is no limit to enforce: this file only records which numbers the program
  * uses.
  */
 #include <errno.h>
@@ -194,7 +194,7 @@ static void check_segment(sci_dma_channel_t channel, const void *segment, enum s
 		rc = seg ? 0 : err.code;
 		sio_object_put(&c->o);
 	}
-	if (seg && __atomic_load_n(&seg->lost, __ATOMIC_ACQUIRE))
+	if (seg && sio_object_is_lost(seg))
 		rc = sio_object_fail_lost(seg, &err);
 	sio_object_put(seg);
 	sio_api_leave(error, rc, &err);

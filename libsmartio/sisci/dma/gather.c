@@ -123,7 +123,7 @@ static int post(struct sio_dma_queue *q, const struct sio_dma_how *how, struct s
 		q->gathered = copy;
 		q->n_gathered = q->room_gathered = n;
 	} else {
-		/* The engine has it; a callback, or a thread, may have gathered anew since. */
+		/* The engine has it; a callback, or a thread, may have gathered again since. */
 		drop_copies(copy, n);
 	}
 	sio_session_unlock(q->o.lib->session);
@@ -209,7 +209,7 @@ sci_dma_queue_state_t SCIEnqueueDMATransfer(sci_dma_queue_t dq, sci_local_segmen
 		rc = add(q, &copy, &err);
 	if (!rc)
 		rc = go_on(q, flags, &err);
-	if (q)
+	if (q) /* pairs with the release in sio_dma_step() */
 		state = (sci_dma_queue_state_t)__atomic_load_n(&q->state, __ATOMIC_ACQUIRE);
 	if (copy.remote)
 		sio_object_put(&copy.remote->o);

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The transitions of a DMA queue. Each entry is the next state plus 1; 0: the event cannot come in
+ * this state.
+ */
 #include "sisci/dma/life.h"
 
 /* The next state and 1; 0: the event cannot come in this state. */

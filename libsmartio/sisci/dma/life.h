@@ -19,7 +19,7 @@ enum sio_dma_event {
 	SIO_DMA_EVENTS,
 };
 
-/* False: @event cannot come in this state. */
+/* Return: false: @event is impossible in this state. */
 bool sio_dma_next(sci_dma_queue_state_t state, enum sio_dma_event event,
 		  sci_dma_queue_state_t *ret_next);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * SCIStartDmaTransferMem(). An engine reaches segments, while memory of the program lies in pieces
- * and may be moved. So the bytes go through a segment that the queue keeps, as large as the largest
- * transfer yet: it is filled before a push is posted, and emptied into the program's memory when a
+ * and may be moved. So the bytes go through a segment of the queue, as large as the largest
+ * transfer yet: it is filled before a push is posted, and copied to the program's memory when a
  * pull is over, before the queue leaves POSTED (over() in queue.c).
  */
 #include <errno.h>

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DMA queues: their state, waiting, abort and callbacks. queue_life.c makes and removes them.
- *
- * Whoever looks at a queue first takes notice that its transfer is over (sio_dma_settle()): then
- * the state leaves POSTED and the segments are free. If there is a callback, the event thread looks
- * by itself, when the completion event is readable; to call it is queued as its work, whoever saw
- * the end first.
+ * DMA queues: their state, waiting, abort and callbacks. queue_life.c makes and removes them. The
+ * first thread that looks at a queue after its transfer is over records that (sio_dma_settle()):
+ * then the state leaves POSTED and the segments are free. If there is a callback, the event thread
+ * looks when the completion event is readable; the call of it is queued as the event thread's work,
+ * whichever thread saw the end first.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -29,6 +28,7 @@ bool sio_dma_step(struct sio_dma_queue *q, enum sio_dma_event event)
 
 	if (!sio_dma_next((sci_dma_queue_state_t)q->state, event, &next))
 		return false;
+	/* pairs with the load in SCIDMAQueueState() */
 	__atomic_store_n(&q->state, (uint32_t)next, __ATOMIC_RELEASE);
 	return true;
 }
@@ -125,7 +125,7 @@ static bool is_under_way(const struct sio_dma_queue *q)
 
 /*
  * Under the lock, which others have meanwhile: look for a while before sleeping. To be woken takes
- * as long as the copy of a MiB; and nobody signals who does not say that he waits.
+ * as long as the copy of a MiB; and only threads that say that they wait are signalled.
  */
 static void look(struct sio_dma_queue *q, uint64_t deadline)
 {
@@ -213,9 +213,10 @@ sci_dma_queue_state_t SCIDMAQueueState(sci_dma_queue_t dq)
 	uint32_t state = SCI_DMAQUEUE_ERROR;
 
 	if (q) {
+		/* pairs with the release in sio_dma_step() */
 		state = __atomic_load_n(&q->state, __ATOMIC_ACQUIRE);
 		if (state == SCI_DMAQUEUE_POSTED &&
-		    (__atomic_load_n(&q->o.lost, __ATOMIC_ACQUIRE) || ring_says_done(q))) {
+		    (sio_object_is_lost(&q->o) || ring_says_done(q))) {
 			sio_session_lock(lib->session);
 			state = sio_dma_settle(q);
 			sio_session_unlock(lib->session);
@@ -371,7 +372,10 @@ static void take_finished(struct sio_dma_queue *q)
 		return;
 	w->event_read(w, q->finished, &count);
 	sio_dma_settle(q);
-	/* It is theirs, too. We come here again and again until they have seen it: not for long. */
+	/*
+	 * The completion is theirs, too. We come here repeatedly until they have seen it: not for
+	 * long.
+	 */
 	if (q->waiters && q->state != SCI_DMAQUEUE_POSTED)
 		w->event_write(w, q->finished);
 }

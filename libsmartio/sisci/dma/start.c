@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Starting DMA transfers. A segment that a queue has not met before is attached to it, which asks
- * smartiod; from then on a start is entries in the ring, a tail, and at most one write.
+ * Starting DMA transfers. A segment that a queue has not used before is attached to it, by a
+ * request to smartiod; from then on a start is entries in the ring, a tail, and at most one write.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -91,7 +91,7 @@ static int get_slot(struct sio_dma_queue *q, const struct sio_object *segment, u
 
 static int check_remote(const struct sio_dma_copy *c, struct sio_err *err)
 {
-	if (__atomic_load_n(&c->remote->o.lost, __ATOMIC_ACQUIRE))
+	if (sio_object_is_lost(&c->remote->o))
 		return sio_refuse(err, SCI_ERR_SEGMENT_NOT_CONNECTED,
 				  "the connection to segment %#x of node %u is lost",
 				  c->remote->segment_id, c->remote->node);
@@ -112,7 +112,7 @@ static int check_segments(struct sio_dma_queue *q, const struct sio_dma_copy *c,
 	bool prepared;
 	int rc;
 
-	if (__atomic_load_n(&c->local->o.lost, __ATOMIC_ACQUIRE))
+	if (sio_object_is_lost(&c->local->o))
 		return sio_object_fail_lost(&c->local->o, err);
 	rc = check_remote(c, err);
 	if (rc)

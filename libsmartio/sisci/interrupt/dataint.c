@@ -36,7 +36,7 @@ static void local_dint_free(struct sio_object *o)
 	free(d);
 }
 
-/* Who waits looks again, and finds why it must not wait any more. */
+/* Wakes the threads that wait, which find why they must not wait any more. */
 static void local_dint_lost(struct sio_object *o)
 {
 	struct sio_local_dint *d = (void *)o;
@@ -91,7 +91,7 @@ static void give_ring_back(struct sio_local_dint *d, uint32_t ring, struct sio_p
 	if (p) {
 		p->msg.ring = req;
 		sio_session_post(s, SIO_MSG_DINT_RING_FREE, p, sizeof(req));
-	} else if (sio_session_tell(s, SIO_MSG_DINT_RING_FREE, &req.h, sizeof(req)) < 0) {
+	} else if (sio_session_notify(s, SIO_MSG_DINT_RING_FREE, &req.h, sizeof(req)) < 0) {
 		sio_object_lose(&d->r.o);
 	}
 }
@@ -227,7 +227,7 @@ static void retire(struct sio_local_dint *d, struct sio_sender *retired)
 		retired = sender->next;
 		if (!sender->ended)
 			lib->world->log(lib->world,
-					"a sender wrote nonsense into its ring: it is cut off");
+					"a sender wrote invalid data into its ring: it is cut off");
 		sio_session_lock(lib->session);
 		give_back(d, sender);
 		sio_session_unlock(lib->session);
@@ -276,9 +276,9 @@ static int look(struct sio_local_dint *d, void *data, uint32_t max, uint32_t *re
 
 static int why_not_wait(struct sio_local_dint *d)
 {
-	if (__atomic_load_n(&d->gone, __ATOMIC_ACQUIRE))
+	if (__atomic_load_n(&d->gone, __ATOMIC_ACQUIRE)) /* pairs with cancel() */
 		return -ECANCELED;
-	if (__atomic_load_n(&d->r.o.lost, __ATOMIC_ACQUIRE))
+	if (sio_object_is_lost(&d->r.o))
 		return -ESHUTDOWN;
 	return 0;
 }
@@ -455,7 +455,7 @@ static int create(struct sio_library *lib, sci_desc_t sd, sci_local_data_interru
 		d->callback = d->r.calls ? callback : NULL;
 		d->callback_arg = arg;
 	}
-	rc = sio_receiver_begin(lib, sd, d ? &d->r : NULL, adapter, number, flags & sent, err);
+	rc = sio_receiver_begin(lib, sd, d ? &d->r : NULL, adapter, number, flags & sent, -1, err);
 	if (rc)
 		return rc;
 	*ret = sio_object_handle(&d->r.o);
@@ -477,12 +477,12 @@ void SCICreateDataInterrupt(sci_desc_t sd, sci_local_data_interrupt_t *interrupt
 	sio_api_leave(error, rc, &err);
 }
 
-/* Nobody waits for it any more; the descriptor stays readable until the last user is away. */
+/* Ends the waits; the descriptor stays readable until the last user is gone. */
 static void cancel(struct sio_local_dint *d)
 {
 	struct sio_world *w = d->r.o.lib->world;
 
-	__atomic_store_n(&d->gone, true, __ATOMIC_RELEASE);
+	__atomic_store_n(&d->gone, true, __ATOMIC_RELEASE); /* pairs with why_not_wait() */
 	w->event_write(w, d->r.fd);
 	w->lock(w, d->r.lock);
 	w->wake_all(w, d->r.lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The receiver's side of data interrupts, as dataint.c and ext.c share it. */
+/* The receiver's side of data interrupts: shared by dataint.c and ext.c. */
 #ifndef SISCI_DATAINT_H
 #define SISCI_DATAINT_H
 
@@ -20,7 +20,7 @@ struct sio_sender {
 
 /*
  * Invariant: while a ring may have a message, the descriptor is readable, or a thread that has just
- * read it looks into all rings and makes it readable again if it takes one.
+ * read it checks all rings and makes it readable again if it takes a message.
  */
 struct sio_local_dint {
 	struct sio_receiver r;	    /* its lock is for what follows */

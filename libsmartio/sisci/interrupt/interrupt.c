@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Interrupts without data, the receiver's side: one event descriptor, and what is left of its
- * count. A trigger is a write to it; a wait costs neither a call to smartiod nor a lock of the
- * session.
+ * Interrupts without data, the receiver's side: one event descriptor, and the rest of its count. A
+ * trigger is a write to it; a wait costs neither a call to smartiod nor a lock of the session.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "sisci/interrupt/receiver.h"
+#include "smartio/ext.h"
+#include "smartio/guest.h"
 
 #define CALLS_AT_ONCE 64 /* per interrupt, before the event thread looks at others */
 
@@ -17,6 +18,7 @@
  */
 struct sio_local_int {
 	struct sio_receiver r; /* its lock is for what follows, and reading the descriptor */
+	bool imported;	       /* it triggers an eventfd that is not ours: nothing comes here */
 	bool counting;
 	uint64_t pending; /* read, not taken; saturates */
 	uint64_t marks;	  /* written by us since the last read */
@@ -32,8 +34,8 @@ static void local_int_free(struct sio_object *o)
 }
 
 /*
- * Who waits finds why it must not wait any more. Nobody reads the descriptor from now on: it stays
- * readable for all that poll it.
+ * Whoever waits finds why it must not wait any more. Nobody reads the descriptor from now on: it
+ * stays readable for all that poll it.
  */
 static void end_waits(struct sio_local_int *i, int why)
 {
@@ -120,7 +122,9 @@ static int wait_int(struct sio_library *lib, sci_local_interrupt_t interrupt, un
 	i = sio_object_get(lib, interrupt, SIO_LOCAL_INT, err);
 	if (!i)
 		return err->code;
-	if (i->callback)
+	if (i->imported)
+		rc = sio_fail(err, -EINVAL, "interrupt %u triggers an eventfd alone", i->r.number);
+	else if (i->callback)
 		rc = sio_fail(err, -EPERM, "interrupt %u has a callback", i->r.number);
 	else
 		rc = wait_trigger(i, sio_session_deadline(lib->world, timeout));
@@ -202,12 +206,50 @@ static int create(struct sio_library *lib, sci_desc_t sd, sci_local_interrupt_t 
 		i->callback_arg = arg;
 	}
 	rc = sio_receiver_begin(lib, sd, i ? &i->r : NULL, adapter, number,
-				(flags & sent) | SIO_DINT_PLAIN, err);
+				(flags & sent) | SIO_DINT_PLAIN, -1, err);
 	if (rc)
 		return rc;
 	*ret = sio_object_handle(&i->r.o);
 	sio_object_put(&i->r.o);
 	return 0;
+}
+
+static int import(struct sio_library *lib, sci_desc_t sd, sci_local_interrupt_t *ret,
+		  unsigned adapter, unsigned *number, int eventfd, unsigned flags,
+		  struct sio_err *err)
+{
+	struct sio_local_int *i;
+	int rc = sio_receiver_check(lib, ret, number, adapter, false, flags, SCI_FLAG_FIXED_INTNO,
+				    err);
+
+	if (!rc && eventfd < 0)
+		rc = sio_fail(err, -EINVAL, "%d is no descriptor", eventfd);
+	if (rc)
+		return rc;
+	i = calloc(1, sizeof(*i));
+	if (i) {
+		i->r.o.kind = SIO_LOCAL_INT;
+		i->imported = true;
+	}
+	rc = sio_receiver_begin(lib, sd, i ? &i->r : NULL, adapter, number,
+				flags | SIO_DINT_PLAIN | SIO_DINT_EVENTFD, eventfd, err);
+	if (rc)
+		return rc;
+	*ret = sio_object_handle(&i->r.o);
+	sio_object_put(&i->r.o);
+	return 0;
+}
+
+void smartio_import_interrupt(sci_desc_t sd, sci_local_interrupt_t *interrupt,
+			      unsigned int localAdapterNo, unsigned int *interruptNo, int eventfd,
+			      unsigned int flags, sci_error_t *error)
+{
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc = lib ? import(lib, sd, interrupt, localAdapterNo, interruptNo, eventfd, flags, &err)
+		     : err.code;
+
+	sio_api_leave(error, rc, &err);
 }
 
 void SCICreateInterrupt(sci_desc_t sd, sci_local_interrupt_t *interrupt,
@@ -222,6 +264,18 @@ void SCICreateInterrupt(sci_desc_t sd, sci_local_interrupt_t *interrupt,
 		     : err.code;
 
 	sio_api_leave(error, rc, &err);
+}
+
+int smartio_interrupt_fd(sci_local_interrupt_t interrupt)
+{
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	struct sio_local_int *i = lib ? sio_object_get(lib, interrupt, SIO_LOCAL_INT, &err) : NULL;
+	int fd = i && !i->callback && !i->imported ? i->r.fd : -1;
+
+	if (i)
+		sio_object_put(&i->r.o);
+	return fd;
 }
 
 static int remove_int(struct sio_library *lib, sci_local_interrupt_t interrupt, unsigned flags,

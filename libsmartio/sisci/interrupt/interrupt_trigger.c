@@ -162,7 +162,7 @@ static int trigger(struct sio_library *lib, sci_remote_interrupt_t interrupt, un
 	i = sio_object_get(lib, interrupt, SIO_REMOTE_INT, err);
 	if (!i)
 		return err->code;
-	if (__atomic_load_n(&i->o.lost, __ATOMIC_ACQUIRE)) {
+	if (sio_object_is_lost(&i->o)) {
 		rc = sio_object_fail_lost(&i->o, err);
 	} else {
 		rc = sio_status_check(lib, i->path, i->node, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the two kinds of receivers have in common. */
+/* Shared by the two kinds of receivers. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -21,7 +21,7 @@ int sio_receiver_check(struct sio_library *lib, const void *ret, const unsigned 
 }
 
 static int ask_create(struct sio_receiver *r, unsigned adapter, unsigned number, unsigned sent,
-		      struct sio_err *err)
+		      int eventfd, struct sio_err *err)
 {
 	struct sio_msg_dint_create req = {
 		.adapter = sio_to_le32(adapter),
@@ -32,6 +32,8 @@ static int ask_create(struct sio_receiver *r, unsigned adapter, unsigned number,
 	struct sio_call call = {.req = &req.h,
 				.req_len = sizeof(req),
 				.type = SIO_MSG_DINT_CREATE,
+				.req_fds = eventfd < 0 ? NULL : &eventfd,
+				.n_req_fds = eventfd >= 0,
 				.rep = &rep,
 				.rep_len = sizeof(rep),
 				.fds = &r->fd,
@@ -44,6 +46,10 @@ static int ask_create(struct sio_receiver *r, unsigned adapter, unsigned number,
 		return sio_error_as(rc, -EEXIST, SCI_ERR_INTNO_USED);
 	r->number = sio_from_le32(rep.number);
 	rc = sio_session_check_fds(s, &call, 1, err);
+	if (eventfd >= 0 && r->fd >= 0) { /* not ours to read or write */
+		r->o.lib->world->close(r->o.lib->world, r->fd);
+		r->fd = -1;
+	}
 	if (!rc && r->calls) {
 		sio_session_lock(s);
 		rc = sio_session_watch(s, r->fd, r->o.handle);
@@ -57,7 +63,8 @@ static int ask_create(struct sio_receiver *r, unsigned adapter, unsigned number,
 }
 
 int sio_receiver_begin(struct sio_library *lib, sci_desc_t sd, struct sio_receiver *r,
-		       unsigned adapter, unsigned *number, unsigned sent, struct sio_err *err)
+		       unsigned adapter, unsigned *number, unsigned sent, int eventfd,
+		       struct sio_err *err)
 {
 	struct sio_object *desc = sio_object_get(lib, sd, SIO_DESC, err);
 	int rc;
@@ -76,7 +83,7 @@ int sio_receiver_begin(struct sio_library *lib, sci_desc_t sd, struct sio_receiv
 	sio_object_put(desc);
 	if (rc)
 		return rc;
-	rc = ask_create(r, adapter, *number, sent, err);
+	rc = ask_create(r, adapter, *number, sent, eventfd, err);
 	if (rc)
 		sio_object_end(&r->o);
 	else

@@ -224,7 +224,7 @@ static int send_message(struct sio_remote_dint *d, const void *data, uint32_t le
 	struct sio_world *w = d->o.lib->world;
 	int rc;
 
-	if (!__atomic_load_n(&d->o.lost, __ATOMIC_ACQUIRE)) {
+	if (!sio_object_is_lost(&d->o)) {
 		rc = sio_status_check(d->o.lib, d->path, d->node, err);
 		if (rc)
 			return rc;
@@ -240,8 +240,8 @@ static int send_message(struct sio_remote_dint *d, const void *data, uint32_t le
 					  "the queue to data interrupt %u of node %u is full",
 					  d->number, d->node);
 		if (rc == -EMSGSIZE)
-			return sio_fail(err, -ERANGE, "a message of %u bytes; at most %u", len,
-					SIO_RING_MESSAGE);
+			return sio_fail(err, -ERANGE, "a message of %u bytes; at most %u are right",
+					len, SIO_RING_MESSAGE);
 	}
 	return sio_object_fail_lost(&d->o, err);
 }

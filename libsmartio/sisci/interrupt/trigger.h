@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The sender's side of data interrupts, as its two files share it. */
+/* The sender's side of data interrupts: shared by its two files. */
 #ifndef SISCI_TRIGGER_H
 #define SISCI_TRIGGER_H
 
@@ -21,14 +21,16 @@ struct sio_remote_dint {
 	unsigned n_members;
 };
 
-/* An object without a connection, added as a child of @parent, with a reference. -errno. */
+/* Makes an object without a connection, added as a child of @parent, with a reference. -errno. */
 int sio_remote_dint_new(struct sio_library *lib, struct sio_object *parent, uint32_t node,
 			uint32_t number, struct sio_remote_dint **ret, struct sio_err *err);
-/* Ask for its connection. @flags: 0 or SCI_FLAG_BROADCAST: to receivers with that flag only. */
+/* Requests its connection. @flags: 0 or SCI_FLAG_BROADCAST: to receivers with that flag only. */
 int sio_remote_dint_connect(struct sio_remote_dint *d, unsigned adapter, unsigned flags,
 			    struct sio_err *err);
 
-/* trigger_group.c: connect to all that there are; drop them; send to each, or to none. */
+/*
+ * trigger_group.c: connects to all receivers that there are; drops them; sends to each, or to none.
+ */
 int sio_remote_dint_group(struct sio_library *lib, sci_desc_t sd, sci_remote_data_interrupt_t *ret,
 			  unsigned adapter, unsigned number, struct sio_err *err);
 void sio_remote_dint_group_drop(struct sio_remote_dint *d);

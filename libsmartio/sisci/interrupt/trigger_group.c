@@ -104,8 +104,7 @@ int sio_remote_dint_group(struct sio_library *lib, sci_desc_t sd, sci_remote_dat
 /* Neither lost, nor behind a link that is down now. */
 static bool reachable(const struct sio_remote_dint *m, struct sio_err *err)
 {
-	return !__atomic_load_n(&m->o.lost, __ATOMIC_ACQUIRE) &&
-	       sio_status_check(m->o.lib, m->path, m->node, err) == 0;
+	return !sio_object_is_lost(&m->o) && sio_status_check(m->o.lib, m->path, m->node, err) == 0;
 }
 
 /* The lock is held: is there room everywhere? Of those that can be reached. */
@@ -149,10 +148,10 @@ int sio_remote_dint_group_send(struct sio_remote_dint *d, const void *data, uint
 				  "a queue to a data interrupt %u is full: nobody got the message",
 				  d->number);
 	if (rc == -EMSGSIZE)
-		return sio_fail(err, -ERANGE, "a message of %u bytes; at most %u", len,
+		return sio_fail(err, -ERANGE, "a message of %u bytes; at most %u are right", len,
 				SIO_RING_MESSAGE);
 	for (unsigned i = 0; !live && i < d->n_members; i++)
-		if (!__atomic_load_n(&d->member[i]->o.lost, __ATOMIC_ACQUIRE))
+		if (!sio_object_is_lost(&d->member[i]->o))
 			return sio_fail(err, -ENETDOWN, "no link to any data interrupt %u is up",
 					d->number);
 	return live ? 0 : sio_object_fail_lost(&d->o, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What cannot be here, and what has nothing to do here: the functions of docs/sisci-limits.md. They
- * exist so that programs link; each says what is missing.
+ * Functions that are not supported, and functions that have no effect here: those of
+ * docs/sisci-limits.md. They exist so that programs link; each reports what is missing.
  */
 #include <errno.h>
 

@@ -36,6 +36,9 @@ static bool reported(unsigned subcommand, const struct sio_rep_adapter *rep, uns
 	case SCI_Q_ADAPTER_LINK_PARTNER_PORT_NO:
 		*ret = sio_from_le32(rep->partner_port);
 		return true;
+	case SCI_Q_ADAPTER_LOCAL_SWITCH_PORT_NUMBER: /* an adapter at another's end has none */
+		*ret = sio_from_le32(rep->partner_port);
+		return sio_from_le32(rep->flags) & SIO_ADAPTER_AT_SWITCH;
 	case SCI_Q_ADAPTER_LINK_WIDTH:
 		*ret = sio_from_le32(rep->link_width);
 		return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the fabric counted at a device. */
+/* Counters of the fabric at a device. */
 #include <string.h>
 
 #include "sisci/device/device.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The extensions of smartio/ext.h that are about this process, and names. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "sisci/device/device.h"
@@ -75,17 +76,32 @@ static uint32_t parse_id(const char *text)
 	return value;
 }
 
+/* One name more for whoever asked for another one; of too many the first ones. */
+static void add_name(char *names, size_t size, const struct sio_rep_dev_list *rep)
+{
+	size_t used = strlen(names), len = strnlen(rep->name, sizeof(rep->name));
+
+	if (used + 2 + len + sizeof(", ...") <= size)
+		snprintf(names + used, size - used, "%s%.*s", used ? ", " : "", (int)len,
+			 rep->name);
+	else if (used < 3 || strcmp(names + used - 3, "...") != 0)
+		snprintf(names + used, size - used, ", ...");
+}
+
 static int find(struct sio_library *lib, const char *name, unsigned *ret, struct sio_err *err)
 {
 	uint32_t after = 0, number = parse_id(name);
 	struct sio_rep_dev_list rep;
+	char names[256] = "";
 	int rc;
 
 	for (;;) {
 		rc = sio_device_next(lib, after, &rep, err);
 		if (rc == -ENODEV)
-			return sio_fail(err, rc, "no device \"%s\" in cluster %s", name,
-					lib->cluster);
+			return sio_fail(err, rc,
+					"no device is called \"%.64s\" in cluster %s now; %s%s",
+					name, lib->cluster,
+					names[0] ? "there are: " : "there is none", names);
 		if (rc)
 			return rc;
 		after = sio_from_le32(rep.fdid);
@@ -93,6 +109,7 @@ static int find(struct sio_library *lib, const char *name, unsigned *ret, struct
 			*ret = after;
 			return 0;
 		}
+		add_name(names, sizeof(names), &rep);
 	}
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Nodes: the own id, who can be reached, and by what name. */
+/* Nodes: the id of this one, which others can be reached, and their names. */
 #include <errno.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* SCIQuery, and what is known of maps. */
+/* SCIQuery, and queries about mappings. */
 #include <errno.h>
 #include <string.h>
 
@@ -17,7 +17,8 @@ int sio_query_no_such(unsigned command, unsigned subcommand, struct sio_err *err
 
 int sio_query_not_answered(unsigned subcommand, struct sio_err *err)
 {
-	return sio_refuse(err, SCI_ERR_NOT_SUPPORTED, "query %#x is not answered here", subcommand);
+	return sio_refuse(err, SCI_ERR_NOT_SUPPORTED, "query %#x is not supported here",
+			  subcommand);
 }
 
 static int query_string(unsigned command, const sci_query_string_t *q, struct sio_err *err)
@@ -102,7 +103,7 @@ static int query_remote_segment(struct sio_library *lib, sci_query_remote_segmen
 	address = seg->is_bar ? seg->bar_address : segment_address(seg);
 	if (q->subcommand != SCI_Q_REMOTE_SEGMENT_IOADDR)
 		rc = sio_query_no_such(SCI_Q_REMOTE_SEGMENT, q->subcommand, err);
-	else if (__atomic_load_n(&seg->o.lost, __ATOMIC_ACQUIRE))
+	else if (sio_object_is_lost(&seg->o))
 		rc = sio_object_fail_lost(&seg->o, err);
 	else if (!address)
 		rc = sio_refuse(err, SCI_ERR_ILLEGAL_OPERATION,
@@ -143,7 +144,7 @@ static int query_map(struct sio_library *lib, sci_query_map_t *q, struct sio_err
 		address = map_address(m);
 		if (address)
 			q->data = address;
-		else if (__atomic_load_n(&m->o.lost, __ATOMIC_ACQUIRE))
+		else if (sio_object_is_lost(&m->o))
 			rc = sio_object_fail_lost(&m->o, err);
 		else
 			rc = sio_query_not_answered(q->subcommand, err);

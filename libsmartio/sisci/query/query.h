@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files about queries share. */
+/* Shared by the files about queries. */
 #ifndef SISCI_QUERY_H
 #define SISCI_QUERY_H
 

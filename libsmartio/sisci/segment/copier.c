@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The DMA queue of a map of an exact multicast group: whose turn it is, and its end. */
+/* The DMA queue of a mapping of an exact multicast group: which thread uses it, and its end. */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -36,8 +36,8 @@ void sio_map_copier_give(struct sio_mapping *m, bool missed)
 	sio_session_lock(s);
 	m->copier->busy = false;
 	if (missed) {
-		__atomic_add_fetch(&m->cuts, 1, __ATOMIC_SEQ_CST);
-		sio_mapping_tell(m, m->o.lost || !m->base ? SIO_MAP_LOST : SIO_MAP_WAS_DOWN);
+		__atomic_add_fetch(&m->cuts, 1, __ATOMIC_SEQ_CST); /* pairs with sio_copy_judge() */
+		sio_mapping_notify(m, m->o.lost || !m->base ? SIO_MAP_LOST : SIO_MAP_WAS_DOWN);
 	}
 	sio_session_wake(s);
 	sio_session_unlock(s);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What happens to segments: taken from smartiod under the session's lock, queued, and passed to the
- * segment's callback by the event thread, or kept until somebody waits for it (wait.c).
+ * Events of segments: received from smartiod under the session's lock, queued, and passed to the
+ * segment's callback by the event thread, or kept until a thread waits for them (wait.c).
  */
 #include <errno.h>
 #include <stddef.h>

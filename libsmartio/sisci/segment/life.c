@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The transitions of connections and of mappings' pages. Each entry is the next state plus 1; 0:
+ * nothing changes.
+ */
 #include "sisci/segment/life.h"
 
 /* The next state and 1; 0: nothing changes. */

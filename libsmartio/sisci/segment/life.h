@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* A connection, as smartiod's events tell of it. */
+/* A connection, as smartiod's events report it. */
 enum sio_connection {
 	SIO_CONNECTING, /* asynchronously */
 	SIO_CONNECTED,
@@ -25,7 +25,7 @@ enum sio_connection_event {
 	SIO_CONNECTION_EVENTS,
 };
 
-/* What lies at the addresses of a map. */
+/* What is mapped at the addresses of a map. */
 enum sio_map_pages {
 	SIO_PAGES_RESERVED, /* nothing: no access */
 	SIO_PAGES_WHOLE,    /* one mapping of one file */
@@ -46,7 +46,7 @@ enum sio_map_pages_event {
 	SIO_PAGES_EVENTS,
 };
 
-/* False: @event cannot come in this state, or it changes nothing. */
+/* Return: false: @event is impossible in this state, or changes nothing. */
 bool sio_connection_next(enum sio_connection state, enum sio_connection_event event,
 			 enum sio_connection *ret_next);
 bool sio_map_pages_next(enum sio_map_pages state, enum sio_map_pages_event event,

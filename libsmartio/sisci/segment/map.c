@@ -12,6 +12,8 @@
 #include "core/types.h"
 #include "session/quick.h"
 #include "sisci/segment/segment.h"
+#include "smartio/guest.h"
+#include "smartio/io.h"
 #include "smartio/uapi.h"
 
 #define MAP_SERVED                                                                                 \
@@ -79,7 +81,7 @@ struct sio_mapping *sio_mapping_find(struct sio_library *lib, const volatile voi
 }
 
 /* Under the lock: what short copies may believe of it. */
-static void tell_quick(const struct sio_mapping *m, bool again)
+static void update_quick(const struct sio_mapping *m, bool again)
 {
 	struct sio_world *w = m->o.lib->world;
 
@@ -118,6 +120,7 @@ static bool step(struct sio_mapping *m, enum sio_map_pages_event event)
 
 	if (!sio_map_pages_next((enum sio_map_pages)m->pages, event, &next))
 		return false;
+	/* pairs with the load in sio_mapping_is_down() */
 	__atomic_store_n(&m->pages, next, __ATOMIC_SEQ_CST);
 	return true;
 }
@@ -131,9 +134,10 @@ static void mapping_free(struct sio_object *o)
 
 	SIO_PROBE(smartio, unmap, m->pointer, m->bytes);
 	forget_mirrors(m);
-	if (m->base && __atomic_load_n(&o->lib->up, __ATOMIC_ACQUIRE))
+	if (m->base && sio_library_is_up(o->lib))
 		w->unmap(w, m->base, m->bytes);
 	drop_aside(m);
+	sio_map_files_free(m->files, w);
 	sio_mapping_watch_free(m);
 	sio_map_copier_free(m);
 	if (m->words)
@@ -141,10 +145,10 @@ static void mapping_free(struct sio_object *o)
 	free(m);
 }
 
-void sio_mapping_tell(struct sio_mapping *m, enum sio_map_state state)
+void sio_mapping_notify(struct sio_mapping *m, enum sio_map_state state)
 {
 	for (struct sio_map_watcher *w = m->watchers; w; w = w->next)
-		__atomic_store_n(w->state, state, __ATOMIC_RELEASE);
+		__atomic_store_n(w->state, state, __ATOMIC_RELEASE); /* pairs with get_word() */
 }
 
 static void mapping_lost(struct sio_object *o)
@@ -153,7 +157,7 @@ static void mapping_lost(struct sio_object *o)
 	struct sio_world *w = o->lib->world;
 
 	sio_quick_clear(w, m->o.handle);
-	sio_mapping_tell(m, SIO_MAP_LOST);
+	sio_mapping_notify(m, SIO_MAP_LOST);
 	forget_mirrors(m);
 	if (step(m, SIO_PAGES_LOSE))
 		sio_object_cut(o, m->base, m->bytes);
@@ -187,13 +191,13 @@ static void mapping_path(struct sio_mapping *m, bool down)
 		sio_object_lose(&m->o);
 		return;
 	}
-	if (down)
+	if (down) /* before step(); pairs with sio_copy_judge(), which looks the other way round */
 		__atomic_add_fetch(&m->cuts, 1, __ATOMIC_SEQ_CST);
 	else
 		m->aside = NULL;
 	step(m, event);
-	tell_quick(m, true);
-	sio_mapping_tell(m, down ? SIO_MAP_DOWN : SIO_MAP_WAS_DOWN);
+	update_quick(m, true);
+	sio_mapping_notify(m, down ? SIO_MAP_DOWN : SIO_MAP_WAS_DOWN);
 }
 
 void sio_remote_segment_path(struct sio_object *segment, bool down)
@@ -243,9 +247,10 @@ static int reserve(struct sio_library *lib, const struct want *want, struct sio_
 	if (rc < 0) {
 		free(m);
 		if (fixed && rc != -ENOMEM)
-			return sio_refuse(err, SCI_ERR_ILLEGAL_ADDRESS,
-					  "address %p cannot be had: it is in use or not allowed",
-					  want->addr);
+			return sio_refuse(
+				err, SCI_ERR_ILLEGAL_ADDRESS,
+				"address %p is not available: it is in use or not allowed",
+				want->addr);
 		return sio_fail_mapping(lib, bytes, err);
 	}
 	m->pointer = (char *)m->base + skip;
@@ -281,6 +286,10 @@ static int place_local(struct sio_mapping *m, struct sio_local_segment *seg, uns
 			err, -EPERM,
 			"segment %#x has no memory yet: SCIRegisterSegmentMemory() comes first",
 			seg->segment_id);
+	else if (!lost && seg->imported)
+		rc = sio_fail(err, -EOPNOTSUPP,
+			      "segment %#x is a part of a file of the program: map the file",
+			      seg->segment_id);
 	else if (!lost)
 		rc = place(m, m->offset, m->bytes, prot, seg->fd, m->offset, err);
 	if (!lost && !rc)
@@ -406,6 +415,20 @@ static int place_remote(struct sio_mapping *m, const struct sio_rep_seg_map *rep
 	return rc;
 }
 
+static int keep_files(struct sio_mapping *m, const struct sio_rep_seg_map *rep, int *fds,
+		      unsigned n_fds, struct sio_err *err)
+{
+	struct sio_map_files *f = sio_map_files_new();
+
+	if (!f)
+		return sio_fail(err, -ENOMEM, "no memory");
+	sio_map_files_take(f, rep, fds, n_fds);
+	sio_session_lock(m->o.lib->session);
+	m->files = f;
+	sio_session_unlock(m->o.lib->session);
+	return 0;
+}
+
 static int ask_map(struct sio_mapping *m, struct sio_remote_segment *seg, unsigned flags,
 		   struct sio_err *err)
 {
@@ -433,8 +456,11 @@ static int ask_map(struct sio_mapping *m, struct sio_remote_segment *seg, unsign
 	rc = sio_session_check_fds(m->o.lib->session, &call, 0, err);
 	if (!rc)
 		rc = place_remote(m, &rep, flags, fds, call.n_fds, err);
+	if (!rc && flags & SMARTIO_FLAG_KEEP_FILES)
+		rc = keep_files(m, &rep, fds, call.n_fds, err);
 	for (unsigned i = 0; i < call.n_fds; i++)
-		w->close(w, fds[i]);
+		if (fds[i] >= 0)
+			w->close(w, fds[i]);
 	if (!rc)
 		rc = sio_error_as(sio_mapping_watch(m, &rep, err), -ENOENT, SCI_ERR_NOT_CONNECTED);
 	if (rc)
@@ -458,7 +484,7 @@ static int map_segment(struct sio_library *lib, struct sio_object *segment, uint
 	struct sio_mapping *m = NULL;
 	int rc = 0;
 
-	if (__atomic_load_n(&segment->lost, __ATOMIC_ACQUIRE))
+	if (sio_object_is_lost(segment))
 		rc = sio_object_fail_lost(segment, err);
 	if (!rc)
 		rc = sio_check_range(want->offset, want->size, bytes, err);
@@ -487,7 +513,7 @@ static int map_segment(struct sio_library *lib, struct sio_object *segment, uint
 	}
 	sio_session_lock(lib->session);
 	if (m->o.life != SIO_ENDED)
-		tell_quick(m, false);
+		update_quick(m, false);
 	sio_session_unlock(lib->session);
 	SIO_PROBE(smartio, map, m->pointer, m->bytes, segment->kind == SIO_REMOTE_SEGMENT);
 	*ret = sio_object_handle(&m->o);
@@ -500,8 +526,10 @@ static int map_segment(struct sio_library *lib, struct sio_object *segment, uint
 static void *segment_to_map(struct sio_library *lib, void *segment, enum sio_kind kind,
 			    const struct want *want, const sci_map_t *map, struct sio_err *err)
 {
+	unsigned served = MAP_SERVED | (kind == SIO_REMOTE_SEGMENT ? SMARTIO_FLAG_KEEP_FILES : 0);
+
 	if (!lib || sio_check_pointer(map, "map", err) ||
-	    sio_check_flags(want->flags, MAP_SERVED, MAP_KNOWN, err))
+	    sio_check_flags(want->flags, served, MAP_KNOWN, err))
 		return NULL;
 	return sio_object_get(lib, segment, kind, err);
 }
@@ -510,6 +538,9 @@ static int check_mappable(struct sio_remote_segment *seg, unsigned flags, struct
 {
 	int rc = sio_remote_segment_check(seg, err);
 
+	if (!rc && flags & SMARTIO_FLAG_KEEP_FILES && !seg->is_bar)
+		rc = sio_refuse(err, SCI_ERR_ILLEGAL_FLAG,
+				"SMARTIO_FLAG_KEEP_FILES is for maps of BARs");
 	if (!rc && flags & SCI_FLAG_BROADCAST && seg->node != DIS_BROADCAST_NODEID_GROUP_ALL)
 		rc = sio_refuse(err, SCI_ERR_ILLEGAL_FLAG,
 				"SCI_FLAG_BROADCAST goes with a connection to a multicast group; "
@@ -576,8 +607,10 @@ static int unmap(struct sio_library *lib, sci_map_t map, unsigned flags, struct 
 	sio_map_copier_close(m);
 	sio_session_lock(lib->session);
 	sio_quick_clear(lib->world, m->o.handle);
-	sio_mapping_tell(m, SIO_MAP_LOST);
+	sio_mapping_notify(m, SIO_MAP_LOST);
 	forget_mirrors(m);
+	/* What was stored is on its way before it is unmapped: pairs with the system call. */
+	sio_to_fabric_barrier();
 	lib->world->unmap(lib->world, m->base, m->bytes);
 	m->base = NULL;
 	step(m, SIO_PAGES_UNMAP);

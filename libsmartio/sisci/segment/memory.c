@@ -1,22 +1,43 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory of segments that were made empty. Pages of the program cannot be reached by others as they
- * are; so the segment gets memory as any other, which takes their contents and their place.
+ * Memory of segments that were made empty. Other hosts cannot reach pages of the program as they
+ * are; so the segment gets memory like any other, which takes over their contents and their
+ * addresses.
  */
 #include <errno.h>
 
 #include "core/types.h"
 #include "sisci/segment/segment.h"
+#include "smartio/gpu.h"
 
 /* Why stores of other threads could be lost. */
 #define NO_FREEZE                                                                                  \
 	"other threads of this program may store there meanwhile, and the kernel gives it no "     \
 	"userfaultfd to let them wait (a container's seccomp profile?)"
 
-int sio_local_segment_return_pages(struct sio_local_segment *seg, struct sio_err *err)
+/* What a card reaches must not move while it does. */
+static int release_pages(struct sio_local_segment *seg)
 {
 	struct sio_world *w = seg->o.lib->world;
-	int rc = seg->pages ? w->pages_release(w, seg->pages, seg->pages_bytes, seg->fd) : 0;
+	const uint64_t at = (uintptr_t)seg->pages;
+	const char *why;
+	bool pinned;
+	int rc;
+
+	if (!seg->pages)
+		return 0;
+	/* A driver that knows them no more has ended, or its program has unregistered them. */
+	pinned = seg->memory_kind == SMARTIO_MEMORY_PINNED && w->gpu && !w->gpu->unpin(at, &why);
+	rc = w->pages_release(w, seg->pages, seg->pages_bytes, seg->fd);
+	if (pinned && w->gpu->pin(at, seg->pages_bytes, &why))
+		w->log(w, "pages of a removed segment are the program's again, but CUDA's driver "
+			  "does not register them again");
+	return rc;
+}
+
+int sio_local_segment_return_pages(struct sio_local_segment *seg, struct sio_err *err)
+{
+	int rc = release_pages(seg);
 
 	if (rc == -EPERM || rc == -EOPNOTSUPP)
 		return sio_fail(
@@ -53,8 +74,7 @@ static int check_pages(const struct sio_local_segment *seg, const void *address,
 	return 0;
 }
 
-/* The one thread that gives it memory. */
-static int begin(struct sio_local_segment *seg, struct sio_err *err)
+int sio_local_segment_begin(struct sio_local_segment *seg, struct sio_err *err)
 {
 	int rc = 0;
 
@@ -68,43 +88,65 @@ static int begin(struct sio_local_segment *seg, struct sio_err *err)
 	return rc;
 }
 
-static void finish(struct sio_local_segment *seg, bool filled)
+void sio_local_segment_finish(struct sio_local_segment *seg)
 {
 	sio_session_lock(seg->o.lib->session);
-	seg->memory = filled ? SIO_HAS_MEMORY : SIO_EMPTY;
+	seg->memory = seg->memory_kind ? SIO_HAS_MEMORY : SIO_EMPTY;
 	sio_session_unlock(seg->o.lib->session);
+}
+
+static int ask(struct sio_local_segment *seg, struct sio_call *call, struct sio_err *err)
+{
+	struct sio_rep_seg_create rep;
+	int rc;
+
+	call->rep = &rep;
+	call->rep_len = sizeof(rep);
+	call->fds = &seg->fd;
+	call->max_fds = 1;
+	rc = sio_session_call(seg->o.lib->session, call, err);
+	if (rc < 0)
+		return sio_error_as(rc, -ENOSPC, SCI_ERR_NOSPC);
+	rc = sio_session_check_fds(seg->o.lib->session, call, 1, err);
+	if (!rc)
+		seg->phys_addr = sio_from_le64(rep.phys_addr);
+	return rc;
 }
 
 /* Kept if the rest fails: the next try finds it. */
 static int get_memory(struct sio_local_segment *seg, struct sio_err *err)
 {
 	struct sio_msg_handle req = {.handle = sio_to_le32(seg->o.id)};
-	struct sio_rep_seg_create rep;
-	struct sio_call call = {.req = &req.h,
-				.req_len = sizeof(req),
-				.type = SIO_MSG_SEG_FILL,
-				.rep = &rep,
-				.rep_len = sizeof(rep),
-				.fds = &seg->fd,
-				.max_fds = 1};
-	int rc;
+	struct sio_call call = {.req = &req.h, .req_len = sizeof(req), .type = SIO_MSG_SEG_FILL};
 
-	if (seg->fd >= 0)
-		return 0;
-	rc = sio_session_call(seg->o.lib->session, &call, err);
-	if (rc < 0)
-		return sio_error_as(rc, -ENOSPC, SCI_ERR_NOSPC);
-	rc = sio_session_check_fds(seg->o.lib->session, &call, 1, err);
-	if (!rc)
-		seg->phys_addr = sio_from_le64(rep.phys_addr);
-	return rc;
+	return seg->fd >= 0 ? 0 : ask(seg, &call, err);
 }
 
-static int adopt(struct sio_local_segment *seg, void *address, size_t size, struct sio_err *err)
+int sio_local_segment_ask_memory(struct sio_local_segment *seg, int fd, uint64_t offset,
+				 struct sio_err *err)
+{
+	struct sio_msg_seg_take req = {.handle = sio_to_le32(seg->o.id),
+				       .offset = sio_to_le64(offset)};
+	struct sio_call call = {.req = &req.h,
+				.req_len = sizeof(req),
+				.type = SIO_MSG_SEG_TAKE,
+				.req_fds = &fd,
+				.n_req_fds = 1};
+
+	if (seg->fd >= 0) /* of a try with the program's pages, that failed */
+		return sio_fail(err, -EPERM, "segment %#x has host memory by now", seg->segment_id);
+	return ask(seg, &call, err);
+}
+
+int sio_local_segment_adopt(struct sio_local_segment *seg, void *address, size_t size,
+			    struct sio_err *err)
 {
 	struct sio_world *w = seg->o.lib->world;
-	int rc = w->pages_adopt(w, address, size, seg->fd);
+	int rc = get_memory(seg, err);
 
+	if (rc)
+		return rc;
+	rc = w->pages_adopt(w, address, size, seg->fd);
 	switch (rc) {
 	case 0:
 		seg->pages = address;
@@ -144,12 +186,12 @@ static int register_memory(struct sio_library *lib, void *address, size_t size,
 		return err->code;
 	rc = check_pages(seg, address, size, err);
 	if (!rc)
-		rc = begin(seg, err);
+		rc = sio_local_segment_begin(seg, err);
 	if (!rc) {
-		rc = get_memory(seg, err);
+		rc = sio_local_segment_adopt(seg, address, size, err);
 		if (!rc)
-			rc = adopt(seg, address, size, err);
-		finish(seg, !rc);
+			seg->memory_kind = SMARTIO_MEMORY_PAGES;
+		sio_local_segment_finish(seg);
 	}
 	sio_object_put(&seg->o);
 	return rc;
@@ -162,47 +204,5 @@ void SCIRegisterSegmentMemory(void *address, size_t size, sci_local_segment_t se
 	struct sio_library *lib = sio_api_enter(&err);
 	int rc = lib ? register_memory(lib, address, size, segment, flags, &err) : err.code;
 
-	sio_api_leave(error, rc, &err);
-}
-
-/*
- * What lies at a physical address belongs to the system or to a driver, and no unprivileged library
- * can hand it on. A graphics card's memory would be for its driver to export.
- */
-static int attach(struct sio_library *lib, size_t size, sci_local_segment_t segment, unsigned flags,
-		  struct sio_err *err)
-{
-	struct sio_local_segment *seg;
-	int rc = sio_check_flags(flags, SCI_FLAG_CUDA_BUFFER | SCI_FLAG_SCIF_BUFFER, 0, err);
-
-	if (rc)
-		return rc;
-	seg = sio_object_get(lib, segment, SIO_LOCAL_SEGMENT, err);
-	if (!seg)
-		return err->code;
-	rc = begin(seg, err);
-	if (!rc)
-		finish(seg, false);
-	sio_object_put(&seg->o);
-	if (rc)
-		return rc;
-	if (size == 0)
-		return sio_refuse(err, SCI_ERR_SIZE_ALIGNMENT, "size 0; at least 1 byte is needed");
-	if (flags & SCI_FLAG_CUDA_BUFFER)
-		return sio_refuse(err, SCI_ERR_HW_NOSPC,
-				  "no graphics card of this host can share its memory");
-	return sio_fail(err, -EOPNOTSUPP, "physical memory cannot be attached");
-}
-
-void SCIAttachPhysicalMemory(sci_ioaddr_t ioaddress, void *address, unsigned int busNo, size_t size,
-			     sci_local_segment_t segment, unsigned int flags, sci_error_t *error)
-{
-	struct sio_err err;
-	struct sio_library *lib = sio_api_enter(&err);
-	int rc = lib ? attach(lib, size, segment, flags, &err) : err.code;
-
-	(void)ioaddress;
-	(void)address;
-	(void)busNo;
 	sio_api_leave(error, rc, &err);
 }

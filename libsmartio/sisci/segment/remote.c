@@ -25,6 +25,7 @@ bool sio_remote_segment_step(struct sio_remote_segment *seg, enum sio_connection
 
 	if (!sio_connection_next((enum sio_connection)seg->connection, event, &next))
 		return false;
+	/* pairs with the load in sio_remote_segment_check() */
 	__atomic_store_n(&seg->connection, next, __ATOMIC_RELEASE);
 	return true;
 }
@@ -165,6 +166,7 @@ void sio_remote_segment_fill(struct sio_remote_segment *seg, const struct sio_re
 
 int sio_remote_segment_check(const struct sio_remote_segment *seg, struct sio_err *err)
 {
+	/* Whoever sees it connected sees its size: pairs with sio_remote_segment_step(). */
 	if (__atomic_load_n(&seg->connection, __ATOMIC_ACQUIRE) == SIO_CONNECTING)
 		return sio_fail(err, -ENOTCONN,
 				"segment %#x is not connected yet: wait for SCI_CB_OPERATIONAL",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connecting without waiting (SCI_FLAG_ASYNCHRONOUS_CONNECT): the handle is there at once, what
- * became of it is the segment's first event. The segment may be disconnected before that.
+ * Connecting without waiting (SCI_FLAG_ASYNCHRONOUS_CONNECT): the handle exists at once, and the
+ * result is the segment's first event. The segment may be disconnected before that.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Local segments. Their state is smartiod's; a copy here gives errors their right names. */
+/* Local segments. Their state is smartiod's; the copy here serves to return the right errors. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "core/types.h"
 #include "sisci/segment/segment.h"
+#include "smartio/guest.h"
 
 #define CREATE_SERVED                                                                              \
 	(SCI_FLAG_USE_CALLBACK | SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_DMA_GLOBAL |       \
@@ -31,18 +33,29 @@ static struct sio_local_segment *get(struct sio_library *lib, sci_local_segment_
 	return sio_object_get(lib, handle, SIO_LOCAL_SEGMENT, err);
 }
 
+/* What is imported; of other segments zero, and no descriptor. */
+struct import {
+	int fd;
+	uint64_t offset;
+};
+
 static int ask_create(struct sio_local_segment *seg, size_t size, unsigned flags,
-		      struct sio_err *err)
+		      const struct import *from, struct sio_err *err)
 {
 	struct sio_msg_seg_create req = {
 		.segment_id = sio_to_le32(seg->segment_id),
-		.flags = sio_to_le32(flags & (SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_EMPTY |
-					      SCI_FLAG_BROADCAST | SCI_FLAG_ALLOW_UNICAST)),
-		.bytes = sio_to_le64(size)};
+		.flags =
+			sio_to_le32((flags & (SCI_FLAG_PRIVATE | SCI_FLAG_AUTO_ID | SCI_FLAG_EMPTY |
+					      SCI_FLAG_BROADCAST | SCI_FLAG_ALLOW_UNICAST)) |
+				    (from ? SIO_SEG_IMPORT : 0)),
+		.bytes = sio_to_le64(size),
+		.offset = sio_to_le64(from ? from->offset : 0)};
 	struct sio_rep_seg_create rep;
 	struct sio_call call = {.req = &req.h,
 				.req_len = sizeof(req),
 				.type = SIO_MSG_SEG_CREATE,
+				.req_fds = from ? &from->fd : NULL,
+				.n_req_fds = from != NULL,
 				.rep = &rep,
 				.rep_len = sizeof(rep),
 				.fds = &seg->fd,
@@ -146,10 +159,60 @@ int sio_local_segment_create(struct sio_library *lib, struct sio_local_segment *
 
 	if (rc)
 		return rc;
-	rc = ask_create(seg, size, flags, err);
+	rc = ask_create(seg, size, flags, NULL, err);
 	if (rc)
 		sio_object_end(&seg->o);
 	return rc;
+}
+
+static int import(struct sio_library *lib, sci_desc_t sd, sci_local_segment_t *ret, unsigned id,
+		  const struct import *from, size_t size, unsigned flags, struct sio_err *err)
+{
+	struct sio_local_segment *seg;
+	struct sio_object *desc;
+	int rc = sio_check_pointer(ret, "segment", err);
+
+	if (!rc)
+		rc = sio_check_flags(flags, SCI_FLAG_AUTO_ID, 0, err);
+	if (!rc && (size == 0 || (size | from->offset) % SIO_PAGE_SIZE))
+		rc = sio_fail(err, -EINVAL, "%#zx bytes at %#" PRIx64 " are not whole pages", size,
+			      from->offset);
+	if (!rc && from->fd < 0)
+		rc = sio_fail(err, -EINVAL, "%d is no descriptor", from->fd);
+	if (rc)
+		return rc;
+	desc = sio_object_get(lib, sd, SIO_DESC, err);
+	if (!desc)
+		return err->code;
+	flags |= SCI_FLAG_PRIVATE;
+	seg = sio_local_segment_new(id, NULL, NULL, flags, err);
+	if (seg)
+		seg->imported = true;
+	rc = seg ? sio_object_add(lib, &seg->o, desc, err) : err->code;
+	sio_object_put(desc);
+	if (rc)
+		return rc;
+	rc = sio_error_as(ask_create(seg, size, flags, from, err), -EBADF,
+			  SCI_ERR_ILLEGAL_PARAMETER);
+	if (rc) {
+		sio_object_end(&seg->o);
+		return rc;
+	}
+	*ret = sio_object_handle(&seg->o);
+	sio_object_put(&seg->o);
+	return 0;
+}
+
+void smartio_import_segment(sci_desc_t sd, sci_local_segment_t *segment, unsigned int segmentId,
+			    int fd, uint64_t offset, size_t size, unsigned int flags,
+			    sci_error_t *error)
+{
+	const struct import from = {fd, offset};
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc = lib ? import(lib, sd, segment, segmentId, &from, size, flags, &err) : err.code;
+
+	sio_api_leave(error, rc, &err);
 }
 
 static int create(struct sio_library *lib, sci_desc_t sd, sci_local_segment_t *ret, unsigned id,

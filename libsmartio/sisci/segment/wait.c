@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Waiting for what happens to segments, where they have no callback. */
+/* Waiting for events of segments that have no callback. */
 #include <errno.h>
 
 #include "sisci/segment/segment.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How stores through a map of a BAR wake the device when it sleeps: by a page fault where the
- * system lets us; else the device looks by itself, until the program says that it will look at a
- * word after each store (smartio_map_sleep_word()). docs/waking.md.
+ * How stores through a mapping of a BAR wake the device when it sleeps: by a page fault where the
+ * system allows that; otherwise the device polls, until the program says that it will check a word
+ * after each store (smartio_map_sleep_word()). docs/waking.md.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 #include "core/types.h"
 #include "sisci/segment/segment.h"
 #include "smartio/ext.h"
+#include "smartio/gpu.h"
 #include "smartio/uapi.h"
 
 _Static_assert(SIO_WAKE_TIMER == 1u << SIO_WATCH_TIMER && SIO_WAKE_FAULT == 1u << SIO_WATCH_FAULT &&
@@ -26,6 +27,7 @@ struct sio_map_watch {
 	struct range range[SIO_MAP_PIECES];
 	unsigned n;
 	bool asking; /* a thread changes the ways; under the lock */
+	bool awake;  /* for good: stores come that nothing but looking sees; the asker writes it */
 	void *page;  /* with the word; NULL: there is none */
 	const volatile uint32_t *word;
 	int event_fd; /* -1 */
@@ -133,7 +135,7 @@ int sio_mapping_watch(struct sio_mapping *m, const struct sio_rep_seg_map *rep, 
 		free(w);
 		return rc;
 	}
-	__atomic_store_n(&m->watch, w, __ATOMIC_RELEASE);
+	__atomic_store_n(&m->watch, w, __ATOMIC_RELEASE); /* pairs with watch_of() */
 	return 0;
 }
 
@@ -145,7 +147,7 @@ void sio_mapping_watch_free(struct sio_mapping *m)
 	if (!w)
 		return;
 	/* As with lost maps: after SCITerminate() a program may still look at the word. */
-	if (w->page && __atomic_load_n(&m->o.lib->up, __ATOMIC_ACQUIRE))
+	if (w->page && sio_library_is_up(m->o.lib))
 		world->unmap(world, w->page, SIO_PAGE_SIZE);
 	if (w->event_fd >= 0)
 		world->close(world, w->event_fd);
@@ -198,26 +200,47 @@ static void by_event(struct sio_mapping *m, struct sio_map_watch *w, struct rang
 		r->way = SIO_WATCH_TIMER;
 }
 
-static void promise(struct sio_mapping *m, struct sio_map_watch *w)
+/* One thread at a time changes the ways. Return: false: the map is going. */
+static bool take_turn(struct sio_mapping *m, struct sio_map_watch *w)
 {
 	struct sio_library *lib = m->o.lib;
-	bool dead;
+	bool live;
 
 	sio_session_lock(lib->session);
 	while (w->asking)
 		sio_session_wait(lib->session, NULL, 0, SIO_FOREVER);
-	dead = w->word || m->o.lost || sio_object_is_leaving(&m->o);
-	w->asking = !dead;
+	live = !m->o.lost && !sio_object_is_leaving(&m->o);
+	w->asking = live;
 	sio_session_unlock(lib->session);
-	if (dead)
-		return;
-	for (unsigned i = 0; i < w->n; i++)
-		if (w->range[i].way == SIO_WATCH_TIMER)
-			by_event(m, w, &w->range[i]);
+	return live;
+}
+
+static void end_turn(struct sio_mapping *m, struct sio_map_watch *w)
+{
+	struct sio_library *lib = m->o.lib;
+
 	sio_session_lock(lib->session);
 	w->asking = false;
 	sio_session_wake(lib->session);
 	sio_session_unlock(lib->session);
+}
+
+static void promise(struct sio_mapping *m, struct sio_map_watch *w)
+{
+	bool done;
+
+	if (!take_turn(m, w))
+		return;
+	done = w->word || w->awake;
+	for (unsigned i = 0; !done && i < w->n; i++)
+		if (w->range[i].way == SIO_WATCH_TIMER)
+			by_event(m, w, &w->range[i]);
+	end_turn(m, w);
+}
+
+static struct sio_map_watch *watch_of(struct sio_mapping *m)
+{
+	return __atomic_load_n(&m->watch, __ATOMIC_ACQUIRE); /* pairs with sio_mapping_watch() */
 }
 
 const volatile uint32_t *smartio_map_sleep_word(sci_map_t map)
@@ -226,7 +249,7 @@ const volatile uint32_t *smartio_map_sleep_word(sci_map_t map)
 	struct sio_err err;
 	struct sio_library *lib = sio_api_enter(&err);
 	struct sio_mapping *m = lib ? sio_object_get(lib, map, SIO_MAPPING, &err) : NULL;
-	struct sio_map_watch *w = m ? __atomic_load_n(&m->watch, __ATOMIC_ACQUIRE) : NULL;
+	struct sio_map_watch *w = m ? watch_of(m) : NULL;
 
 	if (w) {
 		if (lib->world->wake_ways(lib->world) & SIO_WAKE_EVENT)
@@ -243,10 +266,44 @@ void smartio_map_wake(sci_map_t map)
 	struct sio_err err;
 	struct sio_library *lib = sio_api_enter(&err);
 	struct sio_mapping *m = lib ? sio_object_get(lib, map, SIO_MAPPING, &err) : NULL;
-	struct sio_map_watch *w = m ? __atomic_load_n(&m->watch, __ATOMIC_ACQUIRE) : NULL;
+	struct sio_map_watch *w = m ? watch_of(m) : NULL;
 
 	if (w && w->event_fd >= 0)
 		lib->world->event_write(lib->world, w->event_fd);
 	if (m)
 		sio_object_put(&m->o);
+}
+
+static int keep_awake(struct sio_mapping *m, struct sio_map_watch *w, struct sio_err *err)
+{
+	struct sio_rep_seg_watch rep;
+	int rc = 0;
+
+	if (!take_turn(m, w))
+		return sio_fail(err, -ECONNRESET, "the map is lost, or being removed");
+	for (unsigned i = 0; !rc && i < w->n; i++) {
+		if (w->range[i].way == SIO_WATCH_TIMER)
+			continue;
+		rc = ask(m, &w->range[i], SIO_WATCH_TIMER, NULL, NULL, &rep, err);
+		if (!rc)
+			w->range[i].way = SIO_WATCH_TIMER;
+	}
+	w->awake = w->awake || !rc;
+	end_turn(m, w);
+	return rc;
+}
+
+void smartio_map_keep_awake(sci_map_t map, sci_error_t *error)
+{
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	struct sio_mapping *m = lib ? sio_object_get(lib, map, SIO_MAPPING, &err) : NULL;
+	struct sio_map_watch *w = m ? watch_of(m) : NULL;
+	int rc = m ? 0 : err.code;
+
+	if (w)
+		rc = keep_awake(m, w, &err);
+	if (m)
+		sio_object_put(&m->o);
+	sio_api_leave(error, rc, &err);
 }

@@ -136,7 +136,7 @@ static void logs_and_features(void **state)
 	assert_int_equal(value, 3 << 16 | 3);
 	assert_int_equal(smartio_nvme_set_feature(n, NVME_FEAT_FID_TEMP_THRESH, 0, 300, 0),
 			 -EACCES);
-	assert_text("is to be confirmed: thresholds are all clients'");
+	assert_text("must be confirmed: thresholds are all clients'");
 	assert_ok(smartio_nvme_set_feature(n, NVME_FEAT_FID_TEMP_THRESH, 0, 350,
 					   SMARTIO_NVME_CONFIRMED));
 	assert_ok(smartio_nvme_get_feature(n, NVME_FEAT_FID_TEMP_THRESH, 0, 0, &value));
@@ -171,7 +171,7 @@ static void nobody_is_formatted_under(void **state)
 	(void)state;
 	memset(fake_media(), 0xee, FAKE_BLOCKS * 512);
 	assert_int_equal(smartio_nvme_format(n, 1, 1, 0), -EACCES);
-	assert_text("is to be confirmed: Format NVM destroys the data of all");
+	assert_text("must be confirmed: Format NVM destroys the data of all");
 	assert_int_equal(smartio_nvme_format(n, 1, 1, SMARTIO_NVME_CONFIRMED), -EBUSY);
 	assert_text("clients have queue pairs of nvme0: node 8: 1 (nvme-driver-adm)");
 	assert_int_equal(fake_media()[0], 0xee);
@@ -184,7 +184,7 @@ static void nobody_is_formatted_under(void **state)
 	q = queue(n, 4);
 	assert_int_equal(smartio_nvme_read(q, data, 512, 512), -EINVAL);
 	assert_ok(smartio_nvme_write(q, data, 4096, 4096));
-	/* Who knows the old blocks alone gets no queue pair. */
+	/* Whoever knows the old blocks alone gets no queue pair. */
 	assert_int_equal(smartio_nvme_queue_open(other, NULL, &q), -ESTALE);
 	assert_text("was formatted since this client opened it");
 	smartio_nvme_close(other);

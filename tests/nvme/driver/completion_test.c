@@ -35,7 +35,7 @@ static void impossible_completions_kill_the_queue(void **state)
 		smartio_nvme_ring(q);
 		complete(q, bad[i].cid, bad[i].sq ? q->id ^ bad[i].sq : q->id, 0);
 		assert_int_equal(smartio_nvme_poll(q, &c, 1), -EPROTO);
-		assert_text("completed what was not asked of it");
+		assert_text("completed a command that was not in flight");
 		assert_int_equal(smartio_nvme_submit(q, SMARTIO_NVME_READ, 0, 1, b, 0, NULL),
 				 -EPROTO);
 		fake.stopped = false;
@@ -79,7 +79,7 @@ static void a_completion_that_comes_twice_is_not_the_next_commands(void **state)
 		assert_int_not_equal(next, 0xffff);
 		complete(q, id, q->id, 0);
 		assert_int_equal(smartio_nvme_poll(q, &c, 1), -EPROTO);
-		assert_text("completed what was not asked of it");
+		assert_text("completed a command that was not in flight");
 		fake.stopped = false;
 		smartio_nvme_close(n);
 	}

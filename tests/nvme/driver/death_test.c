@@ -2,6 +2,7 @@
 /* Clients and managers that die, or say nothing: what is told, kept, and given back. */
 #include "client.h"
 #include "common.h"
+#include "smartio/nvmeraw.h"
 
 static void killed_client_leaves_nothing(void **state)
 {
@@ -273,6 +274,28 @@ static void queues_are_kept_when_nobody_can_delete_them(void **state)
 	fake_bury(mine);
 }
 
+/* Its commands are somebody else's: any buffer may be where the drive still writes. */
+static void buffers_stay_with_a_kept_queue_that_was_handed_over(void **state)
+{
+	struct smartio_nvme_manager *dead = fake.manager;
+	uint64_t id = fake_last_borrower();
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q = queue(n, 8);
+	struct smartio_nvme_buffer *b = buffer(n, 4096);
+	struct smartio_nvme_raw raw = {.size = sizeof(raw)};
+
+	(void)state;
+	assert_ok(smartio_nvme_queue_hand_over(q, &raw));
+	fake.manager = NULL;
+	fake_kill(id);
+	smartio_nvme_manager_close(dead);
+	smartio_nvme_queue_close(q);
+	assert_int_equal(smartio_nvme_buffer_free(b), -EBUSY);
+	start_manager(); /* it resets the drive */
+	assert_ok(smartio_nvme_buffer_free(b));
+	smartio_nvme_close(n);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -287,6 +310,7 @@ int main(void)
 		TEST(stopped_manager_is_reported),
 		TEST(manager_that_waits_for_a_smartiod_is_waited_for),
 		TEST(queues_are_kept_when_nobody_can_delete_them),
+		TEST(buffers_stay_with_a_kept_queue_that_was_handed_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

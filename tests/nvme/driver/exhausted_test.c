@@ -14,9 +14,8 @@
 
 #include <cmocka.h>
 
-#include "../../lib/cluster.h"
+#include "program.h"
 #include "smartio/ext.h"
-#include "smartio/nvme.h"
 #include "smartio/uapi.h"
 
 enum { LENDER = 4, NARROW = 8, CLIENT = 12 };
@@ -76,19 +75,6 @@ static sci_local_segment_t offer(sci_desc_t sd, unsigned id, size_t size)
 	return segment;
 }
 
-static sci_smartio_device_t borrow(sci_desc_t sd, const char *name)
-{
-	sci_smartio_device_t device = NULL;
-	sci_error_t error;
-	unsigned fdid;
-
-	smartio_find_device(name, &fdid, &error);
-	CHECK_OK(error);
-	SCIBorrowDevice(sd, &device, fdid, 0, &error);
-	CHECK_OK(error);
-	return device;
-}
-
 /* Many of an entry each, and one that no window has room for. */
 static int exporter(void *arg)
 {
@@ -146,7 +132,7 @@ static void windows_and_entries(void **state)
 static int lent(void *arg)
 {
 	sci_desc_t sd = api_begin();
-	sci_smartio_device_t device = borrow(sd, "nvme0"), narrow = borrow(sd, "nvme1");
+	sci_smartio_device_t device = borrow(sd, "nvme0", 0), narrow = borrow(sd, "nvme1", 0);
 	sci_error_t error = SCI_ERR_OK;
 	sci_remote_segment_t memory;
 	sci_ioaddr_t ioaddr;
@@ -184,7 +170,7 @@ static void what_a_lender_has(void **state)
 static int vectors(void *arg)
 {
 	sci_desc_t sd = api_begin();
-	sci_smartio_device_t device = borrow(sd, "nvme0");
+	sci_smartio_device_t device = borrow(sd, "nvme0", 0);
 	unsigned number, vector = SMARTIO_ANY_VECTOR;
 	sci_remote_interrupt_t to;
 	sci_local_interrupt_t irq;
@@ -289,7 +275,7 @@ static int keeper(void *arg)
 	sci_desc_t sd = api_begin();
 
 	(void)arg;
-	borrow(sd, "nvme0");
+	borrow(sd, "nvme0", 0);
 	step_done(READY);
 	step_await(GO);
 	SCITerminate();
@@ -300,7 +286,7 @@ static int keeper(void *arg)
 static int victim(void *arg)
 {
 	sci_desc_t sd = api_begin();
-	sci_smartio_device_t device = borrow(sd, "nvme0");
+	sci_smartio_device_t device = borrow(sd, "nvme0", 0);
 	sci_error_t error;
 	sci_ioaddr_t ioaddr;
 
@@ -343,16 +329,12 @@ static void quarantine(void **state)
 	assert_int_equal(cluster_wait(keeps), 0);
 }
 
-#define OK(call) CHECK((call) == 0)
-
 static int manager(void *arg)
 {
 	struct smartio_nvme_manager *m;
-	sci_error_t error;
 
 	(void)arg;
-	SCIInitialize(0, &error);
-	CHECK_OK(error);
+	begin();
 	OK(smartio_nvme_manager_open("nvme0", NULL, &m));
 	step_done(READY);
 	for (;;)
@@ -364,11 +346,9 @@ static int pairs(void *arg)
 	struct smartio_nvme_queue_options o = {.size = sizeof(o), .depth = 2};
 	struct smartio_nvme_queue *q;
 	struct smartio_nvme *n;
-	sci_error_t error;
 
 	(void)arg;
-	SCIInitialize(0, &error);
-	CHECK_OK(error);
+	begin();
 	OK(smartio_nvme_open("nvme0", &n));
 	for (unsigned i = 0; i < PAIRS; i++)
 		OK(smartio_nvme_queue_open(n, &o, &q));

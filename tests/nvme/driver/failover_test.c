@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Managers are killed under the I/O of clients on three hosts, one after the other; a standby takes
- * over each time. No command may fail, no block be wrong, and a new client gets a queue pair. How
- * long it took is printed.
+ * Managers are killed under the I/O of clients on three hosts, or end by SIGTERM, one after the
+ * other; a standby takes over each time. No command may fail, no block be wrong, the drive is never
+ * reset, and a new client gets a queue pair. How long it took is printed.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -16,9 +16,8 @@
 
 #include <cmocka.h>
 
-#include "../../lib/cluster.h"
+#include "program.h"
 #include "smartio/ext.h"
-#include "smartio/nvme.h"
 
 enum { LENDER = 4, MANAGER = 8, CLIENT1 = 12, CLIENT2 = 16 };
 enum { SERVING, STANDING, TAKEN_OVER, RUNNING, GO_ON };
@@ -26,6 +25,7 @@ enum { SERVING, STANDING, TAKEN_OVER, RUNNING, GO_ON };
 #define KILLS 6
 #define DEPTH 8
 #define BYTES 4096u
+#define HANDED_OVER 3 /* exit status of a manager */
 
 static const char topology[] =
 	"cluster: nvme\n"
@@ -35,24 +35,6 @@ static const char topology[] =
 	"  manager: {ram: 64M, iommu: off}\n"
 	"  client1: {ram: 64M, iommu: on}\n"
 	"  client2: {ram: 64M, iommu: off}\n";
-
-#define OK(call)                                                                                   \
-	do {                                                                                       \
-		int rc_ = (call);                                                                  \
-		if (rc_ < 0) {                                                                     \
-			fprintf(stderr, "%s:%d: %s: %d: %s\n", __FILE__, __LINE__, #call, rc_,     \
-				smartio_nvme_error());                                             \
-			exit(1);                                                                   \
-		}                                                                                  \
-	} while (0)
-
-static void begin(void)
-{
-	sci_error_t error;
-
-	SCIInitialize(0, &error);
-	CHECK_OK(error);
-}
 
 /* ---- programs ---- */
 static struct smartio_nvme_manager *serving;
@@ -68,6 +50,7 @@ static int manager(void *arg)
 {
 	struct smartio_nvme_manager_options o = {.size = sizeof(o), .flags = SMARTIO_NVME_STANDBY};
 	struct smartio_nvme_manager_status s;
+	bool handed_over;
 	int rc;
 
 	(void)arg;
@@ -87,9 +70,30 @@ static int manager(void *arg)
 	}
 	while ((rc = smartio_nvme_manager_serve(serving, UINT32_MAX)) > 0)
 		;
-	smartio_nvme_manager_close(serving);
+	if (rc < 0)
+		fprintf(stderr, "the manager ends: %d: %s\n", rc, smartio_nvme_error());
+	handed_over = smartio_nvme_manager_hand_over(serving) == 0;
+	if (!handed_over)
+		smartio_nvme_manager_close(serving);
 	SCITerminate();
-	return rc ? 2 : 0;
+	return rc ? 2 : handed_over ? HANDED_OVER : 0;
+}
+
+/* A borrow of its own, by which it hears of each reset of the drive. */
+static sci_smartio_device_t witness(void)
+{
+	sci_smartio_device_t device;
+	sci_error_t error;
+	unsigned fdid;
+	sci_desc_t sd;
+
+	smartio_find_device("nvme0", &fdid, &error);
+	CHECK_OK(error);
+	SCIOpen(&sd, 0, &error);
+	CHECK_OK(error);
+	SCIBorrowDevice(sd, &device, fdid, 0, &error);
+	CHECK_OK(error);
+	return device;
 }
 
 static volatile sig_atomic_t ending;
@@ -131,10 +135,14 @@ static int worker(void *arg)
 	struct smartio_nvme_queue *q, *more;
 	struct smartio_nvme_buffer *b;
 	uint8_t *data, want[BYTES];
+	sci_smartio_device_t device;
 	struct smartio_nvme *n;
+	uint32_t generation;
 
 	signal(SIGTERM, on_end);
 	begin();
+	device = witness();
+	generation = smartio_device_generation(device);
 	OK(smartio_nvme_open("nvme0", &n));
 	OK(smartio_nvme_queue_open(n, &o, &q));
 	OK(smartio_nvme_buffer_alloc(n, DEPTH * BYTES, &b));
@@ -163,6 +171,7 @@ static int worker(void *arg)
 			smartio_nvme_queue_close(more);
 		}
 	}
+	CHECK(smartio_device_generation(device) == generation);
 	smartio_nvme_close(n);
 	SCITerminate();
 	return 0;
@@ -224,7 +233,25 @@ static pid_t stand_by(struct cluster *c, unsigned i)
 	return pid;
 }
 
-static void clients_notice_nothing(void **state)
+static void kill_it(pid_t serves, unsigned i)
+{
+	kill(serves, i % 2 ? SIGSTOP : SIGKILL); /* a stopped one has its registers */
+	if (i % 2) {
+		usleep(20000);
+		kill(serves, SIGKILL);
+	}
+	assert_int_equal(cluster_wait(serves), 128 + SIGKILL);
+}
+
+static void end_it(pid_t serves, unsigned i)
+{
+	(void)i;
+	kill(serves, SIGTERM);
+	assert_int_equal(cluster_wait(serves), HANDED_OVER);
+}
+
+/* @end: of the manager that serves, while another stands by. */
+static void under_io(void **state, void (*end)(pid_t serves, unsigned i))
 {
 	static unsigned who[CLIENTS] = {0, 1, 2};
 	static const unsigned node[CLIENTS] = {CLIENT1, CLIENT2, LENDER};
@@ -237,12 +264,7 @@ static void clients_notice_nothing(void **state)
 	}
 	for (unsigned i = 0; i < KILLS; i++) {
 		next = stand_by(*state, i);
-		kill(serves, i % 2 ? SIGSTOP : SIGKILL); /* a stopped one has its registers */
-		if (i % 2) {
-			usleep(20000);
-			kill(serves, SIGKILL);
-		}
-		assert_int_equal(cluster_wait(serves), 128 + SIGKILL);
+		end(serves, i);
 		step_await(TAKEN_OVER);
 		serves = next;
 		assert_int_equal(cluster_wait(cluster_fork(*state, CLIENT2, newcomer, NULL)), 0);
@@ -254,6 +276,16 @@ static void clients_notice_nothing(void **state)
 	assert_int_equal(cluster_wait(cluster_fork(*state, CLIENT1, all_pairs, NULL)), 0);
 	kill(serves, SIGTERM);
 	assert_int_equal(cluster_wait(serves), 0);
+}
+
+static void clients_notice_nothing(void **state)
+{
+	under_io(state, kill_it);
+}
+
+static void one_that_ends_hands_the_drive_over(void **state)
+{
+	under_io(state, end_it);
 }
 
 /* A client dies with its manager, and no standby is there: one that is started later goes on. */
@@ -287,6 +319,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(clients_notice_nothing),
+		TEST(one_that_ends_hands_the_drive_over),
 		TEST(one_that_comes_later_goes_on),
 	};
 

@@ -20,6 +20,7 @@
 
 struct fake_options {
 	uint32_t queue_pairs, queue_entries;
+	bool second; /* namespace, of FAKE_BLOCKS / 16 blocks of 4,096 bytes */
 };
 
 extern struct fake {
@@ -39,15 +40,20 @@ extern struct fake {
 	unsigned raised;		 /* interrupts that reached a host */
 	struct smartio_nvme_manager *manager; /* served whenever somebody waits */
 	int served;	    /* what its last serve returned, if that was an error */
+	unsigned down;	    /* bits: adapters whose link is */
 	uint64_t lost;	    /* this borrow has lost the device, and nobody else; 0 */
 	unsigned hidden_at; /* before the n-th look the manager takes its magic number away; 0 */
 	uint64_t dies;	    /* this borrower ends before */
 	unsigned dies_at;   /* the n-th connection to a segment or a BAR of the device; 0: not */
-	unsigned unsettled; /* so many words of what is settled the lender cannot take */
-	unsigned away_at;   /* the n-th look for a manager finds no smartiod; 0: none */
-	unsigned way;	    /* the adapter, of FAKE_ADAPTERS, by which interrupts are reached */
-	bool severed;	    /* what was connected by another one leads nowhere now */
-	uint64_t away_ns;   /* for so long, in which the manager waits, too: then it is */
+	/* The n-th segment that is new: another one connects to it, and goes; 0: none. */
+	unsigned looked_at;
+	unsigned attach_at;    /* the n-th attachment to a segment fails; 0: none */
+	unsigned attach_error; /* by this, SCI_ERR_* */
+	unsigned unsettled;    /* so many words of what is settled the lender cannot take */
+	unsigned away_at;      /* the n-th look for a manager finds no smartiod; 0: none */
+	unsigned way;	       /* the adapter, of FAKE_ADAPTERS, by which interrupts are reached */
+	bool severed;	       /* what was connected by another one leads nowhere now */
+	uint64_t away_ns;      /* for so long, in which the manager waits, too: then it is */
 	struct smartio_nvme_manager *back; /* this one */
 	unsigned long
 		killed_at;  /* the manager is, before its n-th store or call from now on; 0: not */
@@ -55,7 +61,9 @@ extern struct fake {
 	struct smartio_nvme_manager *standby; /* is served then */
 	uint64_t event_at;		      /* when, in fake_step() or a wait, ... */
 	void (*event)(void);		      /* this is called, once; NULL: nothing */
-	unsigned borrow_calls;		      /* how often somebody asked to borrow the drive */
+	/* Called behind each store to @addr in the programs that see stores; NULL: nothing. */
+	void (*stored)(volatile void *addr);
+	unsigned borrow_calls; /* how often somebody asked to borrow the drive */
 } fake;
 
 void fake_start(const struct fake_options *o);
@@ -69,6 +77,8 @@ void fake_manager_step(void);
 void fake_kill(uint64_t borrower);
 /* What a killed process still had is no longer counted: its end has taken it. */
 void fake_bury(uint64_t borrower);
+/* The way to the device over which it was borrowed goes: that borrow ends, and is told. */
+void fake_lose(uint64_t borrower);
 /* Of the last borrow. */
 uint64_t fake_last_borrower(void);
 /* Memory that ended borrowers had mapped and nobody has settled. */
@@ -85,6 +95,10 @@ uint8_t *fake_media(void);
 uint32_t fake_csts(void);
 /* Of the drive's model, by its name. */
 uint64_t fake_counter(const char *name);
+/* What the drive does wrong (enum emu_dev_fault_kind); @kind 0: nothing any more. */
+void fake_fault(unsigned kind, uint32_t opcode, uint32_t count, uint64_t value);
+/* The same, of commands of its admin queue. */
+void fake_admin_fault(unsigned kind, uint32_t opcode, uint64_t value);
 /* The drive's own memory of a mapped address; NULL: none. */
 void *fake_dma(uint64_t addr, size_t len);
 /* The manager's metadata as it stands in its segment; NULL: none. */

@@ -219,7 +219,8 @@ void fake_tell_generation(void)
 	for (struct fake_borrower *b = W.borrowers; b; b = b->next) {
 		if (b->ended)
 			continue;
-		b->generation = W.generation;
+		if (!b->lost)
+			b->generation = W.generation;
 		fake_event(b, SMARTIO_DEVICE_RESET, 0);
 	}
 }
@@ -262,6 +263,16 @@ void fake_kill(uint64_t id)
 	fake_session_gone(b);
 }
 
+void fake_lose(uint64_t id)
+{
+	struct fake_borrower *b = fake_borrower(id);
+
+	assert(b);
+	b->lost = true;
+	b->generation += 1000;
+	fake_borrower_end(b);
+}
+
 uint64_t fake_last_borrower(void)
 {
 	return W.last_borrower;
@@ -276,6 +287,36 @@ void fake_reset_device(void)
 uint8_t *fake_media(void)
 {
 	return ((struct emu_nvme *)W.model)->media;
+}
+
+static void set_fault(const struct emu_dev_fault *f)
+{
+	struct sio_err err;
+	int rc = emu_nvme_model.fault(W.model, f, &err);
+
+	assert(rc == 0);
+}
+
+void fake_fault(unsigned kind, uint32_t opcode, uint32_t count, uint64_t value)
+{
+	const struct emu_dev_fault f = {.kind = (enum emu_dev_fault_kind)kind,
+					.opcode = opcode,
+					.queue = EMU_FAULT_ANY,
+					.count = count,
+					.value = value};
+
+	set_fault(kind ? &f : NULL);
+}
+
+void fake_admin_fault(unsigned kind, uint32_t opcode, uint64_t value)
+{
+	const struct emu_dev_fault f = {.kind = (enum emu_dev_fault_kind)kind,
+					.opcode = opcode,
+					.queue = 0,
+					.count = 1,
+					.value = value};
+
+	set_fault(&f);
 }
 
 uint32_t fake_csts(void)
@@ -377,6 +418,13 @@ void fake_start(const struct fake_options *o)
 	struct sio_err err;
 	int rc;
 
+	if (o && o->second) {
+		topo.n_namespaces = 2;
+		topo.namespaces[0].size = topo.size;
+		topo.namespaces[0].block_size = 512;
+		topo.namespaces[1].size = topo.size / 2;
+		topo.namespaces[1].block_size = 4096;
+	}
 	memset(&fake, 0, sizeof(fake));
 	memset(&W, 0, sizeof(W));
 	fake.now = 1000000000;

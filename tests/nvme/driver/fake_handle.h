@@ -15,9 +15,13 @@ struct fake_handle {
 	struct fake_borrower *b;
 	struct fake_handle
 		*of; /* connection: segment; map: connection or segment; sender: interrupt */
-	unsigned id, memtype, way; /* sender: its adapter */
-	bool bar, available, reachable, registers, lasting;
-	bool managers; /* made while it served */
+	unsigned id, memtype, way;		 /* sender: its adapter */
+	bool bar, reachable, registers, lasting; /* reachable: of a connection */
+	struct fake_over {
+		struct fake_borrower *b; /* for whose device; NULL: for none */
+		bool available;
+	} over[FAKE_ADAPTERS]; /* of a segment */
+	bool managers;	       /* made while it served */
 	size_t size;
 	uint8_t *at;
 	sci_cb_remote_segment_t callback; /* of a connection; NULL: none */
@@ -39,7 +43,7 @@ void fake_drop(struct fake_handle *h);
 
 /* Device segments are nobody's handle: they live in a list of their own kind. */
 extern struct fake_handle *fake_segments;
-/* Who is connected is told that it is lost. */
+/* Whoever is connected is told that it is lost. */
 void fake_segment_lost(struct fake_handle *s);
 /* Its maker has ended, and what that had mapped is in quarantine. */
 bool fake_segment_lasts(const struct fake_handle *s);

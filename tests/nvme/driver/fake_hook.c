@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The driver's accesses to what the fabric carries: plain, but a manager may die at a store. */
+/*
+ * The driver's accesses to what the fabric carries: plain, but a manager may die at a store, and
+ * others may run behind one.
+ */
 #include <string.h>
 
 #include "fake.h"
@@ -30,6 +33,8 @@ void sio_hook_write(volatile void *addr, uint64_t value, unsigned width)
 		*(volatile uint16_t *)addr = (uint16_t)value;
 	else
 		*(volatile uint8_t *)addr = (uint8_t)value;
+	if (fake.stored)
+		fake.stored(addr);
 }
 
 /* Word by word: it dies in the middle of it, too. */

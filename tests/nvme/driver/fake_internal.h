@@ -27,7 +27,7 @@ struct fake_region {
 struct fake_borrower { /* also sci_smartio_device_t */
 	uint64_t id;
 	uint32_t generation;
-	bool ended, woken, returned;
+	bool ended, lost, woken, returned;
 	unsigned n_events;
 	struct smartio_device_event events[FAKE_EVENTS];
 	struct fake_borrower *next;

@@ -59,7 +59,7 @@ void SCICreateInterrupt(sci_desc_t sd, sci_local_interrupt_t *interrupt,
 {
 	struct line *l;
 
-	assert(sd && localAdapterNo == 0 && !callback && !callbackArg && flags == 0);
+	assert(sd && localAdapterNo < FAKE_ADAPTERS && !callback && !callbackArg && flags == 0);
 	if (fake_injected(error))
 		return;
 	l = calloc(1, sizeof(*l));
@@ -90,7 +90,7 @@ void SCIConnectInterrupt(sci_desc_t sd, sci_remote_interrupt_t *interrupt, unsig
 	struct sender *s;
 
 	(void)timeout;
-	assert(sd && nodeId == FAKE_NODE && localAdapterNo == 0 && flags == 0);
+	assert(sd && nodeId == FAKE_NODE && localAdapterNo < FAKE_ADAPTERS && flags == 0);
 	if (fake_injected(error))
 		return;
 	s = calloc(1, sizeof(*s));

@@ -16,6 +16,17 @@ struct fake_borrower *fake_borrower_of(sci_smartio_device_t device)
 	return NULL;
 }
 
+void smartio_borrow_device_over(sci_desc_t sd, sci_smartio_device_t *device, unsigned int fdid,
+				unsigned int adapter, unsigned int flags, sci_error_t *error)
+{
+	if (adapter >= FAKE_ADAPTERS)
+		*error = SCI_ERR_NO_SUCH_ADAPTERNO;
+	else if (fake.down & 1u << adapter)
+		*error = SCI_ERR_NO_LINK_ACCESS;
+	else
+		SCIBorrowDevice(sd, device, fdid, flags, error);
+}
+
 void SCIBorrowDevice(sci_desc_t sd, sci_smartio_device_t *device, unsigned int fdid,
 		     unsigned int flags, sci_error_t *error)
 {
@@ -53,7 +64,8 @@ void SCIReturnDevice(sci_smartio_device_t device, unsigned int flags, sci_error_
 	*error = SCI_ERR_OK;
 	if (!b->ended) {
 		for (struct fake_handle *h = fake_handles; h; h = h->next)
-			if (h->b == b && (h->kind == CONNECTION || h->reachable))
+			if ((h->b == b && h->kind == CONNECTION) || h->over[0].b == b ||
+			    h->over[1].b == b)
 				*error = SCI_ERR_BUSY;
 		if (*error != SCI_ERR_OK)
 			return;
@@ -108,7 +120,9 @@ void smartio_map_wake(sci_map_t map)
 
 int smartio_device_lost(sci_smartio_device_t device)
 {
-	return fake_borrower_of(device)->id == fake.lost;
+	const struct fake_borrower *b = fake_borrower_of(device);
+
+	return b->lost || b->id == fake.lost;
 }
 
 int smartio_holds_registers(sci_smartio_device_t device)
@@ -254,4 +268,16 @@ unsigned int smartio_wait_events(sci_smartio_device_t device, sci_local_data_int
 void smartio_wake(sci_smartio_device_t device)
 {
 	fake_borrower_of(device)->woken = true;
+}
+
+/* The drive that it plays has no memory of its own. */
+void smartio_device_assign(sci_smartio_device_t device, uint64_t borrower, unsigned int bar,
+			   size_t offset, size_t bytes, sci_error_t *error)
+{
+	(void)device;
+	(void)borrower;
+	(void)bar;
+	(void)offset;
+	(void)bytes;
+	*error = SCI_ERR_OUT_OF_RANGE;
 }

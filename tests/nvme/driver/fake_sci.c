@@ -49,8 +49,11 @@ void fake_drop(struct fake_handle *h)
 
 static unsigned last_number;
 
+static char why[96]; /* what smartio_last_error() says */
+
 bool fake_injected(sci_error_t *error)
 {
+	why[0] = '\0';
 	fake.calls++;
 	fake_manager_step();
 	*error = fake.calls == fake.fail_at ? SCI_ERR_NOSPC : SCI_ERR_OK;
@@ -60,7 +63,7 @@ bool fake_injected(sci_error_t *error)
 /* ---- the rest of ext.h ---- */
 const char *smartio_last_error(void)
 {
-	return "";
+	return why;
 }
 
 unsigned int smartio_last_exhausted(void)
@@ -105,6 +108,7 @@ void smartio_find_device(const char *name, unsigned int *fdid, sci_error_t *erro
 		return;
 	if (strcmp(name, "nvme0") != 0 && strcmp(name, "gpu0") != 0) {
 		*error = SCI_ERR_NO_SUCH_FDID;
+		snprintf(why, sizeof(why), "no device is called \"%s\"", name);
 		return;
 	}
 	*fdid = strcmp(name, "nvme0") == 0 ? FAKE_FDID : FAKE_FDID + 1;
@@ -128,7 +132,7 @@ void SCIQuery(unsigned int command, void *data, unsigned int flags, sci_error_t 
 void SCIGetLocalNodeId(unsigned int adapterNo, unsigned int *nodeId, unsigned int flags,
 		       sci_error_t *error)
 {
-	assert(adapterNo == 0 && flags == 0);
+	assert(adapterNo < FAKE_ADAPTERS && flags == 0);
 	if (!fake_injected(error))
 		*nodeId = FAKE_NODE;
 }
@@ -288,7 +292,10 @@ static bool of_borrower(const struct fake_handle *h, uint64_t id)
 {
 	if (h->kind == MAP)
 		h = h->of;
-	return (h->kind == CONNECTION || h->kind == SEGMENT) && h->b && h->b->id == id;
+	for (unsigned i = 0; h->kind == SEGMENT && i < FAKE_ADAPTERS; i++)
+		if (h->over[i].b && h->over[i].b->id == id)
+			return true;
+	return h->kind == CONNECTION && h->b && h->b->id == id;
 }
 
 void fake_manager_buried(void)

@@ -89,6 +89,14 @@ void SCICreateDeviceSegment(sci_smartio_device_t device, unsigned int segmentId,
 	fake_segments = s;
 }
 
+static bool is_connected(const struct fake_handle *s)
+{
+	for (const struct fake_handle *c = fake_handles; c; c = c->next)
+		if (c->kind == CONNECTION && c->of == s)
+			return true;
+	return false;
+}
+
 void SCIConnectDeviceSegment(sci_smartio_device_t device, sci_remote_segment_t *segment,
 			     unsigned int segmentId, unsigned int memtype,
 			     sci_cb_remote_segment_t callback, void *callbackArg,
@@ -112,7 +120,14 @@ void SCIConnectDeviceSegment(sci_smartio_device_t device, sci_remote_segment_t *
 		fake.now += fake.away_ns;
 		fake.manager = fake.back;
 	}
-	if (memtype != SCI_MEMTYPE_BAR && !(s = find_segment(b, segmentId, memtype))) {
+	if (memtype != SCI_MEMTYPE_BAR)
+		s = find_segment(b, segmentId, memtype);
+	if (s && fake.looked_at && !is_connected(s) && !fake_segment_lasts(s) &&
+	    --fake.looked_at == 0) {
+		fake_segment_free(s); /* with the last connection, which the maker's was to be */
+		s = NULL;
+	}
+	if (memtype != SCI_MEMTYPE_BAR && !s) {
 		*error = SCI_ERR_NO_SUCH_SEGMENT;
 		return;
 	}
@@ -125,14 +140,6 @@ void SCIConnectDeviceSegment(sci_smartio_device_t device, sci_remote_segment_t *
 	c->callback = callback;
 	c->callback_arg = callbackArg;
 	*segment = (sci_remote_segment_t)c;
-}
-
-static bool is_connected(const struct fake_handle *s)
-{
-	for (const struct fake_handle *c = fake_handles; c; c = c->next)
-		if (c->kind == CONNECTION && c->of == s)
-			return true;
-	return false;
 }
 
 void SCIDisconnectSegment(sci_remote_segment_t segment, unsigned int flags, sci_error_t *error)
@@ -244,6 +251,8 @@ void SCIUnmapRemoteSegmentForDevice(sci_remote_segment_t segment, sci_smartio_de
 	c->reachable = false;
 }
 
+static unsigned last_id; /* of a local segment */
+
 void SCICreateSegment(sci_desc_t sd, sci_local_segment_t *segment, unsigned int segmentId,
 		      size_t size, sci_cb_local_segment_t callback, void *callbackArg,
 		      unsigned int flags, sci_error_t *error)
@@ -251,14 +260,66 @@ void SCICreateSegment(sci_desc_t sd, sci_local_segment_t *segment, unsigned int 
 	struct fake_handle *s;
 
 	fake_get(sd, SD);
-	assert(!callback && !callbackArg && flags == SCI_FLAG_AUTO_ID && size);
+	assert(!callback && !callbackArg && (flags & ~SCI_FLAG_EMPTY) == SCI_FLAG_AUTO_ID && size);
 	(void)segmentId;
 	if (fake_injected(error))
 		return;
 	s = fake_make(SEGMENT);
+	s->id = ++last_id;
 	s->size = (size + 4095) & ~(size_t)4095;
-	s->at = fake_memory(s->size);
+	s->at = flags & SCI_FLAG_EMPTY ? NULL : fake_memory(s->size);
 	*segment = (sci_local_segment_t)s;
+}
+
+unsigned int SCIGetLocalSegmentId(sci_local_segment_t segment)
+{
+	return fake_get(segment, SEGMENT)->id;
+}
+
+void SCIShareSegment(sci_local_segment_t segment, unsigned int flags, sci_error_t *error)
+{
+	fake_get(segment, SEGMENT);
+	assert(flags == 0);
+	fake_injected(error);
+}
+
+/* Memory of the fake's lives as long as the fake. */
+void SCIAttachLocalSegment(sci_desc_t sd, sci_local_segment_t *segment, unsigned int segmentId,
+			   size_t *size, sci_cb_local_segment_t callback, void *callbackArg,
+			   unsigned int flags, sci_error_t *error)
+{
+	struct fake_handle *s = fake_handles, *own;
+
+	fake_get(sd, SD);
+	assert(!callback && !callbackArg && flags == 0);
+	if (fake_injected(error))
+		return;
+	if (fake.attach_at && --fake.attach_at == 0) {
+		*error = fake.attach_error;
+		return;
+	}
+	while (s && (s->kind != SEGMENT || s->id != segmentId))
+		s = s->next;
+	if (!s) {
+		*error = SCI_ERR_NO_SUCH_SEGMENT;
+		return;
+	}
+	own = fake_make(SEGMENT);
+	own->id = s->id;
+	own->at = s->at;
+	*size = own->size = s->size;
+	*segment = (sci_local_segment_t)own;
+}
+
+/* Where it is, it is the drive's, too. */
+void SCIRegisterSegmentMemory(void *address, size_t size, sci_local_segment_t segment,
+			      unsigned int flags, sci_error_t *error)
+{
+	struct fake_handle *s = fake_get(segment, SEGMENT);
+
+	assert(!s->at && flags == 0 && size == s->size && (uintptr_t)address % 4096 == 0);
+	if (!fake_injected(error))
+		s->at = address;
 }
 
 void SCIRemoveSegment(sci_local_segment_t segment, unsigned int flags, sci_error_t *error)
@@ -266,7 +327,7 @@ void SCIRemoveSegment(sci_local_segment_t segment, unsigned int flags, sci_error
 	struct fake_handle *s = fake_get(segment, SEGMENT);
 
 	assert(flags == 0);
-	*error = s->users || s->reachable ? SCI_ERR_BUSY : SCI_ERR_OK;
+	*error = s->users || s->over[0].b || s->over[1].b ? SCI_ERR_BUSY : SCI_ERR_OK;
 	if (*error == SCI_ERR_OK)
 		fake_drop(s);
 }
@@ -275,16 +336,16 @@ void SCIPrepareSegment(sci_local_segment_t segment, unsigned int localAdapterNo,
 		       sci_error_t *error)
 {
 	fake_get(segment, SEGMENT);
-	assert(localAdapterNo == 0 && flags == 0);
+	assert(localAdapterNo < FAKE_ADAPTERS && flags == 0);
 	fake_injected(error);
 }
 
 void SCISetSegmentAvailable(sci_local_segment_t segment, unsigned int localAdapterNo,
 			    unsigned int flags, sci_error_t *error)
 {
-	assert(localAdapterNo == 0 && flags == 0);
+	assert(localAdapterNo < FAKE_ADAPTERS && flags == 0);
 	if (!fake_injected(error))
-		fake_get(segment, SEGMENT)->available = true;
+		fake_get(segment, SEGMENT)->over[localAdapterNo].available = true;
 }
 
 void SCISetSegmentUnavailable(sci_local_segment_t segment, unsigned int localAdapterNo,
@@ -292,8 +353,8 @@ void SCISetSegmentUnavailable(sci_local_segment_t segment, unsigned int localAda
 {
 	struct fake_handle *s = fake_get(segment, SEGMENT);
 
-	assert(s->available && localAdapterNo == 0 && flags == 0);
-	s->available = false;
+	assert(localAdapterNo < FAKE_ADAPTERS && s->over[localAdapterNo].available && flags == 0);
+	s->over[localAdapterNo].available = false;
 	*error = SCI_ERR_OK;
 }
 
@@ -314,14 +375,14 @@ void SCIMapLocalSegmentForDevice(sci_local_segment_t segment, unsigned int local
 				 size_t size, unsigned int flags, sci_error_t *error)
 {
 	struct fake_handle *s = fake_get(segment, SEGMENT);
+	struct fake_over *over = &s->over[localAdapterNo];
 
-	assert(localAdapterNo == 0 && offset == 0 && size == s->size && flags == 0);
-	assert(s->available && !s->reachable);
+	assert(localAdapterNo < FAKE_ADAPTERS && offset == 0 && size == s->size && flags == 0);
+	assert(over->available && !over->b);
 	if (fake_injected(error))
 		return;
-	s->reachable = true;
-	s->b = fake_borrower_of(device);
-	*ioaddr = fake_region_add(s->b, s, s->at, size);
+	over->b = fake_borrower_of(device);
+	*ioaddr = fake_region_add(over->b, over, s->at, size);
 }
 
 void SCIUnmapLocalSegmentForDevice(sci_local_segment_t segment, unsigned int localAdapterNo,
@@ -329,13 +390,14 @@ void SCIUnmapLocalSegmentForDevice(sci_local_segment_t segment, unsigned int loc
 				   sci_error_t *error)
 {
 	struct fake_handle *s = fake_get(segment, SEGMENT);
+	struct fake_over *over = &s->over[localAdapterNo];
 	struct fake_borrower *b = fake_borrower_of(device);
 
-	assert(localAdapterNo == 0 && flags == 0 && s->reachable);
-	*error = !b->ended && fake_region_held(b->id, s) ? SCI_ERR_BUSY : SCI_ERR_OK;
+	assert(localAdapterNo < FAKE_ADAPTERS && flags == 0 && over->b == b);
+	*error = !b->ended && fake_region_held(b->id, over) ? SCI_ERR_BUSY : SCI_ERR_OK;
 	if (*error != SCI_ERR_OK)
 		return;
 	if (!b->ended)
-		fake_region_drop(b->id, s, false);
-	s->reachable = false;
+		fake_region_drop(b->id, over, false);
+	over->b = NULL;
 }

@@ -20,9 +20,10 @@
 #include "../../lib/cluster.h"
 #include "smartio/ext.h"
 #include "smartio/nvme.h"
+#include "serving.h"
 
 enum { LENDER = 4, MANAGER = 8, CLIENT1 = 12, CLIENT2 = 16 };
-enum { SERVING, RUNNING, WRITTEN, GO, RESET, AGAIN };
+enum { RUNNING = SERVING + 1, WRITTEN, GO, RESET, AGAIN };
 #define PAIRS 6
 #define CHUNK (256u << 10)
 #define KILLS 12
@@ -37,15 +38,6 @@ static const char topology[] =
 	"  client1: {ram: 64M, iommu: on}\n"
 	"  client2: {ram: 64M, iommu: off}\n";
 
-#define OK(call)                                                                                   \
-	do {                                                                                       \
-		int rc_ = (call);                                                                  \
-		if (rc_ < 0) {                                                                     \
-			fprintf(stderr, "%s:%d: %s: %d: %s\n", __FILE__, __LINE__, #call, rc_,     \
-				smartio_nvme_error());                                             \
-			exit(1);                                                                   \
-		}                                                                                  \
-	} while (0)
 #define FAILS(call, error, text)                                                                   \
 	do {                                                                                       \
 		int rc_ = (call);                                                                  \
@@ -68,40 +60,7 @@ __attribute__((visibility("default"))) const char *__tsan_default_suppressions(v
 }
 #endif
 
-static void begin(void)
-{
-	sci_error_t error;
-
-	SCIInitialize(0, &error);
-	CHECK_OK(error);
-}
-
 /* ---- programs ---- */
-static struct smartio_nvme_manager *serving;
-
-static void on_term(int sig)
-{
-	(void)sig;
-	smartio_nvme_manager_stop(serving);
-}
-
-/* Serves until SIGTERM; exits with 2 when the drive is lost. */
-static int manager(void *arg)
-{
-	int rc;
-
-	(void)arg;
-	begin();
-	OK(smartio_nvme_manager_open("nvme0", NULL, &serving));
-	signal(SIGTERM, on_term);
-	step_done(SERVING);
-	while ((rc = smartio_nvme_manager_serve(serving, UINT32_MAX)) > 0)
-		;
-	smartio_nvme_manager_close(serving);
-	SCITerminate();
-	return rc ? 2 : 0;
-}
-
 static void fill(uint8_t *data, unsigned seed, unsigned round)
 {
 	for (uint32_t i = 0; i < CHUNK; i++)

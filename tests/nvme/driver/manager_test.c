@@ -136,10 +136,21 @@ static void bad_options_are_refused(void **state)
 		{{.size = sizeof(bad[0].o), .depth = 256}, "depth 256"},
 		{{.size = sizeof(bad[0].o), .max_transfer = 1 << 30}, "largest transfer"},
 		{{.size = sizeof(bad[0].o), .max_transfer = 511}, "largest transfer"},
-		{{.size = sizeof(bad[0].o), .sq_placement = 3}, "placement 3"},
+		{{.size = sizeof(bad[0].o), .sq_placement = 4}, "placement 4"},
+		{{.size = sizeof(bad[0].o), .cq_placement = 3}, "placement 3"},
 		{{.size = sizeof(bad[0].o), .cq_placement = 4}, "placement 4"},
+		{{.size = sizeof(bad[0].o),
+		  .sq_placement = SMARTIO_NVME_PLACE_CMB,
+		  .flags = SMARTIO_NVME_SURVIVE},
+		 "a queue in the drive's own memory cannot survive a reset"},
+		{{.size = sizeof(bad[0].o),
+		  .sq_placement = SMARTIO_NVME_PLACE_CMB,
+		  .flags = SMARTIO_NVME_SHARED | SMARTIO_NVME_SURVIVE},
+		 "a placement cannot be chosen"},
 		{{.size = sizeof(bad[0].o), .namespace_id = 2}, "no namespace 2"},
-		{{.size = sizeof(bad[0].o), .flags = 2}, "flags 0x2"},
+		{{.size = sizeof(bad[0].o), .flags = 16}, "flags 0x10"},
+		{{.size = sizeof(bad[0].o), .flags = SMARTIO_NVME_ALONE}, "survive"},
+		{{.size = sizeof(bad[0].o), .survive_ms = 1}, "survive"},
 	};
 	struct {
 		struct smartio_nvme_queue_options o;

@@ -15,9 +15,8 @@
 
 #include <cmocka.h>
 
-#include "../../lib/cluster.h"
 #include "manager.h"
-#include "smartio/nvme.h"
+#include "program.h"
 #include "smartio/uapi.h"
 
 #define CLIENTS 31u
@@ -30,24 +29,6 @@ enum { SERVING, OPENED, BEGIN, WRITTEN, CHECK_OTHERS, CHECKED, LEAVE, LEFT, REFU
 #define DEPTH 8u
 #define ROUNDS 40u /* of DEPTH commands of each, if there is no time given */
 #define TURN_S 20u /* a step is not waited for much longer */
-
-#define OK(call)                                                                                   \
-	do {                                                                                       \
-		int rc_ = (call);                                                                  \
-		if (rc_ < 0) {                                                                     \
-			fprintf(stderr, "%s:%d: %s: %d: %s\n", __FILE__, __LINE__, #call, rc_,     \
-				smartio_nvme_error());                                             \
-			exit(1);                                                                   \
-		}                                                                                  \
-	} while (0)
-
-static void begin(void)
-{
-	sci_error_t error;
-
-	SCIInitialize(0, &error);
-	CHECK_OK(error);
-}
 
 /* ---- the manager, on the lender ---- */
 static struct smartio_nvme_manager *serving;

@@ -18,9 +18,10 @@
 #include "../../lib/cluster.h"
 #include "smartio/ext.h"
 #include "smartio/nvme.h"
+#include "serving.h"
 
 enum { LENDER = 4, MANAGER = 8, CLIENT1 = 12, CLIENT2 = 16 };
-enum { SERVING, RUNNING, LOST = RUNNING + 2 }; /* the last two: one for each client */
+enum { RUNNING = SERVING + 1, LOST = RUNNING + 2 }; /* the last two: one for each client */
 #define DEPTH 16
 #define PIECE 8192u
 #define MANY 64u /* completions: it goes on */
@@ -35,16 +36,6 @@ static const char topology[] =
 	"  client1: {ram: 64M, iommu: on, adapters: [{to: red}, {to: blue}]}\n"
 	"  client2: {ram: 64M, iommu: off, adapters: [{to: red}, {to: blue}]}\n";
 
-#define OK(call)                                                                                   \
-	do {                                                                                       \
-		int rc_ = (call);                                                                  \
-		if (rc_ < 0) {                                                                     \
-			fprintf(stderr, "%s:%d: %s: %d: %s\n", __FILE__, __LINE__, #call, rc_,     \
-				smartio_nvme_error());                                             \
-			exit(1);                                                                   \
-		}                                                                                  \
-	} while (0)
-
 /* What the programs tell the test. */
 static struct shared {
 	unsigned round;	     /* counts links that were pulled */
@@ -52,40 +43,6 @@ static struct shared {
 	unsigned lost[2];    /* how often a client lost its queue */
 	unsigned ending;
 } * shared;
-
-static void begin(void)
-{
-	sci_error_t error;
-
-	SCIInitialize(0, &error);
-	CHECK_OK(error);
-}
-
-static struct smartio_nvme_manager *serving;
-
-static void on_term(int sig)
-{
-	(void)sig;
-	smartio_nvme_manager_stop(serving);
-}
-
-/* Serves until SIGTERM, whatever happens to one of its ways. */
-static int manager(void *arg)
-{
-	int rc;
-
-	(void)arg;
-	begin();
-	OK(smartio_nvme_manager_open("nvme0", NULL, &serving));
-	signal(SIGTERM, on_term);
-	step_done(SERVING);
-	while ((rc = smartio_nvme_manager_serve(serving, UINT32_MAX)) > 0)
-		;
-	OK(rc);
-	smartio_nvme_manager_close(serving);
-	SCITerminate();
-	return 0;
-}
 
 struct client {
 	unsigned me;
@@ -267,7 +224,7 @@ static void everybody_goes_on_over_what_is_left(void **state)
 			assert_int_equal(losses(1), 0);
 		/* The drive is reset when its manager comes back. */
 		pull(*state, "the manager", MANAGER, adapter, true);
-		/* Who may choose takes the first that is up: by now it is everybody's. */
+		/* Whoever may choose takes the first that is up: by now it is everybody's. */
 		pull(*state, "the lender", LENDER, 0, true);
 	}
 	__atomic_store_n(&shared->ending, 1, __ATOMIC_RELEASE);

@@ -18,8 +18,11 @@ TOPOLOGY = """\
 cluster: places
 switches: [sw0]
 hosts:
-  lender: {ram: 64M, iommu: on, devices: {nvme0: {type: nvme, size: 16M}}}
-  client: {ram: 64M, iommu: on}
+  lender:
+    ram: 64M
+    iommu: on
+    devices: {nvme0: {type: nvme, size: 16M, cmb: 16K}, mem0: {type: memory, size: 1M}, acc0: {type: accelerator}}
+  client: {ram: 64M, iommu: on, devices: {mem1: {type: memory, size: 1M}}}
 """
 COUNT = 300
 
@@ -45,18 +48,32 @@ class Places(unittest.TestCase):
 
     def test_places(self):
         self.c.manager("lender")
-        for place, passes in (("local", {"lender.0", "client.0"}), ("lender", set()), ("auto", set())):
-            before = self.reads()
+        drive = {}
+        for place, passes in (("local", {"lender.0", "client.0"}), ("lender", set()), ("auto", set()), ("cmb", set()),
+                              ("device:mem0", set()), ("device:acc0", set())):
+            before, counted = self.reads(), self.fetches()
             self.bench(place)
             after = self.reads()
+            drive[place] = self.fetches() - counted
             for adapter, n in after.items():
                 fetched = n - before[adapter]
                 with self.subTest(place=place, adapter=adapter):
                     # As many entries as are there are fetched by one read.
                     self.assertEqual(fetched > 0, adapter in passes, fetched)
                     self.assertLessEqual(fetched, COUNT + 8)
-        self.assertIn("one of auto, local, lender is wanted", self.bench("cpu", 2))
-        self.assertIn("its manager's alone", self.bench("cmb", 2))
+        # Reads of one page have no lists, so what the drive reads is its queue, and two commands of the manager's. Its
+        # own memory it reads without a transaction.
+        self.assertLessEqual(drive["cmb"], 8)
+        for place in ("local", "lender", "auto", "device:mem0", "device:acc0"):
+            self.assertGreaterEqual(drive[place] - drive["cmb"], COUNT // 8)
+        self.assertIn("one of auto, local, lender, cmb, device:NAME is wanted", self.bench("cpu", 2))
+        self.assertIn("of devices of the drive's own host", self.bench("device:mem1", 1))
+        self.assertIn("no device 'mem9'", self.bench("device:mem9", 1))
+
+    def fetches(self):
+        """Read requests of the drive."""
+        done = json.loads(self.c.smartio("stats", "--json"))["data"]
+        return sum(int(row["counters"]["rd_req"], 0) for row in done["devices"] if row["name"] == "nvme0")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What strangers may send: to the manager, to a client, and into the shared segment. */
+/* What strangers may send to the manager; what messages look like; the ledger of pairs. */
 #include <inttypes.h>
-#include <signal.h>
-#include <stdalign.h>
 #include <stdio.h>
-#include <sys/mman.h>
 
 #include "client.h"
 #include "common.h"
@@ -64,6 +61,11 @@ static void wrong_requests_are_answered(void **state)
 	r = good, r.create.sq_entries = 1;
 	assert_int_equal(tell(n, &r).h.error, EINVAL);
 	r = good, r.create.cq_entries = 257;
+	assert_int_equal(tell(n, &r).h.error, EINVAL);
+	r = good, r.create.cmb = 2;
+	assert_int_equal(tell(n, &r).h.error, EINVAL);
+	r = good, r.create.cmb = r.create.share = r.create.share_depth = 1;
+	r.create.share_most = 2;
 	assert_int_equal(tell(n, &r).h.error, EINVAL);
 	r = request(n, SIO_NVME_OP_IDENTIFY), r.identify.cns = 256;
 	assert_int_equal(tell(n, &r).h.error, EINVAL);
@@ -292,212 +294,6 @@ static void garbage_does_not_stop_the_manager(void **state)
 	smartio_nvme_close(n);
 }
 
-static void stale_and_foreign_replies_are_dropped(void **state)
-{
-	struct smartio_nvme *n = client();
-	struct sio_nvme_rep rep = {.h = {.magic = SIO_NVME_REP_MAGIC,
-					 .version = SIO_NVME_VERSION,
-					 .op = SIO_NVME_OP_CREATE,
-					 .instance = n->meta.instance,
-					 .sequence = n->sequence}};
-	alignas(8) uint8_t room[sizeof(rep) + 1];
-	uint8_t *message = room + 1; /* encoded for any place */
-	struct smartio_nvme_queue *q;
-	uint8_t data[512];
-
-	(void)state;
-	rep.create.qid = 3;
-	sio_nvme_rep_encode(&rep, message);
-	assert_true(fake_inject(n->reply_number, message, 48));
-	assert_true(fake_inject(n->reply_number, message, 47));
-	assert_true(fake_inject(n->reply_number, "x", 1));
-	rep.h.sequence = n->sequence + 1;
-	rep.h.instance++;
-	sio_nvme_rep_encode(&rep, message);
-	assert_true(fake_inject(n->reply_number, message, 48));
-	q = queue(n, 4);
-	assert_int_equal(smartio_nvme_queue_id(q), 1);
-	assert_ok(smartio_nvme_read(q, data, 0, 512));
-	smartio_nvme_close(n);
-}
-
-/* A program that ended had the same interrupt, and asks the same: its answer comes late. */
-static void replies_to_who_was_there_before_are_dropped(void **state)
-{
-	struct smartio_nvme *n = client();
-	struct sio_nvme_rep rep = {.h = {.magic = SIO_NVME_REP_MAGIC,
-					 .version = SIO_NVME_VERSION,
-					 .op = SIO_NVME_OP_CREATE,
-					 .instance = n->meta.instance,
-					 .sequence = n->sequence + 1},
-				   .create.qid = 3};
-	uint8_t message[sizeof(rep)];
-
-	(void)state;
-	smartio_nvme_close(n);
-	n = client();
-	sio_nvme_rep_encode(&rep, message);
-	assert_true(fake_inject(n->reply_number, message, 48));
-	assert_int_equal(smartio_nvme_queue_id(queue(n, 4)), 1);
-	smartio_nvme_close(n);
-}
-
-/*
- * Errors by which the driver tells itself "nothing yet" and "another question": from a manager they
- * are an end.
- */
-static void no_error_of_a_manager_is_no_answer(void **state)
-{
-	static const uint32_t errors[] = {EAGAIN, EALREADY, 4096, EBUSY};
-	struct smartio_nvme_manager *m = fake.manager;
-	struct smartio_nvme *n = client();
-	uint8_t message[sizeof(struct sio_nvme_rep)], page[4096];
-
-	(void)state;
-	fake.manager = NULL;
-	for (unsigned i = 0; i < 4; i++) {
-		struct sio_nvme_rep rep = {.h = {.magic = SIO_NVME_REP_MAGIC,
-						 .version = SIO_NVME_VERSION,
-						 .op = SIO_NVME_OP_IDENTIFY,
-						 .instance = n->meta.instance,
-						 .sequence = n->sequence + 1,
-						 .error = errors[i]}};
-
-		sio_nvme_rep_encode(&rep, message);
-		assert_true(fake_inject(n->reply_number, message,
-					sio_nvme_rep_size(rep.h.op, rep.h.error)));
-		assert_int_equal(smartio_nvme_identify(n, 1, 0, page), i < 3 ? -EPROTO : -EBUSY);
-	}
-	fake.manager = m;
-	smartio_nvme_close(n);
-}
-
-static void metadata_is_checked(void **state)
-{
-	struct sio_nvme_meta *shared = fake_shared(), good = *shared;
-	struct smartio_nvme *n;
-	struct sio_nvme_meta m;
-
-	(void)state;
-	shared->version = 9;
-	assert_int_equal(smartio_nvme_open("nvme0", &n), -EPROTONOSUPPORT);
-	assert_text("speaks version 9");
-	*shared = good;
-	shared->magic = 0xffffffff;
-	assert_int_equal(smartio_nvme_open("nvme0", &n), -ENOTCONN);
-	*shared = good;
-	shared->namespaces = 1025;
-	assert_int_equal(smartio_nvme_open("nvme0", &n), -EPROTO);
-	*shared = good;
-	shared->queue_pairs = 60000; /* doorbells beyond the BAR */
-	assert_int_equal(smartio_nvme_open("nvme0", &n), -EPROTO);
-	*shared = good;
-	shared->interrupt += 100;
-	assert_ok(smartio_nvme_open("nvme0", &n));
-	assert_int_equal(smartio_nvme_identify(n, 1, 0, &m), -ENOTCONN);
-	smartio_nvme_close(n);
-	*shared = good;
-	for (unsigned i = 0; i < 2000; i++) {
-		m = good;
-		/* Not the magic number: each wrong one is waited for. */
-		for (unsigned k = 1 + smartio_random() % 4; k > 0; k--)
-			((uint8_t *)&m)[4 + smartio_random() % 120] = (uint8_t)smartio_random();
-		*shared = m;
-		if (smartio_nvme_open("nvme0", &n) == 0)
-			smartio_nvme_close(n);
-	}
-	*shared = good;
-}
-
-/* Its host goes while its namespaces are read: all is ones from then on. */
-static uint8_t *told; /* pages of it cannot be read, until somebody does */
-
-static void goes(int sig)
-{
-	(void)sig;
-	mprotect(told, sizeof(struct sio_nvme_meta), PROT_READ | PROT_WRITE);
-	memset(told, 0xff, sizeof(struct sio_nvme_meta));
-}
-
-static void a_manager_that_goes_while_it_is_read_is_not_believed(void **state)
-{
-	const size_t page = offsetof(struct sio_nvme_meta, ns);
-	const struct sigaction act = {.sa_handler = goes};
-	struct sio_nvme_meta *shared = fake_shared(), good = *shared;
-	struct smartio_nvme *n = client();
-	struct sigaction old;
-	uint8_t data[512];
-
-	(void)state;
-	assert_int_equal(page, 4096);
-	told = (uint8_t *)shared;
-	assert_int_equal((uintptr_t)told % page, 0);
-	assert_int_equal(sigaction(SIGSEGV, &act, &old), 0);
-	assert_int_equal(mprotect(told + page, page, PROT_NONE), 0);
-	assert_int_equal(smartio_nvme_identify(n, 1, 0, data), -ENOTCONN);
-	assert_int_equal(sigaction(SIGSEGV, &old, NULL), 0);
-	assert_int_equal(shared->magic, 0xffffffff);
-	*shared = good;
-	smartio_nvme_close(n);
-}
-
-/* Another manager, which the client never saw, with other doorbells than those that are mapped. */
-static void doorbells_stay_where_they_are_mapped(void **state)
-{
-	struct sio_nvme_meta *shared = fake_shared();
-	struct smartio_nvme *n = client();
-	struct smartio_nvme_queue *q;
-	uint8_t data[512];
-
-	(void)state;
-	shared->doorbell_stride = 4u << 15;
-	q = queue(n, 4);
-	assert_int_equal(n->meta.doorbell_stride, 4u << 15);
-	assert_ptr_equal(q->sq_doorbell, n->doorbells->at + 2 * (size_t)q->id * 4);
-	assert_ptr_equal(q->cq_doorbell, n->doorbells->at + (2 * (size_t)q->id + 1) * 4);
-	assert_ok(smartio_nvme_read(q, data, 0, 512));
-	smartio_nvme_close(n);
-}
-
-/* Asked, and not only silent: it takes away the word by which it is found. The time is the same. */
-static void a_manager_that_hides_is_not_waited_for_twice(void **state)
-{
-	struct smartio_nvme_manager *m = fake.manager;
-	struct sio_nvme_meta *shared = fake_shared();
-	struct smartio_nvme *n = client();
-	uint64_t start;
-	uint8_t page[4096];
-
-	(void)state;
-	assert_ok(smartio_nvme_identify(n, 1, 0, page));
-	fake.manager = NULL;
-	fake.hidden_at = 2; /* the first look is before it is asked */
-	start = fake.now;
-	assert_int_equal(smartio_nvme_identify(n, 1, 0, page), -ETIMEDOUT);
-	assert_in_range(fake.now - start, 5000000000u, 5500000000u);
-	assert_int_equal(shared->magic, 0);
-	shared->magic = SIO_NVME_META_MAGIC;
-	fake.manager = m;
-	assert_ok(smartio_nvme_identify(n, 1, 0, page));
-	smartio_nvme_close(n);
-}
-
-/* Who has lost the drive hears that, and not what the manager then finds wrong with its request. */
-static void a_lost_drive_is_no_wrong_request(void **state)
-{
-	struct smartio_nvme *n = client();
-	uint8_t page[4096];
-
-	(void)state;
-	assert_int_equal(smartio_nvme_identify(n, 0x77, 0, page), -EIO);
-	assert_text("refused Identify");
-	fake.lost = smartio_borrower_id(n->d.handle);
-	assert_int_equal(smartio_nvme_identify(n, 0x77, 0, page), -ENODEV);
-	assert_text("is gone");
-	fake.lost = 0;
-	smartio_nvme_close(n);
-}
-
 static void messages_survive_the_trip(void **state)
 {
 	struct sio_nvme_req req, back;
@@ -571,14 +367,6 @@ int main(void)
 		TEST(what_the_drive_refuses_is_not_held),
 		TEST(liars_that_die_leave_nothing),
 		TEST(garbage_does_not_stop_the_manager),
-		TEST(stale_and_foreign_replies_are_dropped),
-		TEST(replies_to_who_was_there_before_are_dropped),
-		TEST(no_error_of_a_manager_is_no_answer),
-		TEST(metadata_is_checked),
-		TEST(a_manager_that_goes_while_it_is_read_is_not_believed),
-		TEST(doorbells_stay_where_they_are_mapped),
-		TEST(a_lost_drive_is_no_wrong_request),
-		TEST(a_manager_that_hides_is_not_waited_for_twice),
 		cmocka_unit_test(messages_survive_the_trip),
 		cmocka_unit_test(ledger_remembers_the_last_that_ended),
 	};

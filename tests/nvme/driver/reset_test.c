@@ -79,8 +79,8 @@ static void closing_ends_without_an_answer(void **state)
 }
 
 /*
- * Who was stopped between the look at the generation and his store, while another manager gave his
- * queue's number to another client.
+ * Whoever was stopped between the look at the generation and his store, while another manager gave
+ * his queue's number to another client.
  */
 static void who_rings_late_rings_for_nobody(void **state)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Managers that stand by: when they serve, who is told of them, what becomes of clients. */
 #include "common.h"
+#include "manager.h"
+#include "smartio/ext.h"
 
 static struct smartio_nvme_manager *standby(void)
 {
@@ -74,6 +76,44 @@ static void it_waits_for_the_end_of_the_manager(void **state)
 	smartio_nvme_close(n);
 }
 
+/* Whoever waits for a successor looks at its segment, which may be before that has it itself. */
+static void a_client_looks_before_its_maker(void **state)
+{
+	struct smartio_nvme_manager *first = fake.manager, *second;
+	uint64_t id = fake_last_borrower();
+
+	(void)state;
+	second = standby();
+	kill_manager(first, id);
+	fake.looked_at = 1;
+	assert_int_equal(smartio_nvme_manager_serve(second, UINT32_MAX), 1);
+	assert_int_equal(fake.looked_at, 0);
+	assert_int_equal(status_of(second).takeovers, 1);
+	assert_int_equal(status_of(second).kept, 1);
+	fake.manager = second;
+}
+
+/* Of the other one's end it may be told once more when it serves: that is no word to stop. */
+static void what_it_is_told_late_does_not_end_it(void **state)
+{
+	struct smartio_nvme_manager *first = fake.manager, *second;
+	uint64_t id = fake_last_borrower(), begin;
+
+	(void)state;
+	second = standby();
+	kill_manager(first, id);
+	assert_int_equal(smartio_nvme_manager_serve(second, UINT32_MAX), 1);
+	while (smartio_nvme_manager_serve(second, 0) > 0)
+		;
+	smartio_wake(second->d.handle);
+	begin = smartio_now_ns();
+	assert_int_equal(smartio_nvme_manager_serve(second, 100), 0);
+	assert_true(smartio_now_ns() - begin >= 100000000);
+	smartio_nvme_manager_stop(second);
+	assert_int_equal(smartio_nvme_manager_serve(second, UINT32_MAX), 0);
+	fake.manager = second;
+}
+
 /* It ends in order: the drive is shut down, and comes up again with the standby. */
 static void a_manager_that_leaves_is_followed(void **state)
 {
@@ -97,7 +137,7 @@ static void one_of_several_takes_over(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		m[i] = standby();
 	assert_int_equal(smartio_nvme_manager_open("nvme0", &o, &more), -EBUSY);
-	assert_text("nvme0 has 4 standby managers; more cannot be");
+	assert_text("nvme0 has 4 standby managers; no more are possible");
 	kill_manager(first, id);
 	assert_int_equal(smartio_nvme_manager_serve(m[2], UINT32_MAX), 1);
 	fake.manager = m[2];
@@ -159,6 +199,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		BARE(without_a_manager_it_is_one),
 		TEST(it_waits_for_the_end_of_the_manager),
+		TEST(a_client_looks_before_its_maker),
+		TEST(what_it_is_told_late_does_not_end_it),
 		TEST(a_manager_that_leaves_is_followed),
 		TEST(one_of_several_takes_over),
 		cmocka_unit_test_teardown(every_failure_is_survived, teardown),

@@ -87,12 +87,12 @@ static bool end(struct scene *s, bool *ret_pinned)
 	return killed;
 }
 
-static void at_every_store(void (*act)(struct scene *s))
+static void at_every(unsigned long step, void (*act)(struct scene *s))
 {
 	unsigned long k = 1, pinned = 0;
 	bool killed = true, pin;
 
-	for (; killed; k++) {
+	for (; killed; k += step) {
 		struct scene s;
 
 		begin(&s, k);
@@ -102,6 +102,11 @@ static void at_every_store(void (*act)(struct scene *s))
 	}
 	assert_true(k > 15);
 	assert_true(pinned <= 16);
+}
+
+static void at_every_store(void (*act)(struct scene *s))
+{
+	at_every(1, act);
 }
 
 static void make_and_delete(struct scene *s)
@@ -186,6 +191,60 @@ static void deaths_are_seen_to_once(void **state)
 	at_every_store(lose_a_client);
 }
 
+static struct smartio_nvme_queue *shared(struct smartio_nvme *n)
+{
+	const struct smartio_nvme_queue_options o = {
+		.size = sizeof(o),
+		.depth = 4,
+		.flags = SMARTIO_NVME_SHARED | SMARTIO_NVME_SURVIVE | SMARTIO_NVME_ALONE};
+	struct smartio_nvme_queue *q = NULL;
+
+	assert_ok(smartio_nvme_queue_open(n, &o, &q));
+	return q;
+}
+
+/* The manager dies while one of three that share a pair is given its place, leaves, or dies. */
+static void lose_a_sharer(struct scene *s)
+{
+	struct smartio_nvme_queue *more[PAIRS - 2], *q[3];
+	struct smartio_nvme *n[3];
+	uint8_t out[512], in[512];
+	uint64_t id[3];
+
+	for (unsigned i = 0; i < PAIRS - 2; i++)
+		more[i] = queue(s->n, 4);
+	for (unsigned i = 0; i < 3; i++) {
+		n[i] = client();
+		id[i] = fake_last_borrower();
+		q[i] = shared(n[i]);
+		assert_int_equal(smartio_nvme_queue_id(q[i]), PAIRS);
+	}
+	smartio_nvme_close(n[2]);
+	fake_kill(id[1]);
+	for (unsigned i = 0; i < 50; i++)
+		fake_step();
+	memset(out, 0x19, sizeof(out));
+	assert_ok(smartio_nvme_write(q[0], out, 8192, sizeof(out)));
+	assert_ok(smartio_nvme_read(q[0], in, 8192, sizeof(in)));
+	assert_memory_equal(in, out, sizeof(in));
+	fake_kill(id[0]); /* what was held without a note stays with its client */
+	for (unsigned i = 0; i < 2; i++) {
+		smartio_nvme_close(n[i]);
+		fake_bury(id[i]);
+	}
+	for (unsigned i = 0; i < PAIRS - 2; i++)
+		smartio_nvme_queue_close(more[i]);
+	for (unsigned i = 0; i < 50; i++)
+		fake_step();
+	assert_true(fake_quarantined() <= 1);
+}
+
+static void sharers_are_known_to_who_follows(void **state)
+{
+	(void)state;
+	at_every(3, lose_a_sharer); /* there are many of them */
+}
+
 static int nothing(void **state)
 {
 	(void)state;
@@ -201,6 +260,7 @@ int main(void)
 		ALONE(a_lease_is_taken_and_given_once),
 		ALONE(what_is_only_looked_at_is_asked_again),
 		ALONE(deaths_are_seen_to_once),
+		ALONE(sharers_are_known_to_who_follows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,6 +50,7 @@ class Usage(base.CommandTest):
             self.refuses("bench", "nvme0", "--count", wrong, say=f"--count {wrong}:")
         self.refuses("bench", "nvme0", "--depth", "70000", say="a number from 1 to 65534")
         self.refuses("bench", "nvme0", "--seconds", "0", say="--seconds 0")
+        self.refuses("bench", "nvme0", "--survive", "perhaps", say="--survive perhaps: on or off")
         self.refuses("copy-in", "nvme0", say="copy-in needs a FILE")
         self.refuses("copy-out", "nvme0", "x", say="copy-out needs --length BYTES")
 
@@ -60,6 +61,61 @@ class Usage(base.CommandTest):
         for args in (["identify", "nvme0"], ["manager", "nvme0"], ["bench", "nvme0"],
                      ["manager", "nvme0", "--background"]):
             self.refuses(*args, status=1, say="no connection to this host's smartiod")
+
+
+TWO = """cluster: two
+hosts:
+  lender: {devices: {nvme0: {type: nvme, namespaces: [{size: 1M}, {size: 2M, block: 4096}]}}}
+  client1:
+"""
+
+
+class Namespaces(base.CommandTest):
+    """Of a drive with several, one is chosen by --namespace."""
+
+    def nvme(self, *args, **more):
+        return self.smartio("run", "-n", "client1", "--", NVME, *args, **more)
+
+    def test_two(self):
+        self.smartio("cluster", "up", self.file("two.yaml", TWO))
+        self.nvme("manager", "nvme0", "--background")
+        data = json.loads(self.nvme("identify", "nvme0", "--json").stdout)["data"]
+        self.assertEqual(data["namespaces"], [{"id": 1, "block_size": 512, "blocks": "0x800"},
+                                              {"id": 2, "block_size": 4096, "blocks": "0x200"}])
+        self.assertIn("namespace 2     512 blocks of 4096 bytes, 2.0 MiB\n", self.nvme("identify", "nvme0").stdout)
+        for nsid, text in (("1", "one"), ("2", "two")):
+            name = self.file(text, text * 1000)
+            self.nvme("copy-in", "nvme0", name, "--namespace", nsid)
+        for nsid, text in (("1", "one"), ("2", "two")):
+            done = self.nvme("read", "nvme0", "-n", nsid, "--length", "3000")
+            self.assertEqual(done.stdout, text * 1000)
+        self.nvme("zero", "nvme0", "-n", "2", "--length", "4096", "--yes")
+        self.assertEqual(self.nvme("read", "nvme0", "-n", "1", "--length", "3").stdout, "one")
+        self.assertEqual(self.nvme("read", "nvme0", "-n", "2", "--length", "3").stdout, "\0" * 3)
+        done = self.nvme("read", "nvme0", "-n", "2", "--length", "3M", status=1)
+        self.assertIn("ends at 2097152", done.stderr)
+        self.nvme("bench", "nvme0", "-n", "2", "-c", "100", "--timeout", "5000")
+
+
+PATHS = """cluster: paths
+switches: [red, blue]
+hosts:
+  lender: {adapters: [{to: red}, {to: blue}], devices: {nvme0: {type: nvme, size: 1M}}}
+  client1: {adapters: [{to: red}, {to: blue}]}
+"""
+
+
+class Paths(base.CommandTest):
+    def test_a_manager_says_that_it_has_come_back(self):
+        self.smartio("cluster", "up", self.file("paths.yaml", PATHS))
+        manager = self.start("run", "-n", "client1", "--", NVME, "manager", "nvme0")
+        ready = "ready: nvme0 has 31 queue pairs for clients\n"
+        self.assertEqual(manager.stdout.readline(), ready)
+        self.smartio("fault", "link", "client1.0", "down")
+        self.assertEqual(manager.stdout.readline(),
+                         "lost its path to nvme0, and came back over another, after a reset\n")
+        self.assertEqual(manager.stdout.readline(), ready)
+        self.smartio("run", "-n", "lender", "--", NVME, "bench", "nvme0", "-c", "10")
 
 
 class Live(base.CommandTest):
@@ -85,7 +141,7 @@ class Live(base.CommandTest):
     def test_identify(self):
         text = self.nvme("identify", "nvme0").stdout
         self.assertIn("lender          node 4\nmanager         node 12\n", text)
-        info = self.nvme_json("identify", "0x401", "--json", node="lender")
+        info = self.nvme_json("identify", "0x4f4093", "--json", node="lender")
         self.assertEqual(info["queue_pairs"], 31)
         self.assertEqual(info["namespaces"],
                          [{"id": 1, "block_size": 512, "blocks": "0x8000"}])
@@ -158,7 +214,15 @@ class Live(base.CommandTest):
         r = self.nvme_json("bench", "nvme0", "-c", "5000", "-d", "32", "--interrupt",
                                  "--random", "--json")
         self.assertEqual(r["completed"], 5000)
+        r = self.nvme_json("bench", "nvme0", "-c", "2000", "-d", "8", "--survive", "on", "--write", "--json")
+        self.assertEqual([r["driver"][k] for k in ("renewals", "resent", "unsure")], [0, 0, 0])
+        self.assertEqual(r["completed"], 2000)
+        r = self.nvme_json("bench", "nvme0", "-c", "2000", "-d", "8", "--share", "--random", "--json")
+        self.assertEqual(r["completed"], 2000)
+        self.refuses("bench", "nvme0", "--share", "--interrupt", say="an interrupt goes to one program")
+        self.refuses("bench", "nvme0", "--multipath", say="is the only one that leads to nvme0")
         text = self.nvme("bench", "nvme0", "-t", "0.1").stdout
+        self.assertIn("longest time without a completion: ", text)
         self.assertIn("sequential reads, 4096 bytes, depth 1", text)
         self.refuses("bench", "nvme0", "-b", "1000", say="not a multiple of the block size")
         self.refuses("bench", "nvme0", "-b", "2M", say="in one command")
@@ -188,7 +252,7 @@ class Live(base.CommandTest):
         self.nvme("copy-in", "nvme0", path, "-s", "1M")
         for command in ("zero", "trim"):
             self.refuses(command, "nvme0", "-s", "1M", "-l", "4K", stdin=subprocess.DEVNULL,
-                         say="this destroys 4096 bytes from 1048576 on of namespace 1 of nvme0: say --yes")
+                         say="this destroys 4096 bytes from 1048576 on of namespace 1 of nvme0: give --yes")
         self.refuses("format", "nvme0", stdin=subprocess.DEVNULL, say="this destroys all of namespace 1")
         self.nvme("verify", "nvme0", "-l", "16M")
         self.nvme("copy-out", "nvme0", out, "-s", "1M", "-l", "8K")
@@ -252,8 +316,35 @@ class Live(base.CommandTest):
         self.assertEqual(standby.stdout.readline(), "ready: nvme0 has 31 queue pairs for clients\n")
         self.assertIn("manager: node 4; no standby\n", self.nvme("queues", "nvme0", "--wait=0").stdout)
         self.nvme("bench", "nvme0", "-c", "10")
+        # The same by SIGTERM, which leaves the drive to the next one as it is.
+        third = self.start("run", "-n", "client2", "--", NVME, "manager", "nvme0", "--standby")
+        self.assertEqual(third.stdout.readline(), "standby: the manager of nvme0 is on node 4\n")
         standby.send_signal(signal.SIGTERM)
         self.assertEqual(standby.wait(60), 0)
+        self.assertEqual(standby.stdout.readline(), "nvme0 is left to the standby manager\n")
+        self.assertRegex(third.stdout.readline(), "^took over nvme0 from node 4 in [0-9.]+ ms, clients keep their queues\n$")
+        third.send_signal(signal.SIGTERM)
+        self.assertEqual(third.wait(60), 0)
+
+    def counter(self, name):
+        rows = json.loads(self.smartio("stats", "--json").stdout)["data"]["devices"]
+        return int(rows[0]["counters"][name], 16)
+
+    def test_others_are_served_beside_a_format(self):
+        """The drive takes minutes; the manager hears requests, and SIGTERM, meanwhile."""
+        self.smartio("fault", "device", "nvme0", "delay", "--queue", "0", "--opcode", "0x80", "--time", "600000")
+        format_ = self.start("run", "-n", "client1", "--", NVME, "format", "nvme0", "--yes", "--format=1")
+        while self.counter("faults_asked_for") == 0:
+            self.assertIsNone(format_.poll())
+        done = self.nvme("read", "nvme0", "--length", "512", node="client2", status=1)
+        self.assertRegex(done.stderr, "nvme0 carries out admin command 0x80 of node [0-9]+: clients can have "
+                         "queue pairs and leases when it is done")
+        self.assertIn("manager: node 12", self.nvme("queues", "nvme0", node="client2").stdout)
+        self.assertIn("temperature", self.nvme("smart", "nvme0", node="client2").stdout)
+        self.manager.send_signal(signal.SIGTERM)
+        self.assertEqual(self.manager.wait(60), 0)
+        self.assertEqual(format_.wait(60), 1)
+        self.assertRegex(format_.stderr.read(), "no manager serves nvme0|ended before it answered")
 
     def kill_manager(self):
         """The program itself: what it was started by ends with it."""
@@ -308,6 +399,39 @@ class Waiting(base.CommandTest):
         out, err = client.communicate(timeout=60)
         self.assertEqual((client.returncode, err), (0, ""))
         self.assertIn("manager         node 8\n", out)
+
+    def test_the_hint_of_a_program_with_a_strange_name(self):
+        """In a folder whose name a shell would take apart."""
+        folder = os.path.join(self.dir, "it's $(a) place")
+        os.mkdir(folder)
+        program = os.path.join(folder, "smartio-nvme")
+        os.symlink(os.path.abspath(NVME), program)
+        done = self.smartio("run", "-n", "client1", "--", program, "identify", "nvme0", "--wait=0", status=1)
+        hint = re.search(r"start one with: (.*)\n", done.stderr).group(1)
+        subprocess.run(["bash", "-c", hint], env=self.env, check=True, timeout=60, stdout=subprocess.DEVNULL)
+        self.nvme("identify", "nvme0")
+
+    def test_a_name_that_no_device_has(self):
+        """The names that there are now stand beside it: nvme0 is none while it is out of its slot."""
+        error = "smartio-nvme: no device is called \"{}\" in cluster test now; {}\n"
+        self.assertEqual(self.nvme("identify", "nvme9", status=1).stderr, error.format("nvme9", "there are: nvme0"))
+        self.smartio("fault", "device", "nvme0", "out")
+        self.assertEqual(self.nvme("identify", "nvme0", status=1).stderr, error.format("nvme0", "there is none"))
+
+    def test_many_names(self):
+        """Of more than fit in the text the first ones."""
+        names = [f"{i:02}".replace("0", "o") for i in range(20)]
+        devices = ", ".join(f"d{'x' * 20}{n}: {{ type: nvme, size: 1M }}" for n in names)
+        self.smartio("cluster", "down")
+        self.smartio("cluster", "up", self.file("many.yaml", "cluster: many\nhosts:\n  client1: { ram: 16M, devices: "
+                                                             f"{{ {devices} }} }}\n"))
+        error = self.nvme("identify", "nvme9", status=1).stderr
+        self.assertRegex(error, r"there are: d[x\w]{22}(, d[x\w]{22}){9}, \.\.\.\n$")
+
+    def test_seconds_behind_a_blank(self):
+        for args in (("nvme0", "--wait", "10"), ("--wait", "10", "nvme0")):
+            done = self.nvme("identify", *args, status=2)
+            self.assertIn("one argument too many; seconds stand behind a '=', as --wait=10", done.stderr)
 
     def test_side_by_side(self):
         """As a shell starts them, `manager &` and at once a client; again and again, for it is a race."""

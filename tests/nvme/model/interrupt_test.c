@@ -117,7 +117,7 @@ static void each_queue_raises_its_vector(void **state)
 	assert_int_equal(rig_counter(r, "interrupts"), 4 + 8);
 }
 
-/* A queue that is made anew forgets that the one before had interrupts. */
+/* A queue that is made again forgets that the one before had interrupts. */
 static void a_new_queue_asks_anew(void **state)
 {
 	struct rig *r = *state;

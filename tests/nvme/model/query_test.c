@@ -42,7 +42,7 @@ static void identify_controller_advertises_what_there_is(void **state)
 	assert_int_equal(le16toh(c->oacs), 0x102);
 	assert_int_equal(c->fna, 0);
 	assert_int_equal(le32toh(c->oaes), 0);
-	assert_int_equal(le32toh(c->sgls), 0);
+	assert_int_equal(le32toh(c->sgls), 1);
 	assert_int_equal(le16toh(c->fuses), 0);
 	assert_int_equal(c->npss, 0);
 	assert_string_equal(c->subnqn, NQN);

@@ -119,7 +119,7 @@ static void budget_bounds_the_data_of_a_step(void **state)
 	assert_int_equal(emu_nvme_model.step(r->model, 64), 19);
 }
 
-/* Who asks for little does not wait for all that others ask for. */
+/* Whoever asks for little does not wait for all that others ask for. */
 static void small_commands_beside_large_ones(void **state)
 {
 	struct rig *r = *state;

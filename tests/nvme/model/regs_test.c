@@ -163,7 +163,7 @@ static void interrupt_masks_are_one_register(void **state)
 	assert_int_equal(rig_reg(r, NVME_REG_INTMC), 6);
 }
 
-/* The holder of the registers dies while others do I/O; a new one gets a fresh page. */
+/* The owner of the registers dies while others do I/O; a new one gets a fresh page. */
 static void registers_change_hands(void **state)
 {
 	struct rig *r = *state;

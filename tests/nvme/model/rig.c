@@ -100,7 +100,7 @@ void rig_topo(struct sio_topo_device *topo)
 	};
 }
 
-struct rig *rig_new(const struct sio_topo_device *topo)
+static struct rig *make(const struct sio_topo_device *topo, void *physical, struct emu_store *store)
 {
 	struct rig *r = calloc(1, sizeof(*r));
 	struct sio_err err;
@@ -115,7 +115,9 @@ struct rig *rig_new(const struct sio_topo_device *topo)
 				  .now = dev_now,
 				  .log = dev_log,
 				  .view = dev_view,
-				  .mirror = dev_mirror};
+				  .mirror = dev_mirror,
+				  .physical = physical,
+				  .store = store};
 	r->now = 1000000000;
 	assert_int_equal(emu_nvme_model.create(&r->dev, &r->topo, &r->config, &r->model, &err), 0);
 	r->mem = calloc(1, RIG_SIZE);
@@ -126,6 +128,21 @@ struct rig *rig_new(const struct sio_topo_device *topo)
 	assert_true(r->mem && r->view && r->mirror && r->doorbells && r->cmb);
 	emu_nvme_model.reset(r->model, true);
 	return r;
+}
+
+struct rig *rig_new(const struct sio_topo_device *topo)
+{
+	return make(topo, NULL, NULL);
+}
+
+struct rig *rig_new_on(const struct sio_topo_device *topo, struct emu_store *store)
+{
+	return make(topo, NULL, store);
+}
+
+struct rig *rig_new_function(struct rig *physical)
+{
+	return make(&physical->topo, physical->model, physical->dev.store);
 }
 
 void rig_free(struct rig *r)

@@ -63,6 +63,10 @@ struct rig {
 
 /* A drive as @topo says (NULL: the usual one), powered on, not enabled. */
 struct rig *rig_new(const struct sio_topo_device *topo);
+/* The same, with files that @store has. */
+struct rig *rig_new_on(const struct sio_topo_device *topo, struct emu_store *store);
+/* A virtual function of @physical, which must outlive it. */
+struct rig *rig_new_function(struct rig *physical);
 void rig_free(struct rig *r);
 void rig_topo(struct sio_topo_device *topo);
 

@@ -147,6 +147,27 @@ for act in (lambda: h.pread(512, 2 << 20), lambda: h.pwrite(b"x" * 512, 2 << 20)
         self.assertIn("err= 0", self.run_there("fio", JOB, cwd=self.dir))
 
     @needs("nbdsh")
+    def test_more_servers_than_pairs(self):
+        """
+        Nine servers of four queues each share 31 pairs; one is killed, and the others go on. Their leases say that
+        their blocks are theirs alone: only then is a write sent again that was under way when the pair ended.
+        """
+        uris = [self.serve("client1", "share=yes", "timeout=60000", f"range={i}M:1M", f"lease=server{i}") for i in range(9)]
+        write = "h.pwrite(bytes([{0}]) * 4096, {1})\nassert bytes(h.pread(4096, {1})) == bytes([{0}]) * 4096\n"
+        for i, uri in enumerate(uris):
+            self.run_there("nbdsh", "-u", uri, "-c", write.format(i + 1, 0))
+        self.assertIn("31 of 31", self.smartio("run", "-n", "client2", "--", NVME, "queues", "nvme0").stdout)
+        self.children[-1].kill()
+        self.children[-1].wait(60)
+        for i, uri in enumerate(uris[:-1]):
+            self.run_there("nbdsh", "-u", uri, "-c", write.format(i + 10, 8192))
+        out = os.path.join(self.dir, "blocks")
+        for i in range(8):
+            self.smartio("run", "-n", "client1", "--", NVME, "copy-out", "nvme0", out, "--share", "-s", f"{i}M", "-l", "12K")
+            with open(out, "rb") as f:
+                self.assertEqual(f.read()[::4096], bytes([i + 1, 0, i + 10]))
+
+    @needs("nbdsh")
     def test_another_manager(self):
         """A reset of the drive: who reads meanwhile waits for the manager that comes, and writes go on after it."""
         uri = self.serve("client1", "queues=1", "wait=60")

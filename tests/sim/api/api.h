@@ -31,11 +31,14 @@ extern uint64_t api_hash, api_events, api_virtual_ns; /* of the clusters that we
 /* ---- api/process.c ---- */
 pid_t api_program_new(unsigned host, int (*fn)(void *arg), void *arg);
 struct api_program *api_program(pid_t pid);
-/* All are over: their records go. */
+/* Frees the records of all programs, which have ended. */
 void api_programs_free(void);
 /* The running program sleeps; or, if none runs, time passes. */
 void api_sleep(uint64_t ns);
-/* Until @done says so, at most a minute; for a program or, if none runs, for the test itself. */
+/*
+ * Waits until @done returns true, at most a minute; for a program or, if none runs, for the test
+ * itself.
+ */
 bool api_wait_until(bool (*done)(void *arg), void *arg);
 
 #endif

@@ -20,10 +20,16 @@ LARGE = {"block", "copy", "dma", "dma_loss", "multicast_exact"}  # they move mos
 ELSEWHERE = {
     "answers": "a socket on which the test plays smartiod itself",
     "fault": "a library linked with an allocator and a world of the test's own",
+    "gpu": "a library that stands for CUDA's driver",
+    "guest": "memory and eventfds of the test's own",
     "many": "limits of the kernel's, and tens of thousands of calls",
     "many_members": "sixty hosts at once",
     "mirror": "signals, and pages that may only be read",
+    "near": "memory devices",
+    "overlay": "memory devices",
+    "overlay_life": "memory devices",
     "p2p": "memory devices",
+    "p2p_cut": "memory devices",
     "stress": "processes that the kernel kills anywhere, for as long as was asked",
     "wait": "a library linked with a world of the test's own",
 }

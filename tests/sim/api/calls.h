@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Included before each of the API's tests when it is built for the simulator: calls of the C
- * library that wait, or are about processes and threads, are those of api/process.c.
+ * Included before each of the API's tests when it is built for the simulator: replaces calls of the
+ * C library that wait, or are about processes and threads, by those of api/process.c.
  */
 #ifndef SIM_API_CALLS_H
 #define SIM_API_CALLS_H

@@ -43,7 +43,7 @@ static bool all_ready(void *arg)
 	return true;
 }
 
-/* What a test's topology leaves open, the seed decides. */
+/* The seed decides what a test's topology leaves open. */
 static void draw_topology(struct cluster *c, const char *text)
 {
 	const char *rest = strchr(text, '\n') + 1;
@@ -81,7 +81,7 @@ struct cluster *cluster_up(const char *topology)
 		return NULL;
 	}
 	steps_reset();
-	api_sleep(SIM_SECOND); /* what the last program held goes */
+	api_sleep(SIM_SECOND); /* until everything of the last program has been released */
 	sim_oracle_hardware.start();
 	return c;
 }
@@ -133,7 +133,7 @@ static unsigned host_named(const char *what)
 	return 0;
 }
 
-/* It takes time, as asking all does: who asks in a loop is answered in the end. */
+/* A request takes time: a program that asks in a loop gets its answer in the end. */
 long cluster_count(const struct cluster *c, const char *what)
 {
 	static const struct {
@@ -234,7 +234,7 @@ int cluster_trunk(const struct cluster *c, const char *a, const char *b, bool up
 	return -1;
 }
 
-/* ---- what it is ---- */
+/* ---- the kind of cluster ---- */
 bool cluster_is_machine(void)
 {
 	return false;
@@ -255,6 +255,16 @@ void cluster_needs(const char *what)
 	(void)what;
 }
 
+bool cluster_is_vfio(void)
+{
+	return false;
+}
+
+void cluster_needs_module(const char *what)
+{
+	(void)what;
+}
+
 void cluster_needs_kernel(const char *what)
 {
 	print_message("[  NEEDS   ] %s\n", what);
@@ -265,7 +275,7 @@ void cluster_needs_kernel(const char *what)
 pid_t cluster_fork(struct cluster *c, unsigned node, int (*fn)(void *arg), void *arg)
 {
 	(void)c;
-	fabric_guard(); /* cmocka has taken the signals */
+	fabric_guard(); /* cmocka has installed its own signal handlers */
 	return api_program_new(sim_host_of(node), fn, arg);
 }
 
@@ -283,19 +293,22 @@ int cluster_wait(pid_t pid)
 		fprintf(stderr, "%s does not end\n", a->proc->name);
 		api_kill(pid, SIGKILL);
 	}
-	/* Whom its descriptors lead to hears of its end first, as a kernel has it. */
+	/*
+	 * The other ends of its descriptors see them closed before the parent sees the exit, as
+	 * with a kernel.
+	 */
 	api_sleep(EXIT_NS);
 	return a->signal ? 128 + a->signal : a->proc->result;
 }
 
 /* ---- steps ---- */
-struct news {
+struct notification {
 	int fd;
 };
 
 static void step_arrives(void *arg)
 {
-	struct news *n = arg;
+	struct notification *n = arg;
 
 	sim_event_add(n->fd, 1);
 	sim_fd_close(n->fd);
@@ -312,10 +325,10 @@ void steps_reset(void)
 	open_steps = STEPS;
 }
 
-/* By a way of its own: what was stored before has arrived when the other hears of it. */
+/* On a channel of its own: earlier stores have arrived when the other program is notified. */
 void step_done(unsigned step)
 {
-	struct news *n = malloc(sizeof(*n));
+	struct notification *n = malloc(sizeof(*n));
 
 	assert(n);
 	if (sim_self()) {
@@ -370,7 +383,7 @@ void step_await(unsigned step)
 	step_await_any(&step, 1);
 }
 
-/* Of tests that a simulated cluster skips. */
+/* Only for tests that a simulated cluster skips. */
 pid_t cluster_daemon(const struct cluster *c, unsigned node)
 {
 	(void)c;

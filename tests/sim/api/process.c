@@ -122,7 +122,7 @@ bool api_wait_until(bool (*done)(void *arg), void *arg)
 	return done(arg);
 }
 
-/* The test's own clock, whatever those of its hosts say. */
+/* The test's own clock, independent of the clocks of its hosts. */
 int api_clock_gettime(clockid_t clock, struct timespec *time)
 {
 	(void)clock;
@@ -144,7 +144,7 @@ int api_nanosleep(const struct timespec *time, struct timespec *left)
 	return 0;
 }
 
-/* Only its death ends that. */
+/* Only the program's death ends the call. */
 int api_pause(void)
 {
 	sim_step(&sim_self()->world);
@@ -178,7 +178,7 @@ int api_poll(struct pollfd *p, nfds_t n, int timeout_ms)
 /* ---- pages of the program's own ---- */
 void *api_mmap(void *at, size_t len, int prot, int flags, int fd, off_t offset)
 {
-	/* What is shared with children, which are none here, is as any other memory. */
+	/* There are no child processes to share it with, so it is ordinary memory. */
 	if (flags == (MAP_SHARED | MAP_ANONYMOUS))
 		return mmap(at, len, prot, flags, fd, offset);
 	assert(!at && prot == (PROT_READ | PROT_WRITE) && fd < 0 && offset == 0);
@@ -192,14 +192,14 @@ int api_munmap(void *at, size_t len)
 	return 0;
 }
 
-/* Whole pages: somebody will register them. */
+/* Whole pages, because a test will register them as a segment. */
 void *api_aligned_alloc(size_t alignment, size_t len)
 {
 	assert(alignment == FABRIC_PAGE);
 	return sim_pages_new(len);
 }
 
-/* Pages stay until the program ends. */
+/* Pages stay allocated until the program ends. */
 void api_free(void *at)
 {
 	if (!fabric_is_ours(at))
@@ -233,7 +233,7 @@ int api_thread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*fn)(vo
 	return 0;
 }
 
-/* Until somebody of this process did something. */
+/* Until another thread of this process has done something. */
 static void block(void)
 {
 	sim_coro_block(UINT64_MAX);
@@ -277,7 +277,7 @@ int api_mutex_unlock(pthread_mutex_t *m)
 	return 0;
 }
 
-/* Wakes without a signal, too, as POSIX allows. */
+/* May also wake without a signal, as POSIX allows. */
 int api_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
 {
 	(void)c;

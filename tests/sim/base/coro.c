@@ -128,7 +128,7 @@ static void stack_free(void *at)
 	struct stack *s = at;
 
 #ifdef SANITIZED
-	/* Frames that never returned left their marks. */
+	/* Frames that never returned left the stack poisoned. */
 	ASAN_UNPOISON_MEMORY_REGION(at, STACK_BYTES);
 #endif
 	s->next = C.stacks;
@@ -171,7 +171,7 @@ static void coro_entry(void)
 	sim_coro_exit();
 }
 
-/* The record goes when nothing in the queue names it any more. */
+/* The record is freed when no event in the queue refers to it any more. */
 static void coro_put(struct sim_coro *c)
 {
 	if (--c->refs > 0)
@@ -184,7 +184,7 @@ static void coro_put(struct sim_coro *c)
 
 static bool is_stopped(const struct sim_coro *c)
 {
-	/* Of one that has finished the program may be gone. */
+	/* The program of a finished coroutine may not exist any more. */
 	return !c->finished && !c->proc->dead && c->proc->stopped > sim_now();
 }
 
@@ -209,7 +209,7 @@ static void coro_wake(void *arg)
 	coro_put(c);
 }
 
-/* The last wake-up that was scheduled counts; those before it find that they are out of date. */
+/* Only the wake-up that was scheduled last counts; earlier ones find that they are stale. */
 static void schedule(struct sim_coro *c, uint64_t when)
 {
 	struct sim_wake *w = malloc(sizeof(*w));
@@ -304,7 +304,7 @@ void sim_sync(void)
 {
 	struct sim_coro *c = sim_coro_current();
 
-	/* Who made no access yet has nothing to order. */
+	/* A coroutine without an access so far has nothing to order. */
 	if (c->core)
 		fabric_core_sync(c->core);
 }

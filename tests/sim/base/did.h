@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the faults of this run did, counted where they do it: events of the plan that found nothing
- * to hit are not in here.
+ * Counters of what the faults of this run did, incremented where they do it. Events of the plan
+ * that had nothing to act on are not counted.
  */
 #ifndef SIM_DID_H
 #define SIM_DID_H

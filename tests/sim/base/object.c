@@ -91,7 +91,7 @@ void sim_event_add(int fd, uint64_t count)
 	struct sim_object *o = sim_fd(fd);
 
 	assert(o->kind == SIM_EVENT);
-	/* As an eventfd: what has no room left is dropped. */
+	/* As with an eventfd, a count that would overflow is dropped. */
 	if (o->count > UINT64_MAX - 1 - count)
 		return;
 	o->count += count;
@@ -130,7 +130,10 @@ void sim_wait_add(int fd)
 	struct sim_coro *c = sim_coro_current();
 
 	if (c->n_waiters == c->max_waiters) {
-		/* They are in lists by address: none may be in one while they move. */
+		/*
+		 * Waiters are in lists that contain their addresses, so they must leave them while
+		 * they are moved.
+		 */
 		for (unsigned i = 0; i < c->n_waiters; i++) {
 			struct sim_object *o = c->waiters[i].object;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Processes of the simulated hosts: their birth, their death, what they hold. */
+/* Processes of the simulated hosts: their start, their death, their descriptors and memory. */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
 #include <stdio.h>
@@ -62,7 +62,8 @@ struct sim_proc *sim_proc_new(const char *name, unsigned host, void (*main)(stru
 	snprintf(p->name, sizeof(p->name), "%s", name);
 	p->host = host;
 	p->pid = ++last_pid;
-	p->world.look_ns = p->pid % 2 ? 200000 : 0; /* waits that sleep at once are tried, too */
+	/* some waits sleep at once, without polling first */
+	p->world.look_ns = p->pid % 2 ? 200000 : 0;
 	p->main = main;
 	p->arg = arg;
 	sim_coro_new(p, proc_main, p);
@@ -77,7 +78,7 @@ void sim_proc_stop(struct sim_proc *p, uint64_t when)
 	p->stopped = when;
 	if (p->stopped > p->stopped_last)
 		p->stopped_last = p->stopped;
-	/* It cannot do better than its time-outs, but for the time in which it does nothing. */
+	/* A stopped program may exceed its time-outs by the time for which it was stopped. */
 	for (struct sim_coro *c = p->coros; c; c = c->next)
 		if (c->call)
 			c->call_limit += length;
@@ -123,7 +124,10 @@ void sim_proc_free(struct sim_proc *p)
 		return;
 	assert(sim_self() != p);
 	sim_proc_kill(p);
-	/* It may have been killed by a coroutine of another process that still runs. */
+	/*
+	 * It may have been killed by a coroutine of another process, while its own coroutine still
+	 * runs.
+	 */
 	if (!p->reaped)
 		sim_coros_free(p);
 	for (struct sim_proc **at = &unreaped; *at; at = &(*at)->dead_next) {

@@ -9,7 +9,7 @@
 
 struct sim_did sim_did;
 
-#define SPAN 50000u /* ns that the heap of what comes soon reaches ahead */
+#define SPAN 50000u /* ns that the heap of near events reaches ahead */
 
 struct event {
 	uint64_t when, tie, number;
@@ -26,11 +26,12 @@ uint64_t sim_time, sim_rng;
 static struct {
 	uint64_t number, done;
 	/*
-	 * Most events come soon. Wake-ups that nobody needs any more wait for their time beside
-	 * them.
+	 * Most events are near. Those beyond the horizon, such as time-outs that will never be
+	 * needed, wait in a second heap, so that the first stays small.
 	 */
 	struct heap soon, later;
-	uint64_t horizon; /* of both: later's are not before, soon's are */
+	/* between the two: all events of @later are at or after it, all of @soon before */
+	uint64_t horizon;
 	uint64_t watch_at;
 	void (*watch)(void);
 } S;
@@ -132,7 +133,7 @@ void sim_after_ordered(uint64_t *channel, uint64_t delay, sim_fn fn, void *arg)
 {
 	uint64_t when = sim_time + delay;
 
-	/* Strictly later than the one before: no tie decides. */
+	/* Strictly later than the one before, so that order never depends on a tie. */
 	if (when <= *channel)
 		when = *channel + 1;
 	*channel = when;
@@ -155,7 +156,7 @@ bool sim_run(bool (*done)(void *arg), void *arg, uint64_t limit)
 		struct event e;
 
 		if (!next || next->when > end) {
-			/* Nothing more happens until then: time passes at once. */
+			/* No event is left before then, so time advances at once. */
 			if (limit != UINT64_MAX && sim_time < end)
 				sim_time = end;
 			return done(arg);

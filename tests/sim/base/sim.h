@@ -50,7 +50,7 @@ static inline uint64_t sim_now(void)
 {
 	return sim_time;
 }
-/* Work that the running code does takes time. */
+/* Time passes for the work of the running code. */
 static inline void sim_advance(uint64_t ns)
 {
 	sim_time += ns;
@@ -58,13 +58,13 @@ static inline void sim_advance(uint64_t ns)
 uint64_t sim_events(void);
 /*
  * Chance. No expression may draw twice: compilers choose the order. sim_draw() (fabric/chance.h)
- * draws from a stream of its own, so that what others draw does not change it.
+ * draws from a stream of its own, so that other code's draws do not change it.
  */
 static inline uint64_t sim_random(void)
 {
 	return sim_draw(&sim_rng);
 }
-/* 0 to n - 1 */
+/* A number from 0 to n - 1. */
 static inline uint64_t sim_below(uint64_t n)
 {
 	return n ? sim_random() % n : 0;
@@ -73,13 +73,16 @@ static inline bool sim_chance(uint64_t part, uint64_t whole)
 {
 	return sim_random() % whole < part;
 }
-/* Run @fn(@arg) @delay nanoseconds from now; those of one instant run in an order of the seed's. */
+/*
+ * Runs @fn(@arg) @delay nanoseconds from now; events of one instant run in an order that the seed
+ * decides.
+ */
 void sim_after(uint64_t delay, sim_fn fn, void *arg);
 /* As sim_after, but behind what was sent on the same channel before: queues keep their order. */
 void sim_after_ordered(uint64_t *channel, uint64_t delay, sim_fn fn, void *arg);
-/* Call @fn after the first event at @when or later: it is no event itself, and makes none. */
+/* Calls @fn after the first event at @when or later: it is no event itself, and makes none. */
 void sim_watch(uint64_t when, void (*fn)(void));
-/* Run events until @done says so, or @limit of virtual time is over. Return: done. */
+/* Runs events until @done returns true, or @limit of virtual time is over. Return: done. */
 bool sim_run(bool (*done)(void *arg), void *arg, uint64_t limit);
 
 /* ---- base/trace.c: the first word of a line is the track in Perfetto's viewer ---- */
@@ -116,7 +119,7 @@ struct sim_coro {
 	void *fake_stack;
 	struct sim_waiter *waiters; /* what it waits for in poll */
 	unsigned n_waiters, max_waiters;
-	/* The API call that it is in, for the oracle of time-outs. */
+	/* The API call that the coroutine is in, for the oracle of time-outs. */
 	const char *call;
 	uint64_t call_since, call_limit;
 };
@@ -128,15 +131,15 @@ static inline struct sim_coro *sim_coro_current(void)
 {
 	return sim_coro_running;
 }
-/* Sleep until it is notified, or virtual time @when. */
+/* Sleeps until the coroutine is notified, or virtual time @when. */
 void sim_coro_block(uint64_t when);
-/* Give up the processor for @delay. */
+/* Gives up the processor for @delay. */
 void sim_coro_pause(uint64_t delay);
 /* The current coroutine never runs again. */
 void sim_coro_exit(void) __attribute__((noreturn));
 void sim_coros_free(struct sim_proc *p);
 void sim_coro_notify(struct sim_coro *c);
-/* Wake what sleeps in @p. */
+/* Wakes the coroutines that sleep in @p. */
 void sim_notify(struct sim_proc *p);
 
 /* ---- base/object.c ---- */
@@ -156,22 +159,22 @@ struct sim_object {
 	struct sim_irq *watch; /* a daemon that reads it */
 };
 
-/* A new descriptor for a new object of @kind; descriptors are never used again. */
+/* Makes a descriptor for a new object of @kind; descriptor numbers are never used again. */
 int sim_fd_new(enum sim_kind kind);
 struct sim_object *sim_fd(int fd);
 bool sim_fd_open(int fd);
 int sim_fd_dup(int fd);
 void sim_fd_close(int fd);
-/* All that will ever be made are greater. */
+/* The last descriptor made: all later ones are greater. */
 int sim_fd_last(void);
-/* Descriptors open now; a test compares. */
+/* The number of open descriptors, for tests to compare. */
 unsigned sim_fd_count(void);
-/* An event descriptor is written to. */
+/* Writes to an event descriptor. */
 void sim_event_add(int fd, uint64_t count);
-/* The current coroutine is notified when @fd has something; until sim_wait_clear(). */
+/* From now on the current coroutine is notified when @fd is ready, until sim_wait_clear(). */
 void sim_wait_add(int fd);
 void sim_wait_clear(struct sim_coro *c);
-/* Whoever waits for @o looks again. */
+/* Wakes the coroutines that wait for @o. */
 void sim_object_ready(struct sim_object *o);
 
 /* ---- base/proc.c ---- */
@@ -180,7 +183,7 @@ struct sim_map {
 	size_t len;
 };
 
-/* Calls that fail seldom, each counted by itself. */
+/* Calls that fail rarely, each counted by itself. */
 enum sim_scarce { SIM_SEND, SIM_MAP_FD, SIM_MAP_ASIDE, SIM_MAP_BACK, SIM_SCARCE };
 
 struct sim_proc {
@@ -217,14 +220,16 @@ struct sim_proc {
 
 extern struct sim_proc *sim_procs; /* all that were not freed */
 #define SIM_EACH_PROC(p) for (struct sim_proc *p = sim_procs; p; p = p->next)
-/* The process of that number; NULL: it died. */
+/* The process of that number; NULL: it has died. */
 struct sim_proc *sim_living(uint32_t pid);
 
 struct sim_proc *sim_proc_new(const char *name, unsigned host, void (*main)(struct sim_proc *p),
 			      void *arg);
-/* SIGKILL: nothing of it runs again, its descriptors close in an order of the seed's. */
+/*
+ * SIGKILL: the process never runs again, its descriptors close in an order that the seed decides.
+ */
 void sim_proc_kill(struct sim_proc *p);
-/* SIGSTOP: nothing of it runs until @when. */
+/* SIGSTOP: the process does not run until @when. */
 void sim_proc_stop(struct sim_proc *p, uint64_t when);
 /* Frees the record, killing it if need be; NULL is fine. Not from its own coroutines. */
 void sim_proc_free(struct sim_proc *p);
@@ -232,40 +237,43 @@ void sim_proc_hold(struct sim_proc *p, int fd);
 void sim_proc_drop(struct sim_proc *p, int fd);
 /* The running process; NULL: none runs. */
 struct sim_proc *sim_self(void);
-/* After a coroutine stopped: stacks of the dead are free. */
+/* To be called after a coroutine has stopped: frees the stacks of the dead. */
 void sim_proc_reap(void);
 
 /* ---- base/world.c ---- */
 extern const struct sio_world sim_world;
 /* For experiments: programs run without pauses drawn from the seed. */
 extern bool sim_steady;
-/* A call of the table: a place to switch, to die and to fail. Return: the process. */
+/*
+ * Every call of the table begins with this: the process may be switched, die, or the call may fail
+ * here. Return: the process.
+ */
 struct sim_proc *sim_step(struct sio_world *w);
-/* Whether the call that sim_step() began is to fail for lack of something. */
+/* Is the call that sim_step() began to fail for lack of a resource? */
 bool sim_fails(struct sim_proc *p);
-/* The so-manieth call of a kind, of whatever program, fails; 0: none. */
+/* The number of calls of a kind, of whatever program, until one fails; 0: none. */
 extern uint64_t sim_scarce_in[SIM_SCARCE];
-/* The same for one that the fault "scarce" counts. */
+/* The same for the calls that the fault "scarce" counts. */
 bool sim_is_scarce(struct sim_proc *p, enum sim_scarce what);
 /* The running program sleeps. */
 void sim_sleep(uint64_t ns);
-/* The running program's library logs something; NULL. */
+/* Called when the running program's library logs something; NULL. */
 extern void (*sim_on_log)(const char *text);
 
-/* base/coro.c: the running program made a system call that orders its accesses. */
+/* base/coro.c: the running program made a system call, which orders its accesses. */
 void sim_sync(void);
 
-/* ---- what processes and descriptors ask of the cluster around them ---- */
+/* ---- what processes and descriptors need from the cluster around them ---- */
 struct sim_irq;
 struct sim_edge {
-	/* What the host's clocks show, and what virtual time it is when they show @when. */
+	/* The time of the host's clocks; and the virtual time at which they show @when. */
 	uint64_t (*clock)(unsigned host);
 	uint64_t (*from_clock)(unsigned host, uint64_t when);
-	/* The client's end of a connection to its host's daemon; -ECONNREFUSED. */
+	/* Opens the client's end of a connection to its host's daemon; -ECONNREFUSED. */
 	int (*conn_open)(struct sim_proc *p);
 	ssize_t (*conn_send)(struct sim_conn *c, const void *buf, size_t len, const int *fds,
 			     unsigned n_fds);
-	/* -EAGAIN: nothing there; 0: the daemon cut it. */
+	/* -EAGAIN: nothing there; 0: the daemon closed it. */
 	ssize_t (*conn_recv)(struct sim_proc *p, struct sim_conn *c, void *buf, size_t len,
 			     int *fds, unsigned max_fds, unsigned *ret_fds);
 	bool (*conn_readable)(const struct sim_conn *c);
@@ -280,12 +288,12 @@ extern const struct sim_edge *sim_edge; /* the cluster sets it as it starts */
 
 /* ---- base/space.c ---- */
 /*
- * Windows that programs of @host have to others, and others to it, and descriptors of such: what is
- * stored there vanishes, what is read is ones, for ever.
+ * Cuts the windows that programs of @host have to other hosts, and others to it, and descriptors of
+ * such windows: stores there are lost, loads return ones, forever.
  */
 void sim_windows_end(unsigned host);
 void sim_windows_start(void);
-/* Descriptor @fd, of something of host @to, that a program of @from has. */
+/* Is descriptor @fd, of a resource of host @to, which a program of @from has, cut? */
 bool sim_window_ended(int fd, unsigned from, unsigned to);
 int sim_world_reserve(struct sio_world *w, void *hint, bool fixed, size_t len, void **ret);
 int sim_world_map(struct sio_world *w, void *at, size_t len, int prot, int fd, uint64_t offset);
@@ -296,14 +304,14 @@ int sim_world_pages_adopt(struct sio_world *w, void *at, size_t len, int fd);
 int sim_world_pages_release(struct sio_world *w, void *at, size_t len, int fd);
 void sim_world_unmap(struct sio_world *w, void *at, size_t len);
 void sim_space_free(struct sim_proc *p);
-/* Zeroed memory of the running program's own, which it may register; reached by io.h alone. */
+/* Zeroed memory of the running program's own, which it may register; accessible by io.h only. */
 void *sim_pages_new(size_t len);
 void sim_pages_free(void *at, size_t len);
 /* The room's memory: operations of struct emu_ops. */
 int sim_mem_new(void *ctx, const char *name, uint64_t size, struct emu_mem *ret);
 int sim_mem_seal(void *ctx, struct emu_mem *m);
 void sim_mem_free(void *ctx, struct emu_mem *m);
-/* Whose memory and interrupts the room makes from now on. */
+/* The host for which the room makes memory and interrupts from now on. */
 extern unsigned sim_room_host;
 
 /* ---- edge/cluster.c ---- */
@@ -316,11 +324,11 @@ struct sim_cluster {
 extern struct sim_cluster *sim_cluster;
 
 /*
- * Hosts outlive their daemon, as with smartio.ko: before sim_cluster_start(). They have no
- * adapters.
+ * Hosts outlive their daemon, as with smartio.ko: to be set before sim_cluster_start(). They have
+ * no adapters.
  */
 extern bool sim_outliving;
-/* The room trusts its tables, as in a release build. */
+/* The room does not check its tables, as in a release build. */
 extern bool sim_unchecked;
 
 void sim_cluster_start(const char *topology_text);
@@ -331,50 +339,51 @@ static inline unsigned sim_hosts(void)
 }
 uint32_t sim_node(unsigned host);
 unsigned sim_host_of(uint32_t node);
-/* The host's daemon serves clients. */
+/* Does the host's daemon serve clients? */
 bool sim_host_ready(unsigned host);
 /* The host crashes, its programs die. Not from a coroutine. */
 void sim_host_crash(unsigned host);
-/* SIGKILL of the daemon alone, where hosts outlive that; and another one. */
+/* SIGKILL of the daemon alone, where hosts outlive it; and the start of another one. */
 void sim_daemon_kill(unsigned host);
 void sim_daemon_start(unsigned host);
-/* Pull a drive out of its slot, or put it back. Return: false: it is so already. */
+/* Pulls a drive out of its slot, or puts it back. Return: false: it is in that state already. */
 bool sim_drive_move(unsigned host, unsigned device, bool in);
-/* When it was pulled out last; 0: never. */
+/* When the drive was last pulled out; 0: never. */
 uint64_t sim_drive_pulled(uint32_t fdid);
-/* It ended by itself: the host crashes, or the daemon is started again. */
+/* The daemon ended by itself: the host crashes, or the daemon is started again. */
 void sim_daemon_lost(unsigned host);
 /*
- * As programs of the live cluster that were not started by "smartio run": a crash does not kill
+ * As for programs of the live cluster that were not started by "smartio run": a crash does not kill
  * them.
  */
 extern bool sim_programs_outlive_hosts;
-/* It did not crash. */
+/* Has the host not crashed? */
 bool sim_host_alive(unsigned host);
-/* All that was on it is gone: it can be booted, with another layout of its addresses. */
+/* Is everything on the host gone? Then it can be booted, with another layout of its addresses. */
 bool sim_host_off(unsigned host);
 void sim_host_boot(unsigned host);
-/* How often it was booted: what was in its memory and drives before is gone. */
+/* How often the host was booted: earlier contents of its memory and drives are lost. */
 unsigned sim_host_boots(unsigned host);
-/* What the host's clocks show: they differ, and jump forward in sim_clock_jump(). */
+/* The time of the host's clocks: they differ, and jump forward in sim_clock_jump(). */
 uint64_t sim_host_clock(unsigned host);
 uint64_t sim_from_clock(unsigned host, uint64_t when);
 void sim_clock_jump(unsigned host, uint64_t ns);
 struct sio_list_entry;
-/* Everything that a host's port holds. */
+/* Calls @fn for every object that a host's port holds. */
 void sim_port_each(unsigned host, void (*fn)(void *arg, const struct sio_list_entry *e), void *arg);
 /*
- * Nothing is on its way to or from the port: how much was so far. 0: something is, or it is down.
+ * The number of messages to and from the port so far, while none is in flight. 0: one is, or the
+ * port is down.
  */
 uint64_t sim_port_quiet(unsigned host);
-/* Somebody has the owner's descriptor, or it is on its way. */
+/* Does a process have the owner's descriptor, or is it in flight? */
 bool sim_owner_held(unsigned host, uint64_t owner);
-/* The room tells of an access of a device or engine that it refused; NULL. */
+/* Called when the room reports an access of a device or engine that it refused; NULL. */
 struct sio_evt_fault;
 extern void (*sim_on_refusal)(unsigned host, const struct sio_evt_fault *fault);
-/* A port is about to carry out a RESET. */
+/* Called when a port is about to carry out a RESET. */
 extern void (*sim_on_reset)(unsigned host, const struct sio_req_reset *req);
-/* Bytes of its memory that are free, as its port says. */
+/* Free bytes of the host's memory, as its port reports them. */
 uint64_t sim_port_ram_free(unsigned host);
 /* How many objects of one SIO_KIND_* a host's port holds. */
 unsigned sim_port_count(unsigned host, uint32_t kind);
@@ -385,11 +394,12 @@ struct fabric_params;
 extern const struct fabric_params *sim_hardware;
 
 /* ---- edge/client.c ---- */
-/* A connection of such a client is open, to the daemon that runs now. */
+/* Is a connection of such a client open, to the daemon that runs now? */
 bool sim_client_lives(unsigned host, uint64_t client);
 /*
- * Who listens to what programs and their daemon say to each other; NULL: nobody. What a program
- * says, and may be made to say instead; answers as they are sent; packets as it takes them.
+ * Called for the messages between programs and their daemon; NULL: not called. The first sees what
+ * a program sends, and may change it; the second answers as they are sent; the third packets as the
+ * program takes them.
  */
 struct sio_msg;
 struct sim_ears {
@@ -403,31 +413,34 @@ extern const struct sim_ears *sim_ears;
 /* The connection of two daemons breaks, as by a reset. */
 void sim_peer_cut(unsigned a, unsigned b);
 /*
- * No path is left between the hosts: what they borrow of each other ends, though daemons still
- * talk.
+ * No path is left between the hosts: what they borrow of each other ends, though the daemons are
+ * still connected.
  */
 void sim_peer_unlinked(unsigned a, unsigned b);
 /*
- * A path between the two has gone, the last or not: what was borrowed over it is lost. How often.
+ * A path between the two is lost, the last or not: what was borrowed over it is lost. Return: how
+ * often.
  */
 void sim_path_gone(unsigned a, unsigned b);
 uint64_t sim_paths_gone(unsigned a, unsigned b);
-/* Their daemons are connected, as both know, and nothing is on its way between them. */
+/* Are their daemons connected, as both know, with no message in flight between them? */
 bool sim_peer_settled(unsigned a, unsigned b);
-/* How often those two lost each other, or all paths; of one host: how often it booted. */
+/* How often the two lost each other, or all paths; for one host: how often it booted. */
 uint64_t sim_peer_breaks(unsigned a, unsigned b);
-/* Messages between daemons take up to this long; 0: as usual. */
+/* When two hosts last lost each other, or a path to each other; 0: never. */
+uint64_t sim_peer_lost_last(unsigned a, unsigned b);
+/* Messages between daemons take up to this long; 0: the usual time. */
 extern uint64_t sim_peer_delay;
 
 /* ---- edge/room.c ---- */
-/* The so-manieth request from now to any port for something new fails; 0: none does. */
+/* The number of requests to any port for something new until one fails; 0: none does. */
 extern uint64_t sim_port_fail_in;
-/* As the so-manieth answer of a port is about to be heard, that is called first; 0: never. */
+/* The number of answers of ports until one before whose delivery it is called; 0: never. */
 extern uint64_t sim_unheard_in;
 extern void (*sim_on_unheard)(void);
-/* Something happened: devices look, often at first. */
+/* Something happened: devices step, often at first. */
 void sim_room_kick(void);
-/* Something was stored where a device looks: it looks soon. */
+/* Something was stored where a device polls: it steps soon. */
 void sim_room_look(void);
 
 #endif

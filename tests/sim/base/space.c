@@ -22,7 +22,7 @@ static void remember(struct sim_proc *p, void *at, size_t len)
 	p->maps[p->n_maps++].len = len;
 }
 
-/* All maps lie where nothing else does; an address that a program wants is taken. */
+/* Each map gets addresses of its own; an address that a program asks for counts as taken. */
 int sim_world_reserve(struct sio_world *w, void *hint, bool fixed, size_t len, void **ret)
 {
 	struct sim_proc *p = sim_step(w);
@@ -40,7 +40,7 @@ int sim_world_reserve(struct sio_world *w, void *hint, bool fixed, size_t len, v
 /* ---- windows to other hosts ---- */
 static int last_ended[SIM_HOSTS][SIM_HOSTS]; /* descriptors up to it */
 
-/* A fused group's memory is everybody's. */
+/* The memory of a fused group belongs to all members. */
 static bool leads_away(const struct sim_proc *p, const struct fabric_mem *m)
 {
 	return m->host != p->host && strcmp(m->name, "group") != 0;
@@ -138,7 +138,7 @@ int sim_world_map_back(struct sio_world *w, void *aside, void *at, size_t len)
 	return 0;
 }
 
-/* ---- pages of the program's own: memory of its host that nobody else knows ---- */
+/* ---- pages of the program itself: memory of its host that no other program knows ---- */
 static void map_private(struct sim_proc *p, void *at, size_t len, const void *contents)
 {
 	void *view;
@@ -148,7 +148,7 @@ static void map_private(struct sim_proc *p, void *at, size_t len, const void *co
 		memcpy(m->bytes, contents, len);
 	fabric_map(at, len, m, 0, true);
 	fabric_mem_close(view);
-	fabric_mem_unref(m); /* the map has it */
+	fabric_mem_unref(m); /* the map holds a reference now */
 }
 
 void *sim_pages_new(size_t len)
@@ -168,7 +168,7 @@ void sim_pages_free(void *at, size_t len)
 	fabric_unmap(at, len);
 }
 
-/* All of @len, as this processor sees it. NULL: these are no pages. */
+/* The memory behind all of @len, as this processor sees it. NULL: no mapped pages. */
 static struct fabric_mem *memory_at(void *at, size_t len)
 {
 	struct fabric_view v;
@@ -229,17 +229,21 @@ void sim_space_free(struct sim_proc *p)
 	p->n_maps = 0;
 }
 
-/* ---- the room's ---- */
+/* ---- memory of the machine room ---- */
 int sim_mem_new(void *ctx, const char *name, uint64_t size, struct emu_mem *ret)
 {
 	(void)ctx;
 	ret->fd = sim_fd_new(SIM_MEM);
 	ret->size = size;
 	sim_fd(ret->fd)->mem = fabric_mem_new(sim_room_host, name, size, &ret->data);
+	if (fabric_is_device(sim_fd(ret->fd)->mem))
+		sim_fd(ret->fd)->mem->in = ret->in;
 	return 0;
 }
 
-/* Who maps it for writing is refused by whoever hands it out; the library asks for what it may. */
+/*
+ * Whoever maps it for writing is refused by whoever hands it out; the library asks for what it may.
+ */
 int sim_mem_seal(void *ctx, struct emu_mem *m)
 {
 	(void)ctx;

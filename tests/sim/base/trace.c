@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What happened, one line an event: hashed always, written to a file where one is asked for. A line
- * holds no address, no descriptor and nothing that depends on the order of a hash table, so that
- * the same seed gives the same hash. Texts are only made for a file; the hash takes format and
+ * The trace: one line for each event, always hashed, and written to a file where one is asked for.
+ * A line holds no address, no descriptor and nothing that depends on the order of a hash table, so
+ * that the same seed gives the same hash. Texts are only made for a file; the hash takes format and
  * arguments.
  *
  * The second file is for Perfetto's viewer (ui.perfetto.dev): a track for each first word of a

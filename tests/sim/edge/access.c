@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where the memory model (fabric/fabric.h) meets programs and room. */
+/* The boundary between the memory model (fabric/fabric.h) and the accesses of programs and room. */
 #include "edge/edge.h"
 #include "fabric/fabric.h"
 
 const struct fabric_params *sim_hardware;
 
-/* What hardware it is differs by seed: half of them have the defaults. */
+/* The hardware's parameters differ by seed: half of the seeds have the defaults. */
 void sim_access_params(struct fabric_params *p)
 {
 	fabric_params_default(p);
@@ -16,6 +16,7 @@ void sim_access_params(struct fabric_params *p)
 	p->tags = 1u << sim_below(9);
 	p->adapter_ps = 50000 + (uint32_t)sim_below(300000);
 	p->switch_ps = 50000 + (uint32_t)sim_below(300000);
+	p->chassis_ps = p->switch_ps;
 	p->root_write_ps = 50000 + (uint32_t)sim_below(300000);
 	p->root_read_ps = 100000 + (uint32_t)sim_below(600000);
 	p->iommu_ps = (uint32_t)sim_below(500000);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The simulated cluster's cables, switches and links between those, as its operator has them. */
+/* The simulated cluster's cables, switches and links between those, as its operator sees them. */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
 #include "base/sim.h"
@@ -14,12 +14,12 @@ static uint64_t changed[SIM_HOSTS][SIO_MAX_ADAPTERS], pulled[SIM_HOSTS][SIO_MAX_
 static unsigned switches_out[MOST_BETWEEN], trunks_out[MOST_BETWEEN];
 
 /*
- * Switches that hang together over what is in have one colour; DARK: without power. It is found
- * here anew, and not by what the room finds it with, which is looked at.
+ * Switches that are connected by links and switches that are in have one colour; DARK: without
+ * power. Computed here by other code than the machine room's, which is being checked.
  */
 #define DARK UINT32_MAX
 static uint32_t colour[MOST_BETWEEN];
-static bool painted; /* else all is as the topology says */
+static bool painted; /* otherwise everything is as in the topology */
 
 static void paint(void)
 {
@@ -193,8 +193,8 @@ static unsigned look(void (*changed_to)(unsigned host, const struct sio_path *p,
 	return sum;
 }
 
-/* Each pair comes twice, once from each end. */
-static void tell_way(unsigned host, const struct sio_path *p, unsigned peer, bool open)
+/* Each pair is reported twice, once from each end. */
+static void report_path(unsigned host, const struct sio_path *p, unsigned peer, bool open)
 {
 	changed[host][p->adapter] = sim_now();
 	if (open)
@@ -207,7 +207,7 @@ static void tell_way(unsigned host, const struct sio_path *p, unsigned peer, boo
 		sim_peer_unlinked(host, peer);
 }
 
-/* Return: whether hosts have lost a way. */
+/* Return: whether hosts have lost a path. */
 static bool between_set(bool is_switch, unsigned index, bool in)
 {
 	unsigned before;
@@ -217,7 +217,7 @@ static bool between_set(bool is_switch, unsigned index, bool in)
 	paint();
 	(is_switch ? emu_room_switch : emu_room_trunk)(sim_cluster->room, index, in);
 	sim_room_kick();
-	return look(tell_way) < before;
+	return look(report_path) < before;
 }
 
 bool sim_switch_out(unsigned index)

@@ -17,15 +17,15 @@ struct sim_conn {
 	struct sim_proc *proc; /* NULL: closed */
 	struct sim_object *object;
 	bool cut;	   /* the program sees the end, or the daemon does: nothing is delivered */
-	bool over;	   /* the daemon does not know it any more */
+	bool over;	   /* the daemon has forgotten the connection */
 	uint64_t up, down; /* channels: keep the order */
 	struct sim_packet *first, **last;
-	struct sim_packet *sent, **sent_last; /* on their way to the daemon */
+	struct sim_packet *sent, **sent_last; /* in flight to the daemon */
 	UT_hash_handle hh;
 	struct sim_conn *next_all;
 };
 
-static struct sim_conn *conns; /* that a daemon may name */
+static struct sim_conn *conns; /* those that a daemon may name */
 static struct sim_conn *all_conns;
 static uint64_t last_client;
 const struct sim_ears *sim_ears;
@@ -57,7 +57,7 @@ static void client_new(void *arg)
 	if (c->over || !same_life(c))
 		return;
 	sim_trace("daemon %u: client %llu connects", c->host->node, (unsigned long long)c->client);
-	smartiod_client_new(c->host->daemon, c->client, c->proc ? c->proc->pid : 1);
+	smartiod_client_new(c->host->daemon, c->client, c->proc ? c->proc->pid : 1, NULL);
 }
 
 int sim_conn_open(struct sim_proc *p)
@@ -87,7 +87,7 @@ int sim_conn_open(struct sim_proc *p)
 	return fd;
 }
 
-/* The packet that was sent first is on its way no more. */
+/* The packet that was sent first is in flight no more. */
 static void client_sent(struct sim_conn *c, struct sim_packet *k)
 {
 	assert(k == c->sent);
@@ -109,7 +109,7 @@ static void client_deliver(void *arg)
 	struct sim_packet *k = arg;
 	struct sim_conn *c = k->conn;
 
-	if (!c) { /* taken before */
+	if (!c) { /* it was received earlier */
 		free(k);
 		return;
 	}

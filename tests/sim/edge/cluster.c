@@ -94,7 +94,7 @@ void sim_clock_jump(unsigned host, uint64_t ns)
 		h->timer = h->timer > ns ? h->timer - ns : 0;
 		sim_timer_arm(h);
 	}
-	/* Whoever sleeps until a time looks again. */
+	/* A process that sleeps until a time checks its clock again. */
 	SIM_EACH_PROC(p)
 	if (p->host == host && !p->dead)
 		sim_notify(p);
@@ -106,10 +106,7 @@ static uint64_t round_up(uint64_t v, uint64_t to)
 	return (v + to - 1) / to * to;
 }
 
-/*
- * RAM, windows and BARs elsewhere, in an order of their own: whoever kept an address finds nothing
- * there.
- */
+/* Moves RAM, windows and BARs, in another order: an address that somebody kept leads to nothing. */
 static void new_layout(struct sio_topo_host *t)
 {
 	const uint64_t g = 1ull << 30;
@@ -147,7 +144,10 @@ static void daemon_start(struct sim_host *h)
 	smartiod_start(h->daemon);
 }
 
-/* SIGKILL: what it sent to the port and was not read, and what is on its way to it, is lost. */
+/*
+ * SIGKILL: messages that it sent to the port and that were not read are lost, as are those in
+ * flight to it.
+ */
 static void daemon_end(struct sim_host *h)
 {
 	struct smartiod *daemon = h->daemon;
@@ -184,7 +184,7 @@ void sim_host_boot(unsigned host)
 	daemon_start(h);
 }
 
-/* The room finds the port's socket closed: power is off. */
+/* The machine room finds the port's socket closed, as when the power is off. */
 static void power_off(void *arg)
 {
 	struct sim_host *h = arg;
@@ -285,7 +285,11 @@ static uint64_t pulled[SIM_HOSTS][SIM_DRIVES]; /* when each was last; 0: never *
 
 uint64_t sim_drive_pulled(uint32_t fdid)
 {
-	return pulled[sim_host_of(fdid >> 8)][(fdid & 0xff) - 1];
+	const struct sio_topo_host *host;
+	const struct sio_topo_device *d = sio_topology_device(sim_cluster->topology, fdid, &host);
+
+	assert(d);
+	return pulled[sim_host_of(host->node)][d - host->device];
 }
 
 bool sim_drive_move(unsigned host, unsigned device, bool in)

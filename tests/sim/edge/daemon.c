@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a daemon reaches the world through: its operations table, timers, shared interrupts. */
+/* The environment of a daemon: its operations table, timers, shared interrupts. */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <stdio.h>
 #include <assert.h>
@@ -47,7 +47,7 @@ void sim_irq_ready(struct sim_irq *q)
 	sim_after(sim_latency(), irq_fires, q);
 }
 
-/* The object is gone, or nobody watches any more. */
+/* The object is gone, or no longer watched. */
 void sim_irq_gone(struct sim_irq *q)
 {
 	DL_DELETE(irqs, q);
@@ -113,7 +113,7 @@ static void timer_fires(void *arg)
 {
 	struct sim_host *h = arg;
 
-	/* Set anew meanwhile, for a later time: another event comes. */
+	/* The timer was set again meanwhile, for a later time: another event will come. */
 	if (sim_stopping || !h->daemon || sim_now() < h->timer)
 		return;
 	h->timer = UINT64_MAX;
@@ -171,7 +171,7 @@ static void end_later(void *arg)
 	sim_packet_free(k);
 }
 
-/* The daemon cannot go on: its edge ends it. */
+/* The daemon cannot continue: its environment ends it. */
 static void fatal(void *ctx, const char *text)
 {
 	struct sim_host *h = ctx;

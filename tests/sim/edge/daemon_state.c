@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The daemon's books, list by list: the one place of the simulator that looks inside smartiod. */
+/* The daemon's tables, list by list: the one place of the simulator that looks inside smartiod. */
 #include "edge/daemon_state.h"
 #include "edge/edge.h"
 #include "smartiod/borrower/borrow.h"
@@ -11,8 +11,8 @@
 	for (struct smartiod_tree_node *node = smartiod_tree_after(&(tree), 0); node;              \
 	     node = smartiod_tree_after(&(tree), node->key))
 
-/* One that waits for something other than the port or a peer has all that it got in the books. */
-bool books_quiet(unsigned host)
+/* One that waits for something other than the port or a peer has all that it got in the tables. */
+bool tables_quiet(unsigned host)
 {
 	const struct smartiod *d = sim_host[host].daemon;
 
@@ -28,8 +28,8 @@ bool books_quiet(unsigned host)
 	return true;
 }
 
-/* Who waits for a time that is over since @slack is forgotten. */
-bool books_late(unsigned host, uint64_t slack, uint32_t *ret_type)
+/* Does an operation wait @slack or more beyond its deadline? Then the daemon has forgotten it. */
+bool tables_late(unsigned host, uint64_t slack, uint32_t *ret_type)
 {
 	const struct smartiod *d = sim_host[host].daemon;
 
@@ -48,7 +48,7 @@ bool books_late(unsigned host, uint64_t slack, uint32_t *ret_type)
 	return false;
 }
 
-uint32_t books_own_reset(unsigned host, uint64_t cookie)
+uint32_t tables_own_reset(unsigned host, uint64_t cookie)
 {
 	struct smartiod *d = sim_host[host].daemon;
 
@@ -65,7 +65,7 @@ uint32_t books_own_reset(unsigned host, uint64_t cookie)
 	return 0;
 }
 
-const char *books_unclaimed(unsigned host, uint64_t *ret_owner)
+const char *tables_unclaimed(unsigned host, uint64_t *ret_owner)
 {
 	struct smartiod *d = sim_host[host].daemon;
 
@@ -77,8 +77,8 @@ const char *books_unclaimed(unsigned host, uint64_t *ret_owner)
 		if (s->state != SMARTIOD_OPEN || s->ending || s->owner == 0)
 			continue;
 		*ret_owner = s->owner;
-		EACH(k, d->recovery.leftovers)
-		if (SMARTIOD_OF(k, struct smartiod_leftover, by_id)->owner == s->owner)
+		EACH(k, d->recovery.unclaimed)
+		if (SMARTIOD_OF(k, struct smartiod_unclaimed, by_id)->owner == s->owner)
 			return "something at the port";
 		EACH(k, d->loans)
 		{
@@ -91,8 +91,8 @@ const char *books_unclaimed(unsigned host, uint64_t *ret_owner)
 	return NULL;
 }
 
-/* Who is told of each thing that books_read() finds. */
-static books_note *note;
+/* Called for each thing that tables_read() finds. */
+static tables_note *note;
 
 static void sessions(const struct smartiod *d)
 {
@@ -103,11 +103,12 @@ static void sessions(const struct smartiod *d)
 
 		note(SIO_KIND_OWNER, s->owner, !s->ending);
 	}
-	for (const struct smartiod_awaited *a = d->recovery.awaited; a; a = a->next)
+	for (const struct smartiod_expected *a = d->recovery.expected; a; a = a->next)
 		note(SIO_KIND_OWNER, a->owner, false);
-	EACH(n, d->recovery.leftovers)
+	EACH(n, d->recovery.unclaimed)
 	{
-		const struct smartiod_leftover *l = SMARTIOD_OF(n, struct smartiod_leftover, by_id);
+		const struct smartiod_unclaimed *l =
+			SMARTIOD_OF(n, struct smartiod_unclaimed, by_id);
 
 		note(l->kind, l->by_id.key, false);
 	}
@@ -131,9 +132,9 @@ static void memory(const struct smartiod *d)
 	{
 		const struct smartiod_grant *g = SMARTIOD_OF(n, struct smartiod_grant, by_id);
 
-		bool address = g->adrift && !g->segment && !g->ring && !g->mem;
+		bool address = g->orphaned && !g->segment && !g->ring && !g->mem;
 
-		note(address ? BOOKS_ADDRESS : SIO_KIND_GRANT, n->key, true);
+		note(address ? RECORDS_ADDRESS : SIO_KIND_GRANT, n->key, true);
 		note(SIO_KIND_MEM, g->mem, false);
 	}
 	EACH(n, d->dints)
@@ -158,9 +159,12 @@ static void windows(const struct smartiod *d)
 	{
 		const struct smartiod_dint_link *l =
 			SMARTIOD_OF(n, struct smartiod_dint_link, by_id);
+		bool closed = l->state == SMARTIOD_SENDER_CONNECTING_CLOSED ||
+			      l->state == SMARTIOD_SENDER_CLOSED ||
+			      l->state == SMARTIOD_SENDER_CLOSED_UNMAPPING;
 
-		note(SIO_KIND_MAP, l->ring_map, !l->closed);
-		note(SIO_KIND_MAP, l->irq_map, !l->closed);
+		note(SIO_KIND_MAP, l->ring_map, !closed);
+		note(SIO_KIND_MAP, l->irq_map, !closed);
 	}
 }
 
@@ -170,8 +174,11 @@ static void lent(const struct smartiod_loan *l)
 	for (const struct smartiod_view *v = l->views; v; v = v->next)
 		if (!v->closed)
 			note(SIO_KIND_BAR, v->id, !smartiod_loan_ended(l));
+	for (const struct smartiod_view_grant *g = l->grants; g; g = g->next)
+		if (g->member)
+			note(SIO_KIND_MEM, g->grant, !smartiod_loan_ended(l));
 	for (const struct smartiod_dma *m = l->dmas; m; m = m->next) {
-		/* A reset may have settled it that was said before the end was told. */
+		/* A reset may have settled it that was said before the end was reported. */
 		note(SIO_KIND_DMAMAP, m->by_id.key, !smartiod_loan_ended(l));
 		note(SIO_KIND_MAP, m->map, !smartiod_loan_ended(l));
 		note(SIO_KIND_MEM, m->group, !smartiod_loan_ended(l));
@@ -188,11 +195,15 @@ static void devices(struct smartiod *d)
 
 		for (unsigned a = 0; a < SIO_MAX_ADAPTERS; a++)
 			note(SIO_KIND_REQUESTER, dev->lent->requester[a].id, true);
+		for (const struct smartiod_view *v = dev->lent->kept; v; v = v->next)
+			note(SIO_KIND_BAR, v->id, true);
 		for (const struct smartiod_vector *v = dev->lent->vectors; v; v = v->next)
-			note(SIO_KIND_VECTOR, books_vector(dev->port.id, v->number),
-			     v->set && !smartiod_loan_ended(v->loan));
+			note(SIO_KIND_VECTOR, tables_vector(dev->port.id, v->number),
+			     (v->state == SMARTIOD_VECTOR_SETTING ||
+			      v->state == SMARTIOD_VECTOR_LIVE) &&
+				     !smartiod_loan_ended(v->loan));
 		for (const struct smartiod_old_vector *v = dev->lent->old_vectors; v; v = v->next)
-			note(SIO_KIND_VECTOR, books_vector(dev->port.id, v->number), false);
+			note(SIO_KIND_VECTOR, tables_vector(dev->port.id, v->number), false);
 	}
 }
 
@@ -204,7 +215,7 @@ static void borrowed(struct smartiod *d)
 				note(SIO_KIND_MAP, m->piece[i].map, !smartiod_borrow_ended(b));
 }
 
-void books_read(unsigned host, books_note *to)
+void tables_read(unsigned host, tables_note *to)
 {
 	struct smartiod *d = sim_host[host].daemon;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The drive's model between the room and the fabric: its reads push its writes, its writes are
- * posted, its commands take time.
+ * The drive's model, and the memory device's, between the room and the fabric: its reads push its
+ * writes, its writes are posted, a drive's commands take time.
  *
  * The model does a command at once, in no time. What it writes for it is held until the command
  * would be over: reads take a round trip, one after the other; then one of a few units of the media
@@ -26,31 +26,40 @@ void (*fabric_on_reached)(const struct sio_topo_device *device, uint64_t at, siz
 			  const struct fabric_mem *mem);
 
 #define CQE_BYTES 16u
-#define DATA_BYTES 512u /* what is longer is no command, completion or list */
+/* longer transfers are data; shorter ones are commands, completions or lists */
+#define DATA_BYTES 512u
 #define CC 0x14u
 #define CC_EN 1u
 #define UNITS 64u
 
 struct drive {
-	struct emu_dev dev; /* what the model knows */
+	struct emu_dev dev; /* the device as the model knows it */
 	struct emu_dev *real;
+	const struct emu_dev_model *kind;
 	void *model;
-	struct trouble *trouble; /* NULL: none is wanted */
+	struct trouble *trouble; /* NULL: no faults are wanted */
 	const struct sio_topo_device *topo;
 	unsigned requester, registers, doorbells, full_look;
-	uint64_t busy_until; /* reads */
-	uint64_t hold;	     /* nothing is sent before */
+	uint64_t busy_until; /* of reads */
+	uint64_t hold;	     /* nothing is sent before this time */
 	uint64_t unit[UNITS];
-	bool has_read, has_written; /* data, for the command under way */
+	bool has_read, has_written; /* data were read or written for the command under way */
 
 	/* Its pages; NULL: there are none, or nobody holds the registers. */
 	const struct fabric_mem *view, *bells;
-	uint64_t stores;     /* to both, as of the last look */
-	uint64_t all_stores; /* to registers anywhere: none since, none to these */
-	unsigned nothing;    /* so many looks since have found nothing */
-	bool reads;	     /* a look reads something: what is due arrives before */
-	uint64_t skipped;    /* looks that the model was not asked for */
+	uint64_t stores; /* to both kinds of pages, as of the last look */
+	/* to registers anywhere: while this does not change, no store to these has come */
+	uint64_t all_stores;
+	unsigned nothing; /* looks since then that found nothing */
+	bool reads;	  /* a look makes a read, so writes that are due arrive first */
+	uint64_t skipped; /* looks that the model was spared */
 };
+
+/* Memory devices have no media, no commands that take time, and no trouble. */
+static bool is_drive(const struct drive *d)
+{
+	return d->kind == &emu_nvme_model;
+}
 
 /* ---- what the drive's model calls ---- */
 static void media(struct drive *d, uint64_t ns)
@@ -110,7 +119,9 @@ static int dma_write(struct emu_dev *dev, uint64_t addr, const void *buf, size_t
 
 	if (fabric_on_dma)
 		fabric_on_dma(d->topo, addr, len, true);
-	if (len >= DATA_BYTES && !d->has_written)
+	if (!is_drive(d))
+		ends = false; /* a memory device has no media, and its writes are sent at once */
+	else if (len >= DATA_BYTES && !d->has_written)
 		media(d, fabric_params.media_read_ns);
 	else if (ends && d->has_read && !d->has_written)
 		media(d, fabric_params.media_write_ns);
@@ -197,14 +208,16 @@ static unsigned find_pages(const struct emu_dev_config *config, enum emu_page_ki
 	return i;
 }
 
-static int create(struct emu_dev *dev, const struct sio_topo_device *topo,
-		  struct emu_dev_config *config, void **ret, struct sio_err *reterr)
+static int create(const struct emu_dev_model *kind, struct emu_dev *dev,
+		  const struct sio_topo_device *topo, struct emu_dev_config *config, void **ret,
+		  struct sio_err *reterr)
 {
 	struct drive *d = calloc(1, sizeof(*d));
 	int rc;
 
 	assert(d);
 	d->real = dev;
+	d->kind = kind;
 	d->topo = topo;
 	d->dev = (struct emu_dev){
 		.room = dev->room,
@@ -220,7 +233,7 @@ static int create(struct emu_dev *dev, const struct sio_topo_device *topo,
 		.mirror = mirror,
 	};
 	d->requester = fabric_device_requester(topo);
-	rc = emu_nvme_model.create(&d->dev, topo, config, &d->model, reterr);
+	rc = d->kind->create(&d->dev, topo, config, &d->model, reterr);
 	if (rc < 0) {
 		free(d);
 		return rc;
@@ -228,17 +241,29 @@ static int create(struct emu_dev *dev, const struct sio_topo_device *topo,
 	d->registers = find_pages(config, EMU_PAGE_REGISTERS);
 	d->doorbells = find_pages(config, EMU_PAGE_DOORBELLS);
 	d->full_look = config->full_look;
-	if (trouble_wanted)
+	if (trouble_wanted && is_drive(d))
 		d->trouble = trouble_new(dev, topo, d->requester);
 	*ret = d;
 	return 0;
+}
+
+static int create_drive(struct emu_dev *dev, const struct sio_topo_device *topo,
+			struct emu_dev_config *config, void **ret, struct sio_err *reterr)
+{
+	return create(&emu_nvme_model, dev, topo, config, ret, reterr);
+}
+
+static int create_memory(struct emu_dev *dev, const struct sio_topo_device *topo,
+			 struct emu_dev_config *config, void **ret, struct sio_err *reterr)
+{
+	return create(&emu_memdev_model, dev, topo, config, ret, reterr);
 }
 
 static void destroy(void *model)
 {
 	struct drive *d = model;
 
-	emu_nvme_model.destroy(d->model);
+	d->kind->destroy(d->model);
 	if (d->trouble)
 		trouble_free(d->trouble);
 	free(d);
@@ -262,10 +287,10 @@ static uint64_t stores(const struct drive *d)
 	return (d->view ? d->view->stores : 0) + (d->bells ? d->bells->stores : 0);
 }
 
-/* Nothing but a store makes the next look find something. */
+/* Can nothing but a store make the next look find something? */
 static bool can_rest(const struct drive *d)
 {
-	return emu_nvme_model.idle(d->model) && !(d->trouble && trouble_is_late(d->trouble));
+	return d->kind->idle(d->model) && !(d->trouble && trouble_is_late(d->trouble));
 }
 
 static void looked(struct drive *d, unsigned work)
@@ -294,16 +319,17 @@ static bool rests(struct drive *d)
 static void catch_up(struct drive *d)
 {
 	if (d->skipped)
-		emu_nvme_model.skip_steps(d->model, d->skipped);
+		d->kind->skip_steps(d->model, d->skipped);
 	d->skipped = 0;
 }
 
-/* The controller is being disabled: what its commands would have written is forgotten. */
+/* While the controller is being disabled, pending writes of its commands are dropped. */
 static void drop_if_disabled(struct drive *d)
 {
 	const volatile uint8_t *at = d->real->view(d->real, d->registers);
 
-	if (d->hold > fabric_access->now() && at && !(sio_hook_read(at + CC, 4) & CC_EN)) {
+	if (is_drive(d) && d->hold > fabric_access->now() && at &&
+	    !(sio_hook_read(at + CC, 4) & CC_EN)) {
 		fabric_paths_cut(d->requester, fabric_access->now());
 		d->hold = d->busy_until = 0;
 		memset(d->unit, 0, sizeof(d->unit));
@@ -341,7 +367,7 @@ static unsigned look(struct drive *d, unsigned budget)
 		trouble_due(d->trouble);
 		fabric_actor.far = false;
 	}
-	work = emu_nvme_model.step(d->model, budget);
+	work = d->kind->step(d->model, budget);
 	d->hold = fabric_actor.hold;
 	d->busy_until = fabric_actor.clock;
 	looked(d, work);
@@ -371,7 +397,7 @@ static void reset(void *model, bool power)
 	if (d->trouble)
 		trouble_forget(d->trouble);
 	catch_up(d);
-	emu_nvme_model.reset(d->model, power);
+	d->kind->reset(d->model, power);
 	attach(d);
 }
 
@@ -380,23 +406,38 @@ static void view_changed(void *model, unsigned index)
 	struct drive *d = model;
 
 	catch_up(d);
-	emu_nvme_model.view_changed(d->model, index);
+	d->kind->view_changed(d->model, index);
 	attach(d);
 }
 
 static bool idle(void *model)
 {
-	return emu_nvme_model.idle(((struct drive *)model)->model);
+	struct drive *d = model;
+
+	return d->kind->idle(d->model);
 }
 
 static unsigned counters(void *model, char (*name)[32], uint64_t *value, unsigned max)
 {
-	return emu_nvme_model.counters(((struct drive *)model)->model, name, value, max);
+	struct drive *d = model;
+
+	return d->kind->counters(d->model, name, value, max);
 }
 
 static const struct emu_dev_model nvme = {
 	.type = "nvme",
-	.create = create,
+	.create = create_drive,
+	.destroy = destroy,
+	.step = step,
+	.reset = reset,
+	.view_changed = view_changed,
+	.idle = idle,
+	.counters = counters,
+};
+
+static const struct emu_dev_model memory = {
+	.type = "memory",
+	.create = create_memory,
 	.destroy = destroy,
 	.step = step,
 	.reset = reset,
@@ -407,4 +448,4 @@ static const struct emu_dev_model nvme = {
 
 /* In place of emu/machine/models.c. */
 extern const struct emu_dev_model *const emu_models[];
-const struct emu_dev_model *const emu_models[] = {&nvme, NULL};
+const struct emu_dev_model *const emu_models[] = {&nvme, &memory, NULL};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of the cluster's edges share: hosts, packets. */
+/* Shared by the files of the cluster's edges: hosts, packets. */
 #ifndef SIM_EDGE_H
 #define SIM_EDGE_H
 
@@ -31,7 +31,7 @@ struct sim_host {
 extern struct sim_host sim_host[SIM_HOSTS];
 extern bool sim_stopping;
 
-/* A packet on its way, with descriptors of its own. */
+/* A packet in flight, with descriptors of its own. */
 struct sim_packet {
 	struct sim_packet *next;
 	struct sim_host *host; /* whose daemon or port it goes to */
@@ -46,9 +46,9 @@ struct sim_packet {
 
 struct sim_packet *sim_packet_new(const void *data, size_t len, const int *fds, unsigned n_fds);
 void sim_packet_free(struct sim_packet *k);
-/* Number of 32 bits at @at of a message; 0: it is shorter. */
+/* The number of 32 bits at @at of a message; 0: it is shorter. */
 uint32_t sim_word(const void *data, size_t len, size_t at);
-/* How long a message of one machine takes. */
+/* The time that a message within one machine takes. */
 uint64_t sim_latency(void);
 
 extern const struct smartiod_ops sim_daemon_ops;
@@ -56,7 +56,7 @@ extern const struct emu_ops sim_room_ops;
 /* The same for hosts that outlive their daemon. */
 const struct emu_ops *sim_room_outliving(void);
 
-/* edge/access.c: what the memory model asks of programs and room; the hardware that a seed has */
+/* edge/access.c: what the memory model needs from programs and room; the hardware of a seed. */
 struct fabric_access;
 struct fabric_params;
 extern const struct fabric_access sim_access;
@@ -84,7 +84,7 @@ void sim_conn_close(struct sim_conn *c);
 /* edge/peer.c */
 void sim_peer_connect(void *ctx, uint32_t node);
 void sim_peer_send(void *ctx, uint32_t node, const void *msg, size_t len);
-/* Change what a daemon says; keep from it what it is told. NULL: nobody does. */
+/* Changes what a daemon sends; intercepts what is sent to it. NULL: neither. */
 extern void (*sim_peer_says)(unsigned host, void *data, size_t len);
 extern bool (*sim_peer_hears)(unsigned host, uint32_t node, const void *data, size_t len);
 void sim_peer_close(void *ctx, uint32_t node);
@@ -94,7 +94,10 @@ void sim_peers_free(void);
 int sim_engine_start(void *ctx, unsigned host);
 int sim_engine_watch(void *ctx, unsigned host, int fd);
 void sim_engine_unwatch(void *ctx, unsigned host, int fd);
-/* By what chance engines fall asleep; 0: they never do. And one that has work sleeps on. */
+/*
+ * The chance by which engines fall asleep; 0: they never do. And the chance that one with work
+ * sleeps on.
+ */
 extern uint64_t sim_engine_naps;
 extern void (*sim_engine_forgotten)(unsigned host);
 bool sim_has_engines(void);
@@ -104,9 +107,12 @@ void sim_engines_forget(void);
 void sim_room_start(void);
 void sim_owner_closed(unsigned host, uint64_t owner);
 void sim_port_request(void *ctx, const void *req, size_t len, const int *fds, unsigned n_fds);
-/* An event that nobody asked for is to be sent; true: the port drops it. NULL: none is. */
+/*
+ * Called when an event that nobody asked for is to be sent; true: the port drops it. NULL: none is
+ * dropped.
+ */
 extern bool (*sim_on_event)(unsigned host, uint32_t op);
-/* What a port says is for somebody else than its daemon; NULL: nothing is. */
+/* Does the port's message go to another receiver than its daemon? NULL: none does. */
 extern bool (*sim_port_hears)(unsigned host, const void *evt, size_t len, const int *fds,
 			      unsigned n_fds);
 

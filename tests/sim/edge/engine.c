@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The DMA engines of the room: their host's processors, but for that they act by themselves, and
- * the simulator says when. Those of a host that would find nothing are not asked.
- *
- * With the fault "doze" they sleep as those of the live cluster do: say so in their rings, look
- * once more, and do nothing until a doorbell.
+ * The DMA engines of the room. They access memory as their host's processors do, but by themselves,
+ * at times that the simulator chooses. Engines of a host that would find nothing to do are not run.
+ * With the fault "doze" they sleep as those of the live cluster do: they say so in their rings,
+ * check once more, and do nothing until a doorbell.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
@@ -18,15 +17,17 @@
 #include "fabric/fabric.h"
 #include "smartio/io.h"
 
-#define DOZE_ONE_IN 4u /* empty looks: then it falls asleep */
+#define DOZE_ONE_IN 4u /* of the looks that find nothing puts the engine to sleep */
 #define FORGOTTEN SIM_SECOND
 
 static struct engines {
-	uint64_t until;	 /* they copy; 0: the host has none */
-	bool nothing;	 /* is what the last look found, and the next, until a ring is written to */
-	uint64_t stores; /* into rings of the host, as of then */
+	uint64_t until; /* they copy; 0: the host has none */
+	/* the last look found nothing, nor will the next one, until a ring is written to */
+	bool nothing;
+	uint64_t stores; /* to rings of the host, as of that look */
 	bool asleep;
-	uint64_t forgotten; /* since when there is work, and it sleeps; 0: there is none */
+	/* since when the engine sleeps although there is work; 0: there is none */
+	uint64_t forgotten;
 } engines[SIM_HOSTS];
 
 struct bell {
@@ -87,7 +88,7 @@ static bool rest(const struct engines *e, unsigned host)
 {
 	if (!e->nothing)
 		return false;
-	/* What a look at a ring would do: what is on its way to this host's memory arrives. */
+	/* A look at a ring is a read, so writes in flight to this host's memory arrive first. */
 	if (fabric_rings[host].open) {
 		fabric_settle(sim_now());
 		fabric_path_read(host, host, sim_now());
@@ -140,14 +141,14 @@ static bool has_work(unsigned host)
 		if (!h->adapter[a].engine)
 			continue;
 		DL_FOREACH (h->adapter[a].engine->channels, c)
-			if (!c->broken &&
+			if (c->state != EMU_CHANNEL_BROKEN &&
 			    sio_read32(&((struct sio_dma_ring *)c->mem.data)->tail) != c->head)
 				return true;
 	}
 	return false;
 }
 
-/* Whoever wrote to a ring rings soon, or dies. */
+/* A program that wrote to a ring must ring the doorbell soon, or be dead. */
 static void sleeps(struct engines *e, unsigned host)
 {
 	if (!has_work(host))
@@ -158,7 +159,7 @@ static void sleeps(struct engines *e, unsigned host)
 		sim_engine_forgotten(host);
 }
 
-/* It found nothing. Return: the work that its last look found. */
+/* The engine found nothing. Return: the work that its last look before sleep found. */
 static unsigned fall_asleep(struct engines *e, unsigned host)
 {
 	unsigned work;
@@ -202,7 +203,7 @@ unsigned sim_engines_step(void)
 		if (e->until && e->until <= sim_now() && sim_host[i].powered)
 			work += look(e, i);
 	}
-	/* Who did nothing met with no fault. */
+	/* Without work there was no fault. */
 	if (work)
 		emu_room_engines_collect(sim_cluster->room);
 	return work;

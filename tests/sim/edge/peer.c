@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Daemons and other hosts' daemons, as smartiod/live/peer.c does it: whoever connects is told at
- * once, the other end when its first packet comes; a second connection of a daemon is turned away
- * until the first has hung up. A connection can break for both ends, each of which learns it later.
+ * Connections between daemons, as smartiod/live/peer.c makes them: the end that connects is
+ * notified at once, the other end when its first packet comes; a second connection of a daemon is
+ * refused until the first is closed. A connection can break for both ends, each of which learns it
+ * later.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
@@ -16,16 +17,17 @@ struct sim_wire {
 	struct sim_wire *next;
 	struct sim_host *host[2];
 	uint64_t life[2];
-	bool told[2];	     /* that daemon knows it is up */
+	bool told[2];	     /* that daemon was notified that the connection is up */
 	bool broken;	     /* nothing passes any more */
-	bool closed;	     /* one end hung up */
+	bool closed;	     /* one end has closed it */
 	uint64_t channel[2]; /* to that end */
-	unsigned flying;     /* packets on their way */
+	unsigned flying;     /* packets in flight */
 };
 
 static struct sim_wire *wires;
-#define LONGEST_NEWS (20 * SIM_MS) /* of a link to programs on both sides */
-static uint64_t breaks[SIM_HOSTS][SIM_HOSTS];
+#define LONGEST_NOTIFICATION (20 * SIM_MS) /* of a link to programs on both sides */
+static uint64_t breaks[SIM_HOSTS][SIM_HOSTS], gone[SIM_HOSTS][SIM_HOSTS];
+static uint64_t lost_last[SIM_HOSTS][SIM_HOSTS]; /* when either was counted last; 0: never */
 uint64_t sim_peer_delay;
 void (*sim_peer_says)(unsigned host, void *data, size_t len);
 bool (*sim_peer_hears)(unsigned host, uint32_t node, const void *data, size_t len);
@@ -80,7 +82,7 @@ static void hung_up_1(void *arg)
 	hung_up(arg, 1);
 }
 
-/* That end learns that the connection is over, behind what was sent to it before. */
+/* Notifies that end that the connection is over, after what was sent to it before. */
 static void hang_up(struct sim_wire *w, unsigned end)
 {
 	sim_after_ordered(&w->channel[end], latency(), end ? hung_up_1 : hung_up_0, w);
@@ -93,7 +95,7 @@ static void end_up(struct sim_wire *w, unsigned end)
 	smartiod_peer_up(w->host[end]->daemon, w->host[!end]->node);
 }
 
-/* Who connected: up at once, or refused for there is no daemon. */
+/* The end that connects: up at once, or refused because no daemon listens. */
 static void connected(void *arg)
 {
 	struct sim_wire *w = arg;
@@ -121,7 +123,7 @@ static void first_packet(void *arg)
 	*slot(w, 1) = w;
 	if (old && old->told[end_of(old, w->host[1])])
 		smartiod_peer_down(w->host[1]->daemon, w->host[0]->node);
-	/* What it did then may have been to hang up. */
+	/* Its reaction may have been to close the connection. */
 	if (*slot(w, 1) == w && !w->broken)
 		end_up(w, 1);
 }
@@ -197,32 +199,38 @@ bool sim_peer_settled(unsigned a, unsigned b)
 	       !w->closed && w->flying == 0;
 }
 
+static void count(uint64_t what[SIM_HOSTS][SIM_HOSTS], unsigned a, unsigned b)
+{
+	what[a][b]++;
+	lost_last[a][b] = lost_last[b][a] = sim_now();
+}
+
 static void count_break(const struct sim_wire *w)
 {
-	breaks[w->host[0]->index][w->host[1]->index]++;
+	count(breaks, w->host[0]->index, w->host[1]->index);
 }
 
 static void count_unlinked(void *arg)
 {
 	uintptr_t pair = (uintptr_t)arg;
 
-	breaks[pair / SIM_HOSTS][pair % SIM_HOSTS]++;
+	count(breaks, pair / SIM_HOSTS, pair % SIM_HOSTS);
 }
 
-/* Once more when all have heard of it: a borrow that was granted before may be told of later. */
+/* Once more when all have heard of it: a borrow that was granted before may be reported later. */
 void sim_peer_unlinked(unsigned a, unsigned b)
 {
 	void *pair = (void *)(uintptr_t)(a * SIM_HOSTS + b);
 
 	count_unlinked(pair);
-	sim_after(LONGEST_NEWS, count_unlinked, pair);
+	sim_after(LONGEST_NOTIFICATION, count_unlinked, pair);
 }
 
-static uint64_t gone[SIM_HOSTS][SIM_HOSTS];
-
-static void count_gone(void *pair)
+static void count_gone(void *arg)
 {
-	gone[(uintptr_t)pair / SIM_HOSTS][(uintptr_t)pair % SIM_HOSTS]++;
+	uintptr_t pair = (uintptr_t)arg;
+
+	count(gone, pair / SIM_HOSTS, pair % SIM_HOSTS);
 }
 
 void sim_path_gone(unsigned a, unsigned b)
@@ -230,7 +238,7 @@ void sim_path_gone(unsigned a, unsigned b)
 	void *pair = (void *)(uintptr_t)(a * SIM_HOSTS + b);
 
 	count_gone(pair);
-	sim_after(LONGEST_NEWS, count_gone, pair);
+	sim_after(LONGEST_NOTIFICATION, count_gone, pair);
 }
 
 uint64_t sim_paths_gone(unsigned a, unsigned b)
@@ -243,8 +251,13 @@ uint64_t sim_peer_breaks(unsigned a, unsigned b)
 	return a == b ? sim_host[a].boot : breaks[a][b] + breaks[b][a];
 }
 
+uint64_t sim_peer_lost_last(unsigned a, unsigned b)
+{
+	return lost_last[a][b];
+}
+
 /* Told by this end: the other one learns it, this one knows. What is under way still arrives. */
-static void let_go(struct sim_wire *w, unsigned end)
+static void close_end(struct sim_wire *w, unsigned end)
 {
 	*slot(w, end) = NULL;
 	count_break(w);
@@ -261,14 +274,14 @@ void sim_peer_close(void *ctx, uint32_t node)
 	if (!w)
 		return;
 	sim_trace("daemon %u cuts peer %u", h->node, node);
-	let_go(w, end_of(w, h));
+	close_end(w, end_of(w, h));
 }
 
 void sim_peers_drop(struct sim_host *h)
 {
 	for (unsigned i = 0; i < sim_hosts(); i++)
 		if (h->peer[i])
-			let_go(h->peer[i], end_of(h->peer[i], h));
+			close_end(h->peer[i], end_of(h->peer[i], h));
 }
 
 void sim_peer_cut(unsigned a, unsigned b)
@@ -295,5 +308,6 @@ void sim_peers_free(void)
 		free(w);
 	}
 	memset(breaks, 0, sizeof(breaks));
+	memset(lost_last, 0, sizeof(lost_last));
 	sim_peer_delay = 0;
 }

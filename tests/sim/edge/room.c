@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What the machine room reaches the world through, and its port: packets to and from the daemons.
- */
+/* The environment of the machine room, and its port: packets to and from the daemons. */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
 #include <errno.h>
@@ -15,7 +13,7 @@
 #include "smartio/uapi.h"
 
 #define STEP_BUSY 200u	 /* ns between two looks of the devices while they find work */
-#define STEP_IDLE 20000u /* ... and when they find none, at most */
+#define STEP_IDLE 20000u /* at most, while they find none */
 #define STEP_LONG_IDLE 1000000u
 #define LOOKS_IDLE                                                                                 \
 	48 /* so many empty looks, and they look more seldom; a store makes them look at once */
@@ -24,9 +22,9 @@
 static struct {
 	uint64_t delay;
 	unsigned empty;
-	uint64_t step_at; /* 0: none is scheduled */
+	uint64_t step_at; /* 0: no step is scheduled */
 	uintptr_t steps;
-	bool engines; /* somebody has a DMA channel; as of the last look */
+	bool engines; /* a DMA channel exists, as of the last look */
 } room;
 
 static struct {
@@ -45,7 +43,7 @@ bool (*sim_port_hears)(unsigned host, const void *evt, size_t len, const int *fd
 static int room_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
 		     unsigned n_fds);
 
-/* What gives back never fails. */
+/* Requests that release something never fail. */
 static bool can_fail(uint32_t op)
 {
 	return op == SIO_OP_OWNER_NEW || op == SIO_OP_ALLOC || op == SIO_OP_GRANT ||
@@ -76,7 +74,7 @@ static bool refused(const struct sim_packet *k)
 	return true;
 }
 
-/* One packet less, or one end of an owner. */
+/* A packet has been received, or the end of an owner processed. */
 static void arrived(struct sim_host *h)
 {
 	h->port_busy--;
@@ -118,7 +116,7 @@ void sim_port_request(void *ctx, const void *req, size_t len, const int *fds, un
 	struct sim_host *h = ctx;
 	struct sim_packet *k;
 
-	if (!h->daemon) /* it is being freed */
+	if (!h->daemon) /* the daemon is being freed */
 		return;
 	k = sim_packet_new(req, len, fds, n_fds);
 	k->host = h;
@@ -349,7 +347,7 @@ static void room_close(void *ctx, int fd)
 	sim_fd_close(fd);
 }
 
-/* Devices of the simulator are stepped by its clock: they never sleep. */
+/* Devices of the simulator are stepped by its clock, and never sleep. */
 static int watch_new(void *ctx, unsigned host, uint64_t watch, uint32_t kind, int fd,
 		     uint64_t address, uint64_t length)
 {
@@ -436,7 +434,7 @@ const struct emu_ops *sim_room_outliving(void)
 /* ---- its devices ---- */
 static void room_step(void *arg);
 
-/* The step that was scheduled last counts, unless it would come later than the one before. */
+/* The step scheduled last counts, unless it would come after the one scheduled before. */
 static void step_after(uint64_t delay)
 {
 	if (room.step_at && room.step_at <= sim_now() + delay)
@@ -445,7 +443,10 @@ static void step_after(uint64_t delay)
 	sim_after(delay, room_step, (void *)(uintptr_t)++room.steps);
 }
 
-/* They look at their doorbells: often while they find work, seldom when not, never for nobody. */
+/*
+ * Devices poll their doorbells: often while they find work, seldom otherwise, and never while no
+ * program uses them.
+ */
 static void room_step(void *arg)
 {
 	unsigned work;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What drives do wrong (edge/trouble.h). Queues are followed by the admin commands that make and
- * delete them. Completions are put where the host expects the next one, with the phase that is
- * right there; where nothing goes wrong that is where the model put them.
+ * Faults of drives (edge/trouble.h). Queues are followed by the admin commands that make and delete
+ * them. Completions are put where the host expects the next one, with the phase that is right
+ * there; where nothing goes wrong that is where the model put them.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Streams of chance: a number that each draw moves on. */
+/* Streams of random numbers: each draw advances the stream's state. */
 #ifndef SIM_CHANCE_H
 #define SIM_CHANCE_H
 

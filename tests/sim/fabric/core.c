@@ -14,12 +14,12 @@
 
 #include "fabric/fabric.h"
 
-#define LINES 8u	 /* that combine writes */
-#define SEEN 256u	 /* lines of which is known how new they were seen */
+#define LINES 8u	 /* lines that combine writes */
+#define SEEN 256u	 /* lines for which it is known how new the contents were that were seen */
 #define EARLY_ONE_IN 8	 /* loads are early, */
-#define EARLY_NS 2000u	 /* by so much at most */
-#define BUFFER_NS 120u	 /* at most in the store buffer */
-#define COMBINE_NS 2500u /* at most in a line that combines */
+#define EARLY_NS 2000u	 /* by at most */
+#define BUFFER_NS 120u	 /* the longest time in the store buffer */
+#define COMBINE_NS 2500u /* the longest time in a line that combines */
 #define SWITCH_ONE_IN 64 /* accesses let others run */
 #define SPEND_PS 50000u	 /* so much time of its own, and it lets others run */
 
@@ -36,8 +36,8 @@ struct seen {
 struct fabric_core {
 	uint64_t model; /* which start it is of */
 	unsigned host;
-	uint64_t fence;	   /* no load is earlier */
-	uint64_t spent_ps; /* on accesses, and not told yet */
+	uint64_t fence;	   /* no load happens earlier than this */
+	uint64_t spent_ps; /* on accesses, and not passed on to the clock yet */
 	struct fabric_queue buffer;
 	struct line line[LINES];
 	struct seen seen[SEEN];
@@ -50,7 +50,10 @@ static struct seen *seen_of(struct fabric_core *c, const struct fabric_mem *m, u
 	struct seen *s = &c->seen[(line ^ m->number * 7) % SEEN];
 
 	if (s->memory != m->number || s->line != line) {
-		/* Of the one that is forgotten, and so of all, nothing older may be seen. */
+		/*
+		 * The forgotten line's time holds for all lines from now on: nothing older may be
+		 * seen.
+		 */
 		if (s->at > c->fence)
 			c->fence = s->at;
 		*s = (struct seen){.memory = m->number, .line = line};
@@ -71,7 +74,7 @@ static void buffer_arrive(struct fabric_queue *q, struct fabric_post *post)
 	fabric_post_free(post);
 }
 
-/* Bytes [@from, @to) of a line leave it. */
+/* Bytes [@from, @to) of a line are sent. */
 static void line_part(struct fabric_core *c, const struct fabric_post *post, unsigned from,
 		      unsigned to, uint64_t at)
 {
@@ -97,7 +100,7 @@ static unsigned line_run(uint64_t mask, unsigned from, unsigned *ret_to)
 	return from;
 }
 
-/* A full line is one packet; of others each run is, in no order. */
+/* A full line is one packet; otherwise each run of written bytes is one, in no particular order. */
 static void line_arrive(struct fabric_queue *q, struct fabric_post *post)
 {
 	struct line *l = (struct line *)q;
@@ -185,7 +188,7 @@ static void spend(struct fabric_core *c, uint32_t ps)
 
 static bool is_own_memory(const struct fabric_core *c, const struct fabric_mem *m)
 {
-	return m->host == c->host && m->kind != FABRIC_REGISTER;
+	return m->host == c->host && !fabric_is_device(m);
 }
 
 static bool overlaps(const struct fabric_post *post, const struct fabric_view *v, size_t len)
@@ -194,7 +197,7 @@ static bool overlaps(const struct fabric_post *post, const struct fabric_view *v
 	       v->offset < post->offset + (post->len ? post->len : FABRIC_LINE);
 }
 
-/* What combines there leaves: to one place a processor's own accesses keep their order. */
+/* Sends what is combining there: a processor's own accesses to one place keep their order. */
 static void evict_there(struct fabric_core *c, const struct fabric_view *v, size_t len,
 			uint64_t now)
 {
@@ -232,7 +235,7 @@ void fabric_core_store(struct fabric_core *c, const struct fabric_view *v, const
 }
 
 /* ---- loads ---- */
-/* A processor sees its own stores: they are done, at the latest, when it loads from there. */
+/* A processor sees its own stores: they are done at the latest when it loads from there. */
 static void own_stores(struct fabric_core *c, const struct fabric_view *v, size_t len, uint64_t now)
 {
 	const struct fabric_post *post;
@@ -272,7 +275,7 @@ static void load_own(struct fabric_core *c, const struct fabric_view *v, void *b
 	fabric_mem_unref(v->mem);
 }
 
-/* A round trip, behind all that this host sent there. */
+/* A load from another host takes a round trip, behind everything that this host has sent there. */
 static void load_far(struct fabric_core *c, const struct fabric_view *v, void *buf, size_t len)
 {
 	struct fabric_mem *m = v->mem;
@@ -289,7 +292,7 @@ static void load_far(struct fabric_core *c, const struct fabric_view *v, void *b
 	now = fabric_access->now();
 	fabric_settle(now);
 	fabric_path_read(c->host, m->host, back);
-	if (m->kind == FABRIC_REGISTER)
+	if (fabric_is_device(m))
 		fabric_path_answer(m->host, c->host, now);
 	if (fabric_is_joined(c->host, m->host))
 		memcpy(buf, m->bytes + v->offset, len);

@@ -35,7 +35,8 @@ struct fabric_post;
 /* ---- fabric/space.c ---- */
 enum fabric_kind {
 	FABRIC_RAM,	 /* nobody looks at it unasked */
-	FABRIC_REGISTER, /* registers, doorbells, controller memory */
+	FABRIC_REGISTER, /* registers, doorbells */
+	FABRIC_BAR,	 /* memory of a device, where nobody looks unasked either */
 	FABRIC_RING,	 /* memory that a DMA engine looks at */
 	FABRIC_STATUS,	 /* a host's status page */
 };
@@ -43,6 +44,7 @@ enum fabric_kind {
 struct fabric_mem {
 	struct fabric_mem *prev, *next;
 	unsigned refs, host;
+	unsigned in; /* of a device: the chassis that it is in, as the topology has it */
 	enum fabric_kind kind;
 	bool sealed;
 	bool freed;   /* by the room: it is nobody's any more */
@@ -54,6 +56,12 @@ struct fabric_mem {
 	uint64_t stores; /* done so far */
 };
 
+/* Is the memory a device's, not the memory of its host? */
+static inline bool fabric_is_device(const struct fabric_mem *m)
+{
+	return m->kind == FABRIC_REGISTER || m->kind == FABRIC_BAR;
+}
+
 /* Rings of each host's DMA engines. */
 struct fabric_rings {
 	unsigned open;	 /* that the room has */
@@ -61,40 +69,43 @@ struct fabric_rings {
 };
 extern struct fabric_rings fabric_rings[FABRIC_HOSTS];
 
-/* What an address means. */
+/* What an address refers to. */
 struct fabric_view {
 	struct fabric_mem *mem; /* NULL: reads as ones, stores vanish */
 	uint64_t offset;
 };
 
-/* The model of @t's cluster, empty, with chance of @seed's; @p NULL: the default parameters. */
+/*
+ * Makes the model of @t's cluster, empty, with random numbers from @seed; @p NULL: the default
+ * parameters.
+ */
 void fabric_start(const struct sio_topology *t, const struct fabric_params *p, uint64_t seed);
 void fabric_end(void);
 /* Counts starts; another number after the end. */
 uint64_t fabric_model(void);
 /*
- * Signals of bare dereferences are the model's, from the first start on; if others took them:
- * again.
+ * The model handles the signals of bare dereferences, from the first start on; to be called again
+ * if others took them.
  */
 void fabric_guard(void);
-/* Has the crashes of addresses that are not the arena's; NULL: nobody. */
+/* Called for crashes at addresses that are not the arena's; NULL: not called. */
 extern void (*fabric_on_crash)(int sig);
 /*
- * Memory in @host, zeroed, with one reference; @name as the room calls it. *ret_at: the room's
- * view.
+ * Allocates memory in @host, zeroed, with one reference; @name as the room calls it. *ret_at: the
+ * room's view.
  */
 struct fabric_mem *fabric_mem_new(unsigned host, const char *name, uint64_t size, void **ret_at);
-/* The room's view ends. */
+/* Ends the room's view. */
 void fabric_mem_close(void *at);
-/* Nobody but the room writes to it. */
+/* From now on only the room writes to the memory. */
 void fabric_mem_seal(struct fabric_mem *m);
 void fabric_mem_ref(struct fabric_mem *m);
 void fabric_mem_unref(struct fabric_mem *m);
-/* Addresses of a process. What is reserved means nothing until it is mapped. */
+/* Addresses of a process. Reserved addresses refer to nothing until they are mapped. */
 void *fabric_reserve(const struct sim_proc *p, size_t len);
 void fabric_map(void *at, size_t len, struct fabric_mem *m, uint64_t offset, bool write);
 void fabric_map_ones(void *at, size_t len);
-/* What @from means, @to means from now on; @from means nothing. */
+/* From now on @to refers to what @from refers to, and @from to nothing. */
 void fabric_move(void *from, void *to, size_t len);
 void fabric_unmap(void *at, size_t len);
 #define FABRIC_ARENA (1ull << 44) /* bytes of addresses */
@@ -103,11 +114,14 @@ static inline bool fabric_is_ours(const volatile void *at)
 {
 	return fabric_arena && (uintptr_t)at - (uintptr_t)fabric_arena < FABRIC_ARENA;
 }
-/* @len bytes at @at, within a page. Ends the run if that means nothing or may not be written. */
+/*
+ * The target of @len bytes at @at, within a page. Ends the run if there is none or it may not be
+ * written.
+ */
 struct fabric_view fabric_look(const volatile void *at, size_t len, bool write);
-/* What is mapped at @at; NULL: nothing, or ones. */
+/* The memory that is mapped at @at; NULL: nothing, or ones. */
 const struct fabric_mem *fabric_mem_at(const void *at);
-/* "segment 12 of host 1 + 0x40", in a buffer of its own. */
+/* Describes a target: "segment 12 of host 1 + 0x40", in a buffer of its own. */
 const char *fabric_where(const struct fabric_view *v);
 
 /* ---- fabric/path.c ---- */
@@ -143,53 +157,53 @@ struct fabric_post *fabric_post_new(struct fabric_mem *m, uint64_t offset, const
 void fabric_post_free(struct fabric_post *post);
 void fabric_queue_init(struct fabric_queue *q,
 		       void (*arrive)(struct fabric_queue *q, struct fabric_post *post));
-/* Behind what is in @q; @sent and @due are no earlier than theirs. */
+/* Appends to @q; @sent and @due are no earlier than those of the last entry. */
 void fabric_queue_add(struct fabric_queue *q, struct fabric_post *post, uint64_t sent,
 		      uint64_t due);
-/* The first arrives now; or all that were sent until @when. */
+/* Delivers the first entry now; or all that were sent until @when. */
 void fabric_queue_take(struct fabric_queue *q);
 void fabric_queue_push(struct fabric_queue *q, uint64_t when);
-/* What would be sent after @when never is. */
+/* Drops the entries that would be sent after @when. */
 void fabric_queue_cut(struct fabric_queue *q, uint64_t when);
 void fabric_arrive(uint64_t now);
 extern uint64_t fabric_next_due; /* fabric/path.c's own */
-/* All that is due until @now arrives, in order of time. */
+/* Delivers all that is due until @now, in order of time. */
 static inline void fabric_settle(uint64_t now)
 {
 	if (fabric_next_due <= now)
 		fabric_arrive(now);
 }
 struct fabric_queue *fabric_path(unsigned requester, unsigned host);
-/* Put @post on its path: it leaves at @sent or later. Return: when it arrives. */
+/* Puts @post on its path: it leaves at @sent or later. Return: when it arrives. */
 uint64_t fabric_path_post(unsigned requester, struct fabric_post *post, uint64_t sent);
-/* An interrupt behind all that. Takes a descriptor of its own. */
+/* Sends an interrupt behind all that. Takes a descriptor of its own. */
 void fabric_path_signal(unsigned requester, unsigned host, int fd, uint64_t sent);
-/* What a read pushes: all of @requester's writes to @host sent until @when. */
+/* Delivers what a read pushes: all of @requester's writes to @host sent until @when. */
 void fabric_path_read(unsigned requester, unsigned host, uint64_t when);
-/* What the answer to a read of @from's registers pushes: its devices' writes to @to. */
+/* Delivers what the answer to a read of @from's registers pushes: its devices' writes to @to. */
 void fabric_path_answer(unsigned from, unsigned to, uint64_t when);
-/* All that is on its way to @host. */
+/* Delivers everything in flight to @host. */
 void fabric_path_all(unsigned host, uint64_t when);
-/* @requester forgets what it would send after @when. */
+/* Drops what @requester would send after @when. */
 void fabric_paths_cut(unsigned requester, uint64_t when);
-/* What a device sent arrives in memory that was freed meanwhile; NULL. */
+/* Called when a device's write arrives in memory that was freed meanwhile; NULL. */
 extern void (*fabric_on_freed)(const struct fabric_post *post);
-/* A drive reads or writes, in its own addresses; NULL. */
+/* Called when a drive reads or writes, with its own addresses; NULL. */
 extern void (*fabric_on_dma)(const struct sio_topo_device *device, uint64_t at, size_t len,
 			     bool write);
-/* And got to @mem; NULL. */
+/* Called when that access has reached @mem; NULL. */
 extern void (*fabric_on_reached)(const struct sio_topo_device *device, uint64_t at, size_t len,
 				 const struct fabric_mem *mem);
-/* The bytes are in memory. @at: since when. */
+/* Stores the bytes into memory. @at: since when they are there. */
 void fabric_store(struct fabric_mem *m, uint64_t offset, const void *data, size_t len, uint64_t at);
-/* @m goes: it is no host's status page any more. */
+/* @m is freed: it is no host's status page any more. */
 void fabric_status_gone(const struct fabric_mem *m);
 /* Does a link lead from @from to @to, as @from's status page says? */
 bool fabric_is_joined(unsigned from, unsigned to);
 /* Nanoseconds of a read of @len bytes of @m by @requester. */
 uint64_t fabric_read_time(unsigned requester, const struct fabric_mem *m, size_t len);
 extern struct fabric_params fabric_params;
-/* Stores done, interrupts told, and a hash over all of them in order. */
+/* Counts of stores and of delivered interrupts, and a hash over all of them in order. */
 struct fabric_sum {
 	uint64_t stores, interrupts, hash;
 };
@@ -197,7 +211,7 @@ extern struct fabric_sum fabric_sum;
 /* Stores into registers so far, of all runs. */
 extern uint64_t fabric_register_stores;
 extern uint64_t fabric_rng; /* fabric/path.c's own */
-/* Chance of the model's own stream: 0 to n - 1. */
+/* Draws from the model's own stream: 0 to n - 1. */
 static inline uint64_t fabric_below(uint64_t n)
 {
 	return sim_draw(&fabric_rng) % n;
@@ -206,27 +220,27 @@ static inline uint64_t fabric_below(uint64_t n)
 /* ---- fabric/past.c ---- */
 void fabric_past_start(void);
 void fabric_past_add(const struct fabric_mem *m, uint64_t offset, size_t len, uint64_t at);
-/* @len bytes as they were at @when. */
+/* The contents of @len bytes at @when. */
 void fabric_past_read(const struct fabric_mem *m, uint64_t offset, void *buf, size_t len,
 		      uint64_t when);
 
 /* ---- fabric/core.c ---- */
 enum { FABRIC_TO = 1, FABRIC_FROM, FABRIC_FULL }; /* barriers, as io.h numbers them */
 struct fabric_core *fabric_core_new(unsigned host);
-/* It stops: what it stored goes on. */
+/* The processor stops: its stores still arrive. */
 void fabric_core_free(struct fabric_core *c);
-/* Within a line. */
+/* Loads within a line. */
 void fabric_core_load(struct fabric_core *c, const struct fabric_view *v, void *buf, size_t len);
-/* @streaming: as of a copy, in no order. */
+/* @streaming: the stores of a copy, in no order. */
 void fabric_core_store(struct fabric_core *c, const struct fabric_view *v, const void *buf,
 		       size_t len, bool streaming);
 void fabric_core_barrier(struct fabric_core *c, int which);
 /*
- * A call that has a locked instruction or more: of a lock, a descriptor, another thread. It orders
- * loads and stores, but not what is combined: that takes a barrier of io.h.
+ * A call that has a locked instruction: of a lock, a descriptor, another thread. It orders loads
+ * and stores, but not write-combined ones: those need a barrier of io.h.
  */
 void fabric_core_sync(struct fabric_core *c);
-/* It writes to an interrupt of @host by descriptor @fd. */
+/* The processor writes to an interrupt of @host by descriptor @fd. */
 void fabric_core_signal(struct fabric_core *c, unsigned host, int fd);
 
 /* ---- fabric/act.c ---- */
@@ -243,19 +257,19 @@ struct fabric_actor {
 	bool looks; /* it made a full barrier: its next read is of whether somebody waits */
 };
 extern struct fabric_actor fabric_actor;
-/* An interrupt of @host, behind what was written by whoever acts. */
+/* Sends an interrupt to @host, behind what the acting requester wrote. */
 void fabric_act_signal(unsigned host, int fd);
 void fabric_act_load(const struct fabric_view *v, void *buf, size_t len);
 void fabric_act_store(const struct fabric_view *v, const void *buf, size_t len);
 void fabric_act_barrier(int which);
-/* It copied @len bytes from what it read last: that took time. */
+/* The requester copied @len bytes from what it read last: that took time. */
 void fabric_act_copied(size_t len);
 
 /* ---- fabric/hook.c ---- */
-/* It does, there; NULL. */
+/* Called when a doorbell is rung there; NULL. */
 extern void (*fabric_on_ring)(const struct fabric_view *v);
 
-/* What the model asks of whoever runs programs and devices. */
+/* What the model needs from the code that runs programs and devices. */
 struct fabric_access {
 	struct fabric_core *(*core)(void); /* the running program's processor; NULL: none runs */
 	void (*wait)(uint64_t ns); /* a program's access takes so long; others may run meanwhile */
@@ -269,7 +283,7 @@ struct fabric_access {
 	uint64_t (*now)(void);
 	const char *(*who)(void); /* for messages: who runs */
 };
-/* Set before fabric_start(). */
+/* To be set before fabric_start(). */
 extern const struct fabric_access *fabric_access;
 
 #endif

@@ -37,7 +37,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* What a child says at its end. Return: how waitpid() tells of it. */
+/* What a child says at its end. Return: how waitpid() reports it. */
 static int end_of(void (*fn)(void), char *text, size_t room)
 {
 	int pipes[2], status;

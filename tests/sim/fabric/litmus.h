@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Litmus tests: a few agents with a few steps each, run in an order and at times of the seed's.
- * Each test asks whether an outcome was seen, in any of many seeds, and knows whether it may be.
+ * Litmus tests: a few agents with a few steps each, run in an order and at times that the seed
+ * decides. Each test asks whether an outcome was seen, in any of many seeds, and states whether it
+ * is allowed.
  */
 #ifndef SIM_LITMUS_H
 #define SIM_LITMUS_H
@@ -15,7 +16,7 @@
 /* Hosts a, b and c of the model that has no topology; their devices are requesters 3, 4 and 5. */
 enum { HOST_A, HOST_B, HOST_C, DEVICE_A, DEVICE_B, DEVICE_C, ENGINE_A };
 
-/* What a step says of its agent. */
+/* What a step returns about its agent. */
 enum litmus_next {
 	NEXT, /* the next step */
 	WAIT, /* this one again, later */
@@ -29,13 +30,13 @@ struct litmus_agent {
 
 struct litmus {
 	const char *name;
-	unsigned variant; /* for the steps to tell apart */
+	unsigned variant; /* for the steps to distinguish */
 	bool allowed;	  /* the outcome */
 	struct litmus_agent agent[AGENTS];
 	bool (*seen)(void);
 };
 
-/* What the agents work on, new for each seed. */
+/* The memory that the agents access, new for each seed. */
 extern struct litmus_memory {
 	uint8_t *x, *y, *z;  /* RAM of a, b, c: a page each */
 	uint32_t *bell;	     /* a register of b's device */
@@ -48,10 +49,10 @@ extern struct litmus_memory {
 	bool link_up;
 } M;
 
-/* The model's surroundings: no programs, and a time that only waiting moves. */
+/* The model's environment: no programs, and a time that only waiting advances. */
 extern const struct fabric_access litmus_access;
 
-/* Runs @n tests and prints a line each. Return: how many went wrong. */
+/* Runs @n tests and prints a line for each. Return: how many failed. */
 unsigned litmus_run(const struct litmus *t, unsigned n, unsigned seeds);
 
 #endif

@@ -345,7 +345,7 @@ static bool is_message(const uint8_t *data, int len, unsigned n)
 	return true;
 }
 
-/* r[0]: nonsense; r[1]: told of a message that is not there; r[2]: messages taken. */
+/* r[0]: nonsense; r[1]: a message is announced that is not there; r[2]: messages taken. */
 static enum litmus_next ring_receive(unsigned n)
 {
 	uint8_t data[SIO_RING_MESSAGE];
@@ -468,17 +468,17 @@ static enum litmus_next dma_program(uint8_t *flag_at, unsigned n)
 	return DONE;
 }
 
-static enum litmus_next dma_tells_b(unsigned n)
+static enum litmus_next dma_notifies_b(unsigned n)
 {
 	return dma_program(M.y + 1024, n);
 }
 
-static enum litmus_next dma_tells_c(unsigned n)
+static enum litmus_next dma_notifies_c(unsigned n)
 {
 	return dma_program(M.z + 1024, n);
 }
 
-static enum litmus_next dma_told(const uint8_t *flag_at, unsigned n)
+static enum litmus_next dma_notified(const uint8_t *flag_at, unsigned n)
 {
 	if (n == 0)
 		return sio_read32(flag_at) ? NEXT : WAIT;
@@ -487,14 +487,14 @@ static enum litmus_next dma_told(const uint8_t *flag_at, unsigned n)
 	return DONE;
 }
 
-static enum litmus_next dma_told_b(unsigned n)
+static enum litmus_next dma_notified_b(unsigned n)
 {
-	return dma_told(M.y + 1024, n);
+	return dma_notified(M.y + 1024, n);
 }
 
-static enum litmus_next dma_told_c(unsigned n)
+static enum litmus_next dma_notified_c(unsigned n)
 {
-	return dma_told(M.z + 1024, n);
+	return dma_notified(M.z + 1024, n);
 }
 
 /* The engine brings data home and says so: its program polls. */
@@ -584,17 +584,17 @@ static const struct litmus tests[] = {
 	{"what a program wrote, sent by DMA, told by a word",
 	 ALL,
 	 false,
-	 {{HOST_A, dma_tells_b}, {ENGINE_A, engine_copies}, {HOST_B, dma_told_b}},
+	 {{HOST_A, dma_notifies_b}, {ENGINE_A, engine_copies}, {HOST_B, dma_notified_b}},
 	 no_data},
 	{"the same, a copy handed to the engine without a barrier",
 	 NO_TO,
 	 true,
-	 {{HOST_A, dma_tells_b}, {ENGINE_A, engine_copies}, {HOST_B, dma_told_b}},
+	 {{HOST_A, dma_notifies_b}, {ENGINE_A, engine_copies}, {HOST_B, dma_notified_b}},
 	 no_data},
 	{"the same, told by a word in a third host: different paths",
 	 ALL,
 	 true,
-	 {{HOST_A, dma_tells_c}, {ENGINE_A, engine_copies}, {HOST_C, dma_told_c}},
+	 {{HOST_A, dma_notifies_c}, {ENGINE_A, engine_copies}, {HOST_C, dma_notified_c}},
 	 no_data},
 	{"brought home by DMA, polled", ALL, false, TWO(HOST_A, dma_poll, ENGINE_A, engine_fetches),
 	 no_data},

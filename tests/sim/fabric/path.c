@@ -9,11 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/hops.h"
 #include "fabric/fabric.h"
+#include "fabric/way.h"
 #include "smartio/uapi.h"
 
-#define LATE_ONE_IN 32	 /* a write is held up on its way, */
-#define LATE_NS 3000u	 /* by so much at most */
+#define LATE_ONE_IN 32	 /* a write in so many is held up */
+#define LATE_NS 3000u	 /* by at most */
 #define JITTER_ONE_OF 4u /* else by a part of its time */
 #define FNV_PRIME 0x100000001b3ull
 
@@ -25,9 +27,11 @@ static struct {
 	const struct sio_topology *topology;
 	unsigned n_hosts, n_requesters;
 	struct fabric_queue *path;  /* by requester, then host */
-	struct fabric_way *way;	    /* the same; adapters: UINT32_MAX: not known yet */
+	struct fabric_way *way;	    /* the same, then place; adapters: UINT32_MAX: not known yet */
+	unsigned n_places;	    /* of a host: its memory, then devices by their `in` */
 	unsigned *home;		    /* host of a requester */
-	struct fabric_mem **status; /* of each host; referenced by nobody: it may go */
+	unsigned *in;		    /* where in it: of processors SIO_HOPS_MEMORY */
+	struct fabric_mem **status; /* of each host; holds no reference, so it may be freed */
 	uint8_t *joined;	    /* by host, then host: 0 not known, 1 no, 2 yes */
 	struct fabric_queue **heap;
 	size_t n_heap, max_heap;
@@ -66,7 +70,7 @@ static void sift(size_t i, struct fabric_queue *q)
 	put(i, q);
 }
 
-/* The first of @q is another one, or there is none any more. */
+/* The first entry of @q has changed, or @q is empty now. */
 static void reorder(struct fabric_queue *q)
 {
 	if (!q->first && q->heap) {
@@ -166,7 +170,9 @@ void fabric_queue_take(struct fabric_queue *q)
 {
 	uint64_t now = fabric_access->now();
 
-	/* What is due before came before; so memory's past stays in order of time. */
+	/*
+	 * What was due earlier has arrived earlier, so the past of memory stays in order of time.
+	 */
 	fabric_settle(now);
 	if (!q->first)
 		return;
@@ -180,7 +186,7 @@ void fabric_queue_push(struct fabric_queue *q, uint64_t when)
 		fabric_queue_take(q);
 }
 
-/* What is not sent yet, but will be until @when, arrives at @when at the latest. */
+/* What will be sent before @when arrives at @when at the latest. */
 static void hasten(struct fabric_queue *q, uint64_t when)
 {
 	bool sooner = q->first && q->first->sent <= when && q->first->due > when;
@@ -218,68 +224,18 @@ void fabric_queue_cut(struct fabric_queue *q, uint64_t when)
 }
 
 /* ---- the way ---- */
-/* The slowest of the links between the switches of two adapters. */
-static struct fabric_link slowest_trunk(const struct sio_topology *t, unsigned from, unsigned to,
-					struct fabric_link slowest)
+/* @m NULL: an interrupt, which ends at the host's memory controller. */
+static const struct fabric_way *way_of(unsigned requester, unsigned host,
+				       const struct fabric_mem *m)
 {
-	for (unsigned i = 0; from != to; i++) {
-		const struct sio_topo_trunk *l = &t->trunk[i];
-		unsigned end = l->sw[1] == from;
-
-		if (l->sw[end] != from || t->distance[to * t->n_switches + l->sw[!end]] >=
-						  t->distance[to * t->n_switches + from])
-			continue;
-		slowest = fabric_slower(slowest,
-					(struct fabric_link){l->link_width, l->link_generation});
-		from = l->sw[!end];
-		i = UINT32_MAX; /* from the first one again */
-	}
-	return slowest;
-}
-
-static void find_way(unsigned requester, unsigned host, struct fabric_way *w)
-{
-	const struct sio_topology *t = S.topology;
-	unsigned home = S.home[requester];
-	struct sio_path path;
-
-	memset(w, 0, sizeof(*w));
-	w->from_cpu = requester < S.n_hosts;
-	w->slowest = (struct fabric_link){16, 5};
-	if (!w->from_cpu)
-		w->slowest = fabric_params.device_link;
-	if (!t)
-		w->slowest = (struct fabric_link){8, 3};
-	if (t && !w->from_cpu)
-		w->iommus = t->host[home].iommu;
-	if (!t || home == host)
-		return;
-	/* Not joined: whatever it takes, nothing arrives. */
-	if (sio_topology_paths(t, t->host[home].node, t->host[host].node, &path, 1) == 0)
-		return;
-	for (unsigned i = 0; i < 2; i++) {
-		const struct sio_topo_adapter *a = i ? &t->host[host].adapter[path.peer_adapter]
-						     : &t->host[home].adapter[path.adapter];
-
-		w->slowest = fabric_slower(w->slowest,
-					   (struct fabric_link){a->link_width, a->link_generation});
-	}
-	if (path.hops > 2)
-		w->slowest = slowest_trunk(t, t->host[home].adapter[path.adapter].attach_index,
-					   t->host[host].adapter[path.peer_adapter].attach_index,
-					   w->slowest);
-	w->adapters = 2;
-	w->cables = path.hops + fabric_params.more_switches;
-	w->switches = path.hops - 1 + fabric_params.more_switches;
-	w->iommus += t->host[host].iommu;
-}
-
-static const struct fabric_way *way_of(unsigned requester, unsigned host)
-{
-	struct fabric_way *w = &S.way[requester * S.n_hosts + host];
+	bool device = m && fabric_is_device(m);
+	size_t place = device ? 1 + m->in : 0;
+	struct fabric_way *w = &S.way[((size_t)requester * S.n_hosts + host) * S.n_places + place];
 
 	if (w->adapters == UINT32_MAX)
-		find_way(requester, host, w);
+		fabric_find_way(S.topology,
+				&(struct fabric_end){S.home[requester], S.in[requester]},
+				&(struct fabric_end){host, device ? m->in : SIO_HOPS_MEMORY}, w);
 	return w;
 }
 
@@ -374,10 +330,10 @@ struct fabric_queue *fabric_path(unsigned requester, unsigned host)
 static uint64_t add_path(unsigned requester, unsigned host, struct fabric_post *post, uint64_t sent)
 {
 	struct fabric_queue *q = fabric_path(requester, host);
-	struct fabric_way w = *way_of(requester, host);
+	struct fabric_way w = *way_of(requester, host, post->mem);
 	uint64_t ns, busy, due;
 
-	w.to_register = post->mem && post->mem->kind == FABRIC_REGISTER;
+	w.to_register = post->mem && fabric_is_device(post->mem);
 	ns = fabric_write_ns(&fabric_params, &w, post->offset, post->len ? post->len : 4);
 	busy = fabric_write_busy_ns(&fabric_params, &w, post->offset, post->len ? post->len : 4);
 	due = sent + ns;
@@ -386,7 +342,7 @@ static uint64_t add_path(unsigned requester, unsigned host, struct fabric_post *
 		if (fabric_below(LATE_ONE_IN) == 0)
 			due += fabric_below(LATE_NS);
 	}
-	/* One after the other through the slowest link. */
+	/* Packets pass the slowest link one after the other. */
 	if (q->first && due < q->last_due + busy)
 		due = q->last_due + busy;
 	post->from = requester;
@@ -417,7 +373,7 @@ void fabric_path_read(unsigned requester, unsigned host, uint64_t when)
 	struct fabric_queue *q = fabric_path(requester, host);
 	uint64_t now = fabric_access->now();
 
-	/* A device's clock is ahead: nobody may see before what it sends then. */
+	/* A device's clock may be ahead: nobody may see what it sends before that time. */
 	fabric_queue_push(q, when < now ? when : now);
 	hasten(q, when);
 }
@@ -443,9 +399,9 @@ void fabric_paths_cut(unsigned requester, uint64_t when)
 
 uint64_t fabric_read_time(unsigned requester, const struct fabric_mem *m, size_t len)
 {
-	struct fabric_way w = *way_of(requester, m->host);
+	struct fabric_way w = *way_of(requester, m->host, m);
 
-	w.to_register = m->kind == FABRIC_REGISTER;
+	w.to_register = fabric_is_device(m);
 	return fabric_read_ns(&fabric_params, &w, 0, len);
 }
 
@@ -479,20 +435,28 @@ void fabric_paths_start(const struct sio_topology *t)
 	fabric_rng = fabric_sum.hash;
 	fabric_next_due = UINT64_MAX;
 	S.path = calloc((size_t)n * n_hosts, sizeof(*S.path));
-	S.way = calloc((size_t)n * n_hosts, sizeof(*S.way));
+	S.n_places = 2;
+	for (unsigned i = 0; t && i < n_hosts; i++)
+		if (S.n_places < 2 + t->host[i].n_chassis)
+			S.n_places = 2 + t->host[i].n_chassis;
+	S.way = calloc((size_t)n * n_hosts * S.n_places, sizeof(*S.way));
 	S.home = calloc(n, sizeof(*S.home));
+	S.in = calloc(n, sizeof(*S.in));
 	S.status = calloc(n_hosts, sizeof(*S.status));
 	S.joined = calloc(n_hosts, n_hosts);
-	assert(S.path && S.way && S.home && S.status && S.joined);
-	for (unsigned i = 0; i < n * n_hosts; i++) {
+	assert(S.path && S.way && S.home && S.in && S.status && S.joined);
+	for (unsigned i = 0; i < n * n_hosts; i++)
 		fabric_queue_init(&S.path[i], path_arrive);
+	for (size_t i = 0; i < (size_t)n * n_hosts * S.n_places; i++)
 		S.way[i].adapters = UINT32_MAX;
-	}
 	n = n_hosts;
 	for (unsigned i = 0; i < n_hosts; i++) {
 		S.home[i] = i;
-		for (unsigned k = 0; k < (t ? t->host[i].n_devices : 1); k++)
-			S.home[n++] = i;
+		S.in[i] = SIO_HOPS_MEMORY;
+		for (unsigned k = 0; k < (t ? t->host[i].n_devices : 1); k++) {
+			S.home[n] = i;
+			S.in[n++] = t ? t->host[i].device[k].in : 0;
+		}
 	}
 }
 
@@ -516,6 +480,7 @@ void fabric_paths_end(void)
 	free(S.path);
 	free(S.way);
 	free(S.home);
+	free(S.in);
 	free(S.status);
 	free(S.joined);
 	memset(&S, 0, sizeof(S));

@@ -20,11 +20,11 @@
 #define LEAVES (FABRIC_ARENA / FABRIC_PAGE / LEAF_PAGES)
 #define FRAMES 32
 
-/* What was mapped at once, or the part of it that was moved. */
+/* A range that was mapped at once, or a part of it that was moved. */
 struct region {
 	struct fabric_mem *mem; /* NULL: ones */
 	uint64_t page, offset;	/* of the arena; in the memory */
-	uint32_t pages;		/* that still mean this; 0: free */
+	uint32_t pages;		/* pages that still belong to this; 0: the entry is free */
 	bool write;
 };
 
@@ -32,7 +32,7 @@ uint8_t *fabric_arena;
 struct fabric_rings fabric_rings[FABRIC_HOSTS];
 static struct {
 	uint32_t **leaf; /* page -> region + 1 */
-	uint64_t next;	 /* page never given out */
+	uint64_t next;	 /* the first page that was never given out */
 	struct region *region;
 	uint32_t n_regions, max_regions, free_hint;
 	struct fabric_mem *mems;
@@ -86,7 +86,7 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 	struct sigaction a = {.sa_handler = fabric_on_crash, .sa_flags = SA_ONSTACK};
 
 	(void)context;
-	/* A second fault, or one of somebody else's address, is an ordinary crash. */
+	/* A second fault, or one at an address outside the arena, is an ordinary crash. */
 	if (!fabric_on_crash)
 		a.sa_handler = SIG_DFL;
 	sigaction(sig, &a, NULL);
@@ -101,6 +101,8 @@ static enum fabric_kind kind_of(const char *name)
 	if (strcmp(name, "bar") == 0 || strcmp(name, "registers") == 0 ||
 	    strcmp(name, "mirror") == 0)
 		return FABRIC_REGISTER;
+	if (strcmp(name, "bar memory") == 0)
+		return FABRIC_BAR;
 	if (strcmp(name, "dma") == 0)
 		return FABRIC_RING;
 	if (strcmp(name, "status") == 0)
@@ -262,7 +264,7 @@ void *fabric_reserve(const struct sim_proc *p, size_t len)
 	void *at = fabric_arena + S.next * FABRIC_PAGE;
 
 	(void)p;
-	/* A page between two, which never means anything. */
+	/* A page between two ranges that is never mapped. */
 	S.next += pages_of(len) + 1;
 	assert(S.next * FABRIC_PAGE < FABRIC_ARENA);
 	return at;
@@ -342,7 +344,7 @@ void fabric_guard(void)
 			      .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
 	void *warm[1];
 
-	/* The first call loads a library: not in a handler. */
+	/* The first call loads a library, which a signal handler must not do. */
 	backtrace(warm, 1);
 	sigaction(SIGSEGV, &a, NULL);
 	sigaction(SIGBUS, &a, NULL);

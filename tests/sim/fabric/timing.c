@@ -14,6 +14,7 @@ void fabric_params_default(struct fabric_params *p)
 		.tags = 64,
 		.adapter_ps = 132000,
 		.switch_ps = 170000,
+		.chassis_ps = 150000,
 		.cable_ps = 10000,
 		.root_write_ps = 150000,
 		.root_read_ps = 250000,
@@ -80,7 +81,7 @@ static uint64_t wire_ps(const struct fabric_way *w, uint64_t bytes)
 static uint64_t one_way_ps(const struct fabric_params *p, const struct fabric_way *w)
 {
 	return (uint64_t)w->adapters * p->adapter_ps + (uint64_t)w->switches * p->switch_ps +
-	       (uint64_t)w->cables * p->cable_ps;
+	       (uint64_t)w->chassis * p->chassis_ps + (uint64_t)w->cables * p->cable_ps;
 }
 
 static uint64_t write_wire_ps(const struct fabric_params *p, const struct fabric_way *w,
@@ -141,6 +142,7 @@ void fabric_params_print(const struct fabric_params *p, FILE *f)
 		{"outstanding reads (tags)", "", p->tags},
 		{"NTB adapter, one way", "ps", p->adapter_ps},
 		{"switch, one way", "ps", p->switch_ps},
+		{"switch of a chassis, one way", "ps", p->chassis_ps},
 		{"cable, one way", "ps", p->cable_ps},
 		{"root complex to memory, write", "ps", p->root_write_ps},
 		{"root complex to memory and back", "ps", p->root_read_ps},

@@ -27,6 +27,7 @@ struct fabric_params {
 	uint32_t tags;			/* reads that one requester has outstanding */
 	uint32_t adapter_ps;		/* through an NTB adapter's chip, one way */
 	uint32_t switch_ps;		/* through a switch, one way */
+	uint32_t chassis_ps;		/* the same through the switch of a chassis */
 	uint32_t cable_ps;		/* of a cable, one way */
 	uint32_t root_write_ps;		/* from a host's root port until its memory shows it */
 	uint32_t root_read_ps;		/* from a host's root port to its memory and back */
@@ -39,44 +40,45 @@ struct fabric_params {
 	/* A drive. */
 	uint64_t media_read_ns, media_write_ns, command_ns; /* the last: what every command costs */
 	uint32_t media_units;				    /* commands at once on the media */
-	/* Of experiments. */
+	/* Parameters of experiments. */
 	uint32_t more_switches; /* on every way between hosts, each with a cable */
 	bool steady;		/* nothing is left to chance: no delay, no early load */
 };
 
-/* What a transaction passes, in order from requester to memory. */
+/* The places that a transaction passes, in order from requester to memory. */
 struct fabric_way {
 	struct fabric_link slowest;
-	uint32_t adapters, switches, cables;
+	uint32_t adapters, switches, chassis, cables;
 	uint32_t iommus; /* on the way of a request */
 	uint32_t from_cpu, to_register;
 };
 
-/* The defaults. */
+/* Fills in the defaults. */
 void fabric_params_default(struct fabric_params *p);
-/* NULL: all make sense; else the name of one that does not. */
+/* NULL: all are valid; otherwise the name of one that is not. */
 const char *fabric_params_wrong(const struct fabric_params *p);
-/*
- * Picoseconds for one byte; generations 1 and 2 code 8 bits in 10, 3 to 5 128 in 130, 6 242 in 256.
- */
+/* Time for one byte; generations 1 and 2 code 8 bits in 10, 3 to 5 128 in 130, 6 242 in 256. */
 uint64_t fabric_byte_fs(const struct fabric_link *l); /* femtoseconds */
 /* @ret: the slower of two. */
 struct fabric_link fabric_slower(struct fabric_link a, struct fabric_link b);
 
-/* A posted write of @len bytes at @addr, from the requester until its last byte is in place. */
+/*
+ * The time of a posted write of @len bytes at @addr, from the requester until its last byte is in
+ * place.
+ */
 uint64_t fabric_write_ns(const struct fabric_params *p, const struct fabric_way *w, uint64_t addr,
 			 uint64_t len);
-/* The same, but only how long it keeps the slowest link busy. */
+/* How long that write keeps the slowest link busy. */
 uint64_t fabric_write_busy_ns(const struct fabric_params *p, const struct fabric_way *w,
 			      uint64_t addr, uint64_t len);
 /*
- * A read, from the requester until its last byte is back: a round trip, then the data at the rate
- * of the slowest link, or of a tag's worth each round trip where that is slower.
+ * The time of a read, from the requester until its last byte is back: a round trip, then the data
+ * at the rate of the slowest link, or of one tag's bytes in each round trip where that is slower.
  */
 uint64_t fabric_read_ns(const struct fabric_params *p, const struct fabric_way *w, uint64_t addr,
 			uint64_t len);
 
-/* One parameter a line, "modelled:" in front. */
+/* Prints one parameter a line, with "modelled:" in front. */
 void fabric_params_print(const struct fabric_params *p, FILE *f);
 
 #endif

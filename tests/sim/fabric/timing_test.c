@@ -18,6 +18,7 @@ static const struct fabric_params simple = {
 	.tags = 32,
 	.adapter_ps = 100000,
 	.switch_ps = 150000,
+	.chassis_ps = 120000,
 	.cable_ps = 10000,
 	.root_write_ps = 200000,
 	.root_read_ps = 300000,
@@ -69,6 +70,9 @@ static void writes(void **state)
 	/* A device of the host itself through an IOMMU: 40 + 200 + 88. */
 	w = with(near, 1, 0, 0);
 	assert_int_equal(fabric_write_ns(&simple, &w, 0, 64), 328);
+	/* The same from within two chassis: 240 more. */
+	w.chassis = 2;
+	assert_int_equal(fabric_write_ns(&simple, &w, 0, 64), 568);
 	/* A doorbell: half of a register's time. 50 + 370 + 50 + 28. */
 	w = with(far, 0, 1, 1);
 	assert_int_equal(fabric_write_ns(&simple, &w, 0, 4), 498);

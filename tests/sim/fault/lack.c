@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Things run out: the n-th call of a program for a descriptor, thread or pages, the n-th request to
- * a port for something new, the n-th allocation of whoever comes.
+ * Resources run out: the n-th call of a program for a descriptor, thread or pages, the n-th request
+ * to a port for something new, the n-th allocation of whichever part makes it.
  */
 #include <string.h>
 

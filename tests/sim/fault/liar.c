@@ -52,20 +52,21 @@ static const struct form {
 	{SIO_PEER_STATS, 0, "f0"},
 	{SIO_PEER_BORROW, 0, "Nf0s0"},
 	{SIO_PEER_BORROW, 0, "Nf0s0"},
-	{SIO_PEER_RETURN, 8, "Bf0"},
-	{SIO_PEER_RELEASE_EXCLUSIVE, 0, "Bf0"},
-	{SIO_PEER_BORROW_END, 8, "Bf0"},
-	{SIO_PEER_BORROW_LOST, 8, "Bf0"},
+	{SIO_PEER_RETURN, 8, "Bf000"},
+	{SIO_PEER_RELEASE_EXCLUSIVE, 0, "Bf000"},
+	{SIO_PEER_BORROW_END, 8, "Bf000"},
+	{SIO_PEER_BORROW_LOST, 8, "Bf000"},
 	{SIO_PEER_DEV_SEG_CREATE, 0, "BLUfixb"},
 	{SIO_PEER_DEV_SEG_LOOKUP, 0, "Bfix0"},
 	{SIO_PEER_DEV_SEG_END, 8, "Uf0"},
 	{SIO_PEER_BAR_RELEASE, 0, "BNNf0"},
-	{SIO_PEER_DMA_MAP, 0, "BUCzLfna000"},
-	{SIO_PEER_DMA_MAP, 0, "BUCLLfna000"},
+	{SIO_PEER_DMA_MAP, 0, "BUCzLIfna00b"},
+	{SIO_PEER_DMA_MAP, 0, "BUCLLzfna000"},
 	{SIO_PEER_DMA_UNMAP, 0, "BMf0"},
 	{SIO_PEER_SETTLED, 0, "BNfs"},
 	{SIO_PEER_HOLD, 0, "BBILf0"},
 	{SIO_PEER_UNHOLD, 0, "BNf0"},
+	{SIO_PEER_ASSIGN, 0, "BBzLfs"},
 	{SIO_PEER_HOLD_RELEASE, 0, "Nfs"},
 	{SIO_PEER_VECTOR, 0, "Bfsnas0"},
 	{SIO_PEER_UNVECTOR, 0, "Bfs0000"},
@@ -102,7 +103,9 @@ bool liar_lies(void)
 
 /* ---- what is said ---- */
 
-/* Who guesses long enough guesses right: a number of anybody's at that host. 0: there is none. */
+/*
+ * Whoever guesses long enough guesses right: a number of anybody's at that host. 0: there is none.
+ */
 static uint64_t look_up(char what, const struct smartiod *d)
 {
 	uint64_t key = draw(4), far = draw(16), first = 0;
@@ -195,7 +198,7 @@ static void try_anew(struct liar_standing *s)
 	memset(s, 0, sizeof(*s));
 	s->host = (unsigned)draw(sim_liar());
 	h = &sim_cluster->topology->host[s->host];
-	s->fdid = h->n_devices ? h->device[draw(h->n_devices)].fdid : (uint32_t)draw(0x2000);
+	s->fdid = h->n_devices ? h->device[draw(h->n_devices)].fdid : (uint32_t)draw(0x2000000);
 	s->number['C'] = 1 + S.next_id;
 	find_segment(s, sim_host[s->host].daemon);
 }
@@ -271,7 +274,7 @@ static void say(void)
 	h->type = sio_to_le32(f->type);
 	if (f->type & SIO_PEER_REPLY)
 		h->id = sio_to_le32(1 + (uint32_t)draw(4096));
-	else if (!sio_peer_is_news(f->type))
+	else if (!sio_peer_is_notification(f->type))
 		h->id = sio_to_le32(FORGED | slot << 24 | (S.next_id++ & 0xffffff));
 	sim_did.liar++;
 	sim_peer_send(&sim_host[sim_liar()], sim_node(liar_now->host), msg, len);
@@ -317,7 +320,7 @@ static const char *brought(uint32_t type)
 /* Programs of others that use what is there. */
 static bool has_guests(void)
 {
-	return sim_has_workload("guest") || sim_has_workload("lured");
+	return sim_has_workload("guest") || sim_has_workload("deceived");
 }
 
 static bool hears(unsigned host, uint32_t node, const void *data, size_t len)

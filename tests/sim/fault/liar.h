@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the files of the host that lies share: its words (fault/liar.c), its answers. */
+/* Shared by the files of the malicious host: its messages (fault/liar.c), its answers. */
 #ifndef SIM_LIAR_H
 #define SIM_LIAR_H
 
@@ -7,28 +7,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What it knows of something of a host: numbers by their letters. */
+/* What the malicious daemon knows of an object of a host: numbers by their letters. */
 struct liar_standing {
 	unsigned host;
 	uint32_t fdid, id;
 	uint64_t number[128];
 };
 
-/* fault/liar.c. What the next words are about. */
+/* fault/liar.c. The object that the next words are about. */
 extern struct liar_standing *liar_now;
 uint64_t liar_draw(uint64_t n); /* 0 to n - 1 */
 bool liar_lies(void);		/* for the time being */
-/* Bytes of one word: 4 or 8. */
+/* The size of one word in bytes: 4 or 8. */
 unsigned liar_word_bytes(char letter);
-/* The words of a message, behind its header. Return: its length. */
+/* Fills in the words of a message, behind its header. Return: its length. */
 size_t liar_fill(const char *words, uint8_t *msg);
 
 /*
- * fault/liar_answer.c: programs ask for what it has. It does not hear a request that has been
- * answered.
+ * fault/liar_answer.c: answers programs' requests for what the malicious host has. Its daemon does
+ * not receive a request that has been answered.
  */
 bool liar_answers(uint32_t node, const void *msg, size_t len);
-/* A reply of its daemon: one of its words may become another one. */
+/* May change one word in a reply of its daemon. */
 void liar_alters(uint8_t *msg, size_t len);
 
 #endif

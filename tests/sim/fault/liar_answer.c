@@ -13,6 +13,7 @@
 #include "edge/edge.h"
 #include "emu/device/device.h"
 #include "fault/liar.h"
+#include "fault/stranger.h"
 #include "run/run.h"
 #include "smartiod/lender/lend.h"
 #include "run/run.h"
@@ -37,17 +38,18 @@ static const struct answer {
 	{SIO_PEER_SEG_GRANT, "UCLLnxaax0", GRANT},
 	{SIO_PEER_DINT_LOOKUP, "Csaab", "CR" GRANT GRANT},
 	{SIO_PEER_BORROW, "Nf0s0", "Bfs" /* and what the device is */},
-	{SIO_PEER_RETURN, "Bf0", ""},
-	{SIO_PEER_RELEASE_EXCLUSIVE, "Bf0", ""},
+	{SIO_PEER_RETURN, "Bf000", ""},
+	{SIO_PEER_RELEASE_EXCLUSIVE, "Bf000", ""},
 	{SIO_PEER_DEV_SEG_CREATE, "BLUfix0", "BULfni0"},
 	{SIO_PEER_DEV_SEG_LOOKUP, "Bfix0", "BULfni0"},
 	{SIO_PEER_BAR_GRANT, "BLLfsxaa0z", "Bfb" PIECES4 PIECES4 PIECES4 PIECES4},
-	{SIO_PEER_DMA_MAP, "BUCLLfna000", "BMILf0"},
+	{SIO_PEER_DMA_MAP, "BUCLLIfna00b", "BMILf0"},
 	{SIO_PEER_DMA_UNMAP, "BMf0", ""},
-	{SIO_PEER_RESET, "Bf0", ""},
+	{SIO_PEER_RESET, "Bf0b0", ""},
 	{SIO_PEER_SETTLED, "BNfs", ""},
 	{SIO_PEER_HOLD, "BNILf0", "BNfs"},
 	{SIO_PEER_UNHOLD, "BNf0", ""},
+	{SIO_PEER_ASSIGN, "BNLLfs", ""},
 	{SIO_PEER_VECTOR, "Bfsnas0", "Bfs"},
 	{SIO_PEER_UNVECTOR, "Bfsnas0", ""},
 };
@@ -86,7 +88,16 @@ static void note(const struct answer *a, struct liar_standing *s, const uint8_t 
 	}
 }
 
-/* Any that the liar's port gave for that host. NULL: none. */
+/*
+ * The stranger's are not the liar's to give away: the port would let the asker have them, and the
+ * stranger knows who may write to its memory.
+ */
+static bool may_be_named(const struct emu_grant *g, unsigned host)
+{
+	return g->peer_host == host && !stranger_find(sim_liar(), g->o.id);
+}
+
+/* Any other that the liar's port gave for that host. NULL: none. */
 static const struct emu_grant *a_grant(unsigned host)
 {
 	const struct emu_grant *g, *next, *found = NULL;
@@ -94,12 +105,12 @@ static const struct emu_grant *a_grant(unsigned host)
 	unsigned n = 0, wanted;
 
 	HASH_ITER (by_token, h->grants, g, next)
-		n += g->peer_host == host;
+		n += may_be_named(g, host);
 	if (n == 0)
 		return NULL;
 	wanted = (unsigned)liar_draw(n);
 	HASH_ITER (by_token, h->grants, g, next)
-		if (g->peer_host == host && wanted-- == 0)
+		if (may_be_named(g, host) && wanted-- == 0)
 			found = g;
 	return found;
 }
@@ -178,7 +189,7 @@ static size_t make_reply(const struct answer *a, uint8_t *msg, size_t size)
 
 	assert(len <= size && filled <= len);
 	put_grants(a->said, msg);
-	if (a->type == SIO_PEER_BAR_GRANT && sim_has_workload("lured"))
+	if (a->type == SIO_PEER_BAR_GRANT && sim_has_workload("deceived"))
 		put_pieces((struct sio_prep_bar_grant *)msg);
 	if (a->type == SIO_PEER_DEV_SEG_LOOKUP && liar_draw(2))
 		put_device_segment((struct sio_prep_dev_seg *)msg);
@@ -247,7 +258,7 @@ bool liar_answers(uint32_t node, const void *msg, size_t len)
 		return true;
 	}
 	/* What clients of its drives cannot do without. */
-	if (a->type == SIO_PEER_BAR_GRANT && sim_has_workload("lured") && liar_draw(4) == 0) {
+	if (a->type == SIO_PEER_BAR_GRANT && sim_has_workload("deceived") && liar_draw(4) == 0) {
 		answer(a, node, h, false, 0);
 		return true;
 	}
@@ -316,7 +327,7 @@ void liar_alters(uint8_t *msg, size_t len)
 	if (!(type & SIO_PEER_REPLY) || !a || h->error || !*a->said || len != sio_peer_size(type))
 		return;
 	liar_now = &asker;
-	if (a->type == SIO_PEER_BAR_GRANT && sim_has_workload("lured") && liar_draw(2)) {
+	if (a->type == SIO_PEER_BAR_GRANT && sim_has_workload("deceived") && liar_draw(2)) {
 		alter_piece((struct sio_prep_bar_grant *)msg);
 		return;
 	}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Somebody else uses the ports of all hosts, beside their daemons: makes and ends owners with
- * children, memory, grants, windows, DMA channels, members of groups; asks for what must be
- * refused; has DMA engines copy to and from wherever its windows lead. It knows what each answer
- * must be, and each byte of its memory; after each visit ports are asked what they hold of it. In
- * half of the seeds that have it the room trusts its tables.
+ * A second user of the ports of all hosts, beside their daemons. It makes and ends owners with
+ * children, memory, grants, windows, DMA channels and members of groups; it asks for what must be
+ * refused; it has DMA engines copy to and from wherever its windows lead. It knows what each answer
+ * must be, and each byte of its memory; after each visit it compares the ports' lists with what it
+ * has. In half of the seeds that have it the room does not check its tables against the naive
+ * lists.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>

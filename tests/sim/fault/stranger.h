@@ -17,7 +17,7 @@
 #include "run/run.h"
 #include "smartio/uapi.h"
 
-/* Something that a port holds for it. */
+/* An object that a port holds for the stranger. */
 struct thing {
 	uint32_t kind; /* SIO_KIND_* */
 	unsigned host;
@@ -43,7 +43,7 @@ struct thing {
 	struct thing *prev, *next;
 };
 
-/* A grant that was, to be tried again. */
+/* A grant that has ended, to be tried again. */
 struct old_grant {
 	unsigned host, adapter, peer, peer_adapter;
 	uint64_t bus, length, generation;
@@ -80,7 +80,7 @@ extern struct stranger stranger;
 
 /* ---- fault/stranger_owner.c ---- */
 uint64_t stranger_draw(uint64_t n);
-/* One of @kind that @fits (NULL: any); NULL: there is none. */
+/* Draws an object of @kind for which @fits is true (NULL: any); NULL: there is none. */
 struct thing *stranger_any(uint32_t kind, bool (*fits)(const struct thing *t, const void *arg),
 			   const void *arg);
 static inline bool stranger_is_on(const struct thing *t, const void *host)
@@ -89,18 +89,18 @@ static inline bool stranger_is_on(const struct thing *t, const void *host)
 }
 struct thing *stranger_find(unsigned host, uint64_t id);
 struct thing *stranger_new(uint32_t kind, unsigned host, uint64_t id, uint64_t owner);
-/* It is no more, and what cannot be without it. */
+/* The object has ended, and all that cannot exist without it. */
 void stranger_gone(struct thing *t);
-/* As the room does when an owner ends. */
+/* Ends an owner's objects as the room does. */
 void stranger_owner_ends(struct thing *w);
-/* Whatever was on hosts that have crashed. */
+/* Drops all objects on hosts that have crashed. */
 void stranger_forget_dead(void);
 /*
- * Ask a port; stranger.answer is what it says. Return: its error. @errors, which 0 ends, are those
- * that must be: one of them; none: it succeeds, or lacks room.
+ * Sends a request to a port; stranger.answer is its answer. Return: its error. @errors, which 0
+ * ends: one of them must be the answer; none: it succeeds, or lacks room.
  */
 int stranger_ask(unsigned host, void *req, size_t size, uint32_t op, const int *errors);
-/* The errors that a request must give, one after the other. */
+/* The errors that a request must get, one after the other. */
 struct errors {
 	int e[8];
 	unsigned n;
@@ -110,14 +110,14 @@ static inline void errors_add(struct errors *s, bool wrong, int error)
 	if (wrong && s->n < 7)
 		s->e[s->n++] = error;
 }
-/* An owner that lives, of @host; 0: none. */
+/* Draws a living owner of @host; 0: none. */
 uint64_t stranger_owner(unsigned host);
 bool stranger_lives(unsigned host, uint64_t owner);
-/* Who asks about @t: its owner, most times. *ret_foreign: somebody else. */
+/* The owner that sends a request about @t: its own, most times. *ret_foreign: another one. */
 uint64_t stranger_asker(const struct thing *t, bool *ret_foreign);
 /* An object of the port must end by @op. */
 int stranger_end(unsigned host, uint32_t op, uint64_t id, uint64_t owner, const int *errors);
-/* End one of @kind on @host, if there is one: its owner asks, or somebody who may not. */
+/* Ends an object of @kind on @host, if there is one: its owner asks, or one that may not. */
 void stranger_end_any(unsigned host, uint32_t kind, uint32_t op);
 struct emu_path *stranger_path(const struct thing *map);
 
@@ -125,12 +125,12 @@ struct emu_path *stranger_path(const struct thing *map);
 void stranger_act(unsigned host);
 void stranger_act_dma(unsigned host);
 void stranger_act_group(unsigned host);
-/* All memory holds what it must. */
+/* Checks that all memory has its expected contents. */
 void stranger_compare_memory(void);
 /* @req: which part, for what. NULL: it is refused, as it must be, or there is no room. */
 struct thing *stranger_attach(struct thing *channel, struct thing *target, uint64_t owner,
 			      struct sio_req_dma_attach *req);
-/* A DMA engine copies; return its word. */
+/* Lets a DMA engine copy. Return: its status word. */
 int stranger_transfer(struct thing *channel, const struct sio_dma_entry *entry);
 
 #endif

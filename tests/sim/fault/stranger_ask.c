@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the stranger asks of ports: owners, memory, grants, windows, vectors; what must be refused.
+ * The requests of the stranger to ports: owners, memory, grants, windows, vectors; and requests
+ * that must be refused.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
@@ -219,7 +220,7 @@ static void spoil(struct sio_req_map *req, uint64_t kind)
 	}
 }
 
-/* Is it granted, to who asks, in this way? */
+/* Is it granted, to whoever asks, in this way? */
 static bool is_granted(unsigned host, const struct sio_req_map *req, unsigned exporter)
 {
 	const struct thing *g;
@@ -332,7 +333,7 @@ static struct emu_device *a_device(unsigned host)
 	if (h->n_devices == 0)
 		return NULL;
 	d = &h->device[stranger_draw(h->n_devices)];
-	return d->opened && !d->gone ? d : NULL;
+	return d->opened && !emu_device_is_out(d) ? d : NULL;
 }
 
 /* A window that a device goes through stays. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DMA engines that do what the stranger wants. Where each byte comes from and goes to is known from
- * what was granted and mapped, by looking through all of it; what must not arrive does not. Only
- * where others' memory may lie nothing is tried.
+ * DMA engines that work for the stranger. The source and the target of each byte are known from
+ * what was granted and mapped, by a search through all of it; what must not arrive does not.
+ * Nothing is tried only where others' memory may lie.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
@@ -274,7 +274,7 @@ static int32_t result_of(const struct thing *c, const struct fabric_mem *ring)
 	return result;
 }
 
-/* As somebody sees it who looks as soon as he may. */
+/* As somebody sees it who looks as soon as possible. */
 static int32_t result_when_over(const struct thing *c, const struct fabric_mem *ring)
 {
 	struct fabric_queue *q = fabric_path(c->host, c->host);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the stranger has, how it asks, and how things end. */
+/* The objects of the stranger, how it sends requests, and how its objects end. */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
 #include <errno.h>

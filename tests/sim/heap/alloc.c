@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Allocations of what is simulated (library, driver, daemons, room) come here: the linker wraps
- * them (--wrap), and one of them can be made to fail. Those of the simulator itself do not.
+ * The linker redirects allocations of the simulated code (library, driver, daemons, machine room)
+ * to here (--wrap), so that one of them can be made to fail. Allocations of the simulator itself
+ * are not redirected.
  *
- * Behind each lie bytes that mean something, so that who reads there does not find what happens to
- * look like nothing. Sanitizers have their own.
+ * Bytes with a pattern follow each block, so that a read beyond its end does not find zeros by
+ * luck. Sanitizers have checks of their own.
  */
 #include <stdbool.h>
 #include <stddef.h>

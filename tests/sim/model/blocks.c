@@ -13,18 +13,20 @@
 #define ONES UINT64_MAX
 #define NEVER UINT64_MAX
 #define KEPT 64 /* writes of a block that are remembered */
-/* What takes longer is not judged, so that older writes may be forgotten. */
+/* Longer reads are not judged, so that older writes may be forgotten. */
 #define LONGEST_READ (100 * SIM_MS)
 
 struct write {
-	uint64_t stamp;	      /* 0: zeros, as new */
-	uint64_t sent, acked; /* NEVER: was not acknowledged */
+	uint64_t stamp;	      /* 0: zeros, as on a new drive */
+	uint64_t sent, acked; /* NEVER: not acknowledged */
+	/* when the queue of a write without acknowledgement was gone; NEVER */
+	uint64_t over;
 };
 
 struct block {
 	struct write *write;
 	unsigned n;
-	bool forgotten; /* too many are unanswered: any stamp may be there */
+	bool forgotten; /* too many writes are without acknowledgement: any stamp may be found */
 };
 
 struct blocks_drive {
@@ -72,7 +74,7 @@ unsigned blocks_epoch(struct blocks_drive *d)
 	return d->epoch;
 }
 
-/* Its history, which begins with zeros. */
+/* The block's history, which begins with zeros. */
 static struct block *block_of(struct blocks_drive *d, uint32_t number)
 {
 	struct block *b = &d->block[number];
@@ -92,8 +94,10 @@ static struct block *block_of(struct blocks_drive *d, uint32_t number)
  */
 static bool is_over(const struct block *b, const struct write *w, uint64_t since)
 {
-	for (unsigned i = 0; w->acked != NEVER && i < b->n; i++)
-		if (b->write[i].acked != NEVER && b->write[i].sent > w->acked &&
+	const uint64_t done = w->acked != NEVER ? w->acked : w->over;
+
+	for (unsigned i = 0; done != NEVER && i < b->n; i++)
+		if (b->write[i].acked != NEVER && b->write[i].sent > done &&
 		    b->write[i].acked < since)
 			return true;
 	return false;
@@ -123,21 +127,49 @@ uint64_t blocks_write(struct blocks_drive *d, uint32_t number)
 	if (b->n == KEPT)
 		b->forgotten = true;
 	else
-		b->write[b->n++] =
-			(struct write){.stamp = stamp, .sent = sim_now(), .acked = NEVER};
+		b->write[b->n++] = (struct write){
+			.stamp = stamp, .sent = sim_now(), .acked = NEVER, .over = NEVER};
 	return stamp;
 }
 
-void blocks_written(struct blocks_drive *d, unsigned epoch, uint32_t number, uint64_t stamp)
+/* NULL: the write was forgotten. */
+static struct write *find_write(struct blocks_drive *d, unsigned epoch, uint32_t number,
+				uint64_t stamp)
 {
 	struct block *b;
 
 	if (blocks_epoch(d) != epoch)
-		return;
+		return NULL;
 	b = block_of(d, number);
 	for (unsigned i = 0; i < b->n; i++)
 		if (b->write[i].stamp == stamp)
-			b->write[i].acked = sim_now();
+			return &b->write[i];
+	return NULL;
+}
+
+void blocks_written(struct blocks_drive *d, unsigned epoch, uint32_t number, uint64_t stamp)
+{
+	struct write *w = find_write(d, epoch, number, stamp);
+
+	if (w)
+		w->acked = sim_now();
+}
+
+void blocks_unsure(struct blocks_drive *d, unsigned epoch, uint32_t number, uint64_t stamp)
+{
+	struct write *w = find_write(d, epoch, number, stamp);
+
+	if (w)
+		w->over = sim_now();
+}
+
+void blocks_unsent(struct blocks_drive *d, unsigned epoch, uint32_t number, uint64_t stamp)
+{
+	struct write *w = find_write(d, epoch, number, stamp);
+	struct block *b = &d->block[number];
+
+	if (w)
+		*w = b->write[--b->n];
 }
 
 /* ---- contents ---- */
@@ -145,7 +177,7 @@ static uint64_t word(uint64_t stamp, uint32_t block, uint32_t i)
 {
 	uint64_t z = (stamp << 20 | block) + i * UINT64_C(0x9e3779b97f4a7c15);
 
-	/* The stamp is in the first word as it is, with its block. */
+	/* The first word holds the stamp itself, and the block's number. */
 	return stamp == 0 ? 0 : i == 0 ? stamp << 20 | block : z ^ z >> 31;
 }
 
@@ -165,7 +197,7 @@ void blocks_poison(void *data, uint32_t len)
 		words[i] = POISON;
 }
 
-/* The stamp of all words that arrived. False: they are not of one block and write. */
+/* The stamp of all words that arrived. False: the words are of several blocks or writes. */
 static bool find_stamp(const uint64_t *words, uint32_t n, uint32_t block, bool lossy,
 		       uint64_t *ret_stamp, bool *ret_any)
 {

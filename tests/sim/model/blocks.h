@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the blocks of the cluster's drives may hold. Every write has a stamp of its own, in every
- * word of every block. A block read must be, whole, one of those that may be there:
+ * The values that the blocks of the cluster's drives may have. Every write has a stamp of its own,
+ * in every word of every block. A block that is read must be, as a whole, one of these:
  *
  *   - the latest write that was acknowledged before the read began,
- *   - any that was acknowledged or under way while the read was,
- *   - any that was sent and never answered: its queue may be dead, and it may still come, or never.
+ *   - any that was acknowledged or in flight during the read,
+ *   - any that was sent and never answered: its queue may be dead, and it may be done late, or
+ *   never,
+ *   - one of unknown outcome whose queue is deleted, which counts as acknowledged at that time, if
+ *   it was done.
  *
- * A drive whose host lost its power begins anew, with zeros.
+ * A drive whose host lost its power begins again, with zeros.
  */
 #ifndef SIM_BLOCKS_H
 #define SIM_BLOCKS_H
@@ -21,23 +24,33 @@ struct blocks_drive;
 
 /* The drive of that number of that host. */
 struct blocks_drive *blocks_drive(unsigned host, unsigned device);
-/* Its manager lies: whatever they hold from now on is no mistake. */
+/* The drive's manager is malicious: any contents are accepted from now on. */
 void blocks_distrust(struct blocks_drive *d);
 bool blocks_distrusted(const struct blocks_drive *d);
-/* Counts the starts of its host: what began in another one says nothing. */
+/*
+ * Counts the starts of the drive's host: an operation that began in another start proves nothing.
+ */
 unsigned blocks_epoch(struct blocks_drive *d);
 
-/* A write of one block is sent. Return: its stamp. */
+/* Records that a write of one block is sent. Return: its stamp. */
 uint64_t blocks_write(struct blocks_drive *d, uint32_t block);
-/* Fill @len bytes at @data with the stamp, as blocks_judge() wants to see it. */
+/* Fills @len bytes at @data with the stamp, in the form that blocks_judge() checks. */
 void blocks_fill(void *data, uint32_t len, uint64_t stamp, uint32_t block);
-/* It was acknowledged. @epoch: when it was sent. */
+/* The write was acknowledged. @epoch: when it was sent. */
 void blocks_written(struct blocks_drive *d, unsigned epoch, uint32_t block, uint64_t stamp);
-/* Before a read: what does not arrive is seen. */
+/*
+ * The outcome of the write is unknown, but it is not done any more from now on: its submission
+ * queue is deleted. If it appears later in a block that was overwritten since, it was done too
+ * late.
+ */
+void blocks_unsure(struct blocks_drive *d, unsigned epoch, uint32_t block, uint64_t stamp);
+/* The write was not sent at all. */
+void blocks_unsent(struct blocks_drive *d, unsigned epoch, uint32_t block, uint64_t stamp);
+/* Poisons the buffer before a read, so that missing bytes are detected. */
 void blocks_poison(void *data, uint32_t len);
 /*
- * A read that was sent at @since brought @data. @lossy: what the drive sends may be lost on its
- * way, and nobody is told. Fails the run if that cannot be.
+ * A read that was sent at @since returned @data. @lossy: what the drive sends may be lost on its
+ * path, without notification. Fails the run if @data is impossible.
  */
 void blocks_judge(struct blocks_drive *d, unsigned epoch, uint32_t block, const void *data,
 		  uint32_t len, uint64_t since, bool lossy, const char *who);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What programs did and are told of segments; each reason that is told has its cause. */
+/*
+ * What programs did with segments, and what they are notified of; each reason that is told has its
+ * cause.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +20,7 @@ struct sim_export *sim_exports;
 struct sim_import *sim_imports;
 static struct sim_export *current[SIM_HOSTS][IDS];
 
-void sim_told_start(void)
+void sim_notified_start(void)
 {
 	sim_parties = NULL;
 	sim_exports = NULL;
@@ -62,8 +65,8 @@ void sim_party_look(struct sim_party *y)
 	}
 }
 
-/* Without memory for it an event is lost; a smartiod that was started again tells in sum. */
-bool sim_all_is_told(void)
+/* Without memory an event is lost; after a restart smartiod reports only the outcome. */
+bool sim_all_is_notified(void)
 {
 	return !sim_has_fault("memory") && !sim_has_fault("restart") && !sim_has_fault("absent") &&
 	       !sim_has_fault("unheard");
@@ -78,7 +81,8 @@ static unsigned adapters(unsigned host)
 static bool pulled_since(unsigned host, uint64_t since)
 {
 	for (unsigned a = 0; a < adapters(host); a++)
-		if (sim_cable_is_out(host, a) || sim_cable_pulled(host, a) + SIM_TOLD_IN >= since)
+		if (sim_cable_is_out(host, a) ||
+		    sim_cable_pulled(host, a) + SIM_NOTIFIED_IN >= since)
 			return sim_cable_pulled(host, a) > 0;
 	return false;
 }
@@ -122,7 +126,7 @@ void sim_export_removed(struct sim_export *x, bool force, sci_error_t e)
 		sim_export_asked(x);
 }
 
-/* Somebody of @host may have been connected who ended like that. */
+/* Can a program of @host have been connected, and have ended in that way? */
 static bool may_have_left(const struct sim_export *x, unsigned host, bool clean)
 {
 	struct sim_import *m;
@@ -162,7 +166,7 @@ static void check_link(const struct sim_party *y, unsigned peer, uint64_t since,
 			 y->name, sim_node(peer));
 }
 
-void sim_export_told(struct sim_export *x, sci_segment_cb_reason_t reason, unsigned node)
+void sim_export_notified(struct sim_export *x, sci_segment_cb_reason_t reason, unsigned node)
 {
 	unsigned host = sim_host_of(node);
 
@@ -182,7 +186,7 @@ void sim_export_told(struct sim_export *x, sci_segment_cb_reason_t reason, unsig
 	if (x->connections < 0)
 		sim_fail("callbacks", "%s: node %u left a segment that nobody was connected to",
 			 x->by->name, node);
-	if (sim_all_is_told() && (reason == SCI_CB_DISCONNECT || reason == SCI_CB_LOST))
+	if (sim_all_is_notified() && (reason == SCI_CB_DISCONNECT || reason == SCI_CB_LOST))
 		check_left(x, reason, node);
 }
 
@@ -227,7 +231,7 @@ void sim_import_begun(struct sim_import *m, sci_error_t e)
 	}
 }
 
-/* By the state as it was told so far. */
+/* Is this reason possible after the state that was reported last? */
 static bool follows(const struct sim_import *m, sci_segment_cb_reason_t reason)
 {
 	switch (reason) {
@@ -244,7 +248,7 @@ static bool follows(const struct sim_import *m, sci_segment_cb_reason_t reason)
 	}
 }
 
-/* The exporter, or the way there, may be gone for good. */
+/* Can the exporter, or the path to it, be gone for good? */
 static bool may_be_lost(struct sim_import *m)
 {
 	if (m->state == SIM_CONNECTING || !m->of || m->by->ends || !sim_host_alive(m->by->host) ||
@@ -276,13 +280,13 @@ static void check_cause(struct sim_import *m, sci_segment_cb_reason_t reason)
 		check_link(m->by, m->host, m->since, m->breaks);
 }
 
-void sim_import_told(struct sim_import *m, sci_segment_cb_reason_t reason)
+void sim_import_notified(struct sim_import *m, sci_segment_cb_reason_t reason)
 {
 	if ((!follows(m, reason) && !m->overflow && !sim_has_fault("memory")) || m->left)
 		sim_fail("callbacks", "%s: a connection that was %s%s is told reason %d",
 			 m->by->name, sim_link_states[m->state], m->left ? " and given back" : "",
 			 reason);
-	if (sim_all_is_told())
+	if (sim_all_is_notified())
 		check_cause(m, reason);
 	if (m->state == SIM_CONNECTING && reason == SCI_CB_OPERATIONAL)
 		made(m);
@@ -304,12 +308,12 @@ void sim_import_left(struct sim_import *m)
 	m->left = true;
 }
 
-void sim_told_ends(void)
+void sim_notified_ends(void)
 {
 	me()->ends = true;
 }
 
-void sim_told_ended(void)
+void sim_notified_ended(void)
 {
 	me()->ended = true;
 }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The notifications that programs get of segments (oracle/told.c): exporters, and importers that
- * are connected. A workload reports what it does, and which notifications it gets; the model and
- * the oracle check them. The segments are available at their host's adapter 0 alone, and no other
- * workload has their ids.
+ * The notifications that programs get of segments (oracle/notified.c): exporters, and importers
+ * that are connected. A workload reports what it does, and which notifications it gets; the model
+ * and the oracle check them. The segments are available at their host's adapter 0 alone, and no
+ * other workload has their ids.
  */
 #ifndef SIM_NOTICES_H
 #define SIM_NOTICES_H
 
 #include "run/run.h"
 
-#define SIM_TOLD_IN (100 * SIM_MS) /* what is told comes within that */
+#define SIM_NOTIFIED_IN (100 * SIM_MS) /* what is told comes within that */
 
 enum sim_link_state { SIM_CONNECTING, SIM_OPERATIONAL, SIM_NOT_OPERATIONAL, SIM_LOST };
 
@@ -50,45 +50,50 @@ struct sim_import {
 	uint64_t since, made; /* asked for; known to be made, 0: not */
 	uint64_t breaks;
 	unsigned boots; /* of its host, then */
-	/* When nothing was on the way between the hosts, at the last look; and a while before. */
+	/* When nothing was in flight between the hosts, at the last check; and some time before. */
 	uint64_t quiet, was_quiet;
 	unsigned boots_quiet, boots_was_quiet;
 	struct sim_import *prev, *next;
 };
 
-/* The running program has made one, not available yet; without @callback it waits for events. */
+/*
+ * The running program has made a segment, not available yet; without @callback it waits for events.
+ */
 struct sim_export *sim_export_new(unsigned id, bool callback);
-/* All who are connected are about to be asked to leave; that was done. */
+/* All importers are about to be asked to disconnect; that was done. */
 void sim_export_asks(struct sim_export *x);
 void sim_export_asked(struct sim_export *x);
-/* It was removed, by @force or to be kept for who is connected; or is lost. */
+/* The segment was removed, by @force or to be kept for its importers; or is lost. */
 void sim_export_removed(struct sim_export *x, bool force, sci_error_t e);
-void sim_export_told(struct sim_export *x, sci_segment_cb_reason_t reason, unsigned node);
+void sim_export_notified(struct sim_export *x, sci_segment_cb_reason_t reason, unsigned node);
 
-/* The running program is about to connect; @later: and does not wait for that. */
+/* The running program is about to connect; with @later it does not wait for that. */
 struct sim_import *sim_import_new(unsigned host, unsigned id, unsigned adapter, bool later,
 				  bool callback);
-/* ... and that gave @e. */
+/* ... and that returned @e. */
 void sim_import_begun(struct sim_import *m, sci_error_t e);
-void sim_import_told(struct sim_import *m, sci_segment_cb_reason_t reason);
-/* It is about to disconnect; it has. */
+void sim_import_notified(struct sim_import *m, sci_segment_cb_reason_t reason);
+/* The running program is about to disconnect; it has. */
 void sim_import_leaves(struct sim_import *m);
 void sim_import_left(struct sim_import *m);
 
 /* The running program is about to call SCITerminate(); it has. */
-void sim_told_ends(void);
-void sim_told_ended(void);
+void sim_notified_ends(void);
+void sim_notified_ended(void);
 
 /* ---- for the oracle ---- */
 extern struct sim_party *sim_parties;
 extern struct sim_export *sim_exports;
 extern struct sim_import *sim_imports;
 extern const char *const sim_link_states[];
-void sim_told_start(void);
+void sim_notified_start(void);
 void sim_party_look(struct sim_party *y);
-/* Nothing is lost: for lack of memory, or with a smartiod, whose next one tells in sum. */
-bool sim_all_is_told(void);
-/* As it knows, and as its daemon does. */
+/*
+ * Are no notifications lost: for lack of memory, or with a smartiod, whose successor reports in
+ * sum?
+ */
+bool sim_all_is_notified(void);
+/* Does the import live, as its program knows, and as its daemon does? */
 bool sim_import_lives(const struct sim_import *m);
 
 #endif

@@ -34,9 +34,9 @@ static const char *const name[PAIR_KINDS] = {
 
 static struct side {
 	struct pair_list gives, has;
-	uint64_t as_of; /* pairs_quiet() when they were read; 0: it is not quiet */
+	uint64_t as_of; /* pairs_quiet() when they were read; 0: not quiet */
 } side[SIM_HOSTS];
-/* As of when the lower one of two, and the other, were looked at together last. */
+/* The states of the lower and of the other host of two when both were compared last. */
 static uint64_t looked[SIM_HOSTS][SIM_HOSTS];
 
 static int by_fact(const void *x, const void *y)
@@ -59,7 +59,7 @@ static void sort(struct pair_list *l)
 		qsort(l->fact, l->n, sizeof(*l->fact), by_fact);
 }
 
-/* The facts about @other, ended by one about somebody else or the list's end. */
+/* The facts about @other, followed by one about another host, or the list's end. */
 static const struct pair_fact *about(const struct pair_list *l, unsigned other, unsigned *ret_n)
 {
 	unsigned first = 0, end = l->n, last;
@@ -90,8 +90,8 @@ static void alone(const struct pair_fact *f, unsigned giver, unsigned taker, boo
 }
 
 /*
- * A mapping for a device whose end was answered when nobody waited any more: the program was told
- * that it failed, has it still, and will try again.
+ * A mapping for a device whose end was answered when nobody waited any more: the program was
+ * notified that it failed, has it still, and will try again.
  */
 static bool may_be_ended(const struct pair_fact *f)
 {
@@ -130,14 +130,14 @@ static void compare(unsigned giver, unsigned taker)
 	}
 }
 
-/* A host that lies believes what it likes. */
+/* A host that lies may have any records. */
 static bool may_judge(unsigned a, unsigned b)
 {
 	return a != sim_liar() && b != sim_liar() && side[a].as_of && side[b].as_of &&
 	       (a == b || sim_peer_settled(a, b));
 }
 
-/* Nothing happened to either since. */
+/* Nothing has happened to either host since they were compared. */
 static bool known(unsigned a, unsigned b)
 {
 	return looked[a][b] == side[a].as_of && looked[b][a] == side[b].as_of;
@@ -155,7 +155,7 @@ static void look(unsigned a, unsigned b)
 	sim_result.pairs++;
 }
 
-/* Who is not quiet is not judged. False: nothing is new. */
+/* A host that is not quiet is not judged. False: nothing is new. */
 static bool read_side(unsigned host)
 {
 	struct side *s = &side[host];
@@ -186,7 +186,7 @@ static bool joined(unsigned a, unsigned b)
 	return sio_topology_paths(sim_cluster->topology, sim_node(a), sim_node(b), &path, 1) > 0;
 }
 
-/* The first pair that has not found each other, or is busy still. */
+/* The first pair of hosts that have not connected, or are still busy. */
 static bool apart(unsigned *ret_a, unsigned *ret_b)
 {
 	for (unsigned a = 0; a < sim_hosts(); a++)

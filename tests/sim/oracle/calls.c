@@ -9,7 +9,7 @@
 
 #define SLACK (10 * SIM_MS)
 
-/* A clock that jumps comes to times before the timer that was set for them. */
+/* A clock that jumps passes times before the timer that was set for them has fired. */
 static void check_daemons(void)
 {
 	uint32_t type;
@@ -17,7 +17,7 @@ static void check_daemons(void)
 	if (sim_has_fault("clock"))
 		return;
 	for (unsigned h = 0; h < sim_hosts(); h++)
-		if (books_late(h, SLACK, &type))
+		if (tables_late(h, SLACK, &type))
 			sim_fail("calls",
 				 "node %u: a request of type %u waits for a time that is over",
 				 sim_node(h), type);

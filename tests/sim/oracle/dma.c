@@ -18,20 +18,21 @@
 #include "fabric/fabric.h"
 #include "run/run.h"
 #include "sisci/dma/queue.h"
+#include "sisci/segment/segment.h"
 #include "smartio/ext.h"
 #include "smartio/uapi.h"
-#include "run/run.h"
 #include "run/listener.h"
 #include "oracle/device.h"
 
 #define NOBODY 0u /* no process */
 
-/* A program was told that the device has @size bytes of @segment at @from. */
+/* A program was notified that the device has @size bytes of @segment at @from. */
 struct told {
 	uint32_t pid, fdid;
 	const void *segment, *device; /* the program's handles */
 	uint64_t from, size;
-	uint64_t mem; /* which memory the device found there first; 0: it did not look */
+	uint64_t mem; /* which memory the device found there first; 0: it made no access */
+	bool bar;     /* pages of another device, which are taken away when that device is */
 	struct told *prev, *next;
 };
 
@@ -45,7 +46,19 @@ struct handle {
 static struct told *all;
 static struct handle *handles;
 
-/* ---- what programs are told ---- */
+/* ---- what programs are notified of ---- */
+static void borrowed(const sci_smartio_device_t *device, unsigned fdid, sci_error_t error)
+{
+	struct handle *h;
+
+	if (error != SCI_ERR_OK)
+		return;
+	h = calloc(1, sizeof(*h));
+	assert(h);
+	*h = (struct handle){.pid = sim_self()->pid, .fdid = fdid, .device = *device};
+	DL_PREPEND(handles, h);
+}
+
 void __real_SCIBorrowDevice(sci_desc_t sd, sci_smartio_device_t *device, unsigned int fdid,
 			    unsigned int flags, sci_error_t *error);
 void __wrap_SCIBorrowDevice(sci_desc_t sd, sci_smartio_device_t *device, unsigned int fdid,
@@ -54,15 +67,23 @@ void __wrap_SCIBorrowDevice(sci_desc_t sd, sci_smartio_device_t *device, unsigne
 void __wrap_SCIBorrowDevice(sci_desc_t sd, sci_smartio_device_t *device, unsigned int fdid,
 			    unsigned int flags, sci_error_t *error)
 {
-	struct handle *h;
-
 	__real_SCIBorrowDevice(sd, device, fdid, flags, error);
-	if (*error != SCI_ERR_OK)
-		return;
-	h = calloc(1, sizeof(*h));
-	assert(h);
-	*h = (struct handle){.pid = sim_self()->pid, .fdid = fdid, .device = *device};
-	DL_PREPEND(handles, h);
+	borrowed(device, fdid, *error);
+}
+
+void __real_smartio_borrow_device_over(sci_desc_t sd, sci_smartio_device_t *device,
+				       unsigned int fdid, unsigned int adapter, unsigned int flags,
+				       sci_error_t *error);
+void __wrap_smartio_borrow_device_over(sci_desc_t sd, sci_smartio_device_t *device,
+				       unsigned int fdid, unsigned int adapter, unsigned int flags,
+				       sci_error_t *error);
+
+void __wrap_smartio_borrow_device_over(sci_desc_t sd, sci_smartio_device_t *device,
+				       unsigned int fdid, unsigned int adapter, unsigned int flags,
+				       sci_error_t *error)
+{
+	__real_smartio_borrow_device_over(sd, device, fdid, adapter, flags, error);
+	borrowed(device, fdid, *error);
 }
 
 uint32_t sim_device_fdid(const void *device)
@@ -75,7 +96,7 @@ uint32_t sim_device_fdid(const void *device)
 	return 0;
 }
 
-static void note(const void *segment, const void *device, uint64_t from, uint64_t size)
+static void note(const void *segment, const void *device, uint64_t from, uint64_t size, bool bar)
 {
 	struct told *t = calloc(1, sizeof(*t));
 
@@ -85,7 +106,8 @@ static void note(const void *segment, const void *device, uint64_t from, uint64_
 			   .segment = segment,
 			   .device = device,
 			   .from = from,
-			   .size = size};
+			   .size = size,
+			   .bar = bar};
 	DL_PREPEND(all, t);
 }
 
@@ -111,7 +133,7 @@ static void forget(const void *segment, sci_smartio_device_t device)
 	}
 }
 
-/* The drive was reset: it has no address any more that it was given before. */
+/* The drive was reset: it has none of the addresses any more that it was given before. */
 static void forget_dead(uint32_t fdid)
 {
 	struct told *t, *next;
@@ -136,7 +158,20 @@ WRAP(SCIMapLocalSegmentForDevice,
 	__real_SCIMapLocalSegmentForDevice(segment, adapter, device, ioaddr, offset, size, flags,
 					   error);
 	if (*error == SCI_ERR_OK)
-		note(segment, device, *ioaddr, size);
+		note(segment, device, *ioaddr, size, false);
+}
+
+static bool is_bar(const void *segment)
+{
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	struct sio_remote_segment *seg =
+		lib ? sio_object_get(lib, segment, SIO_REMOTE_SEGMENT, &err) : NULL;
+	bool bar = seg && seg->is_bar;
+
+	if (seg)
+		sio_object_put(&seg->o);
+	return bar;
 }
 
 WRAP(SCIMapRemoteSegmentForDevice,
@@ -145,7 +180,7 @@ WRAP(SCIMapRemoteSegmentForDevice,
 {
 	__real_SCIMapRemoteSegmentForDevice(segment, device, ioaddr, offset, size, flags, error);
 	if (*error == SCI_ERR_OK)
-		note(segment, device, *ioaddr, size);
+		note(segment, device, *ioaddr, size, is_bar(segment));
 }
 
 WRAP(SCIUnmapLocalSegmentForDevice,
@@ -210,7 +245,7 @@ WRAP(sio_dma_ring, (struct sio_dma_queue * q))
 	__real_sio_dma_ring(q);
 }
 
-/* ---- what devices do ---- */
+/* ---- accesses of devices ---- */
 /* On purpose: the workload that lies sees to the rest. */
 static bool somebody_lies(void)
 {
@@ -219,10 +254,10 @@ static bool somebody_lies(void)
 
 bool sim_liars_device(uint32_t fdid)
 {
-	return sim_liar() < sim_hosts() && fdid >> 8 == sim_node(sim_liar());
+	return sim_liar() < sim_hosts() && sio_topology_fdid_node(fdid) == sim_node(sim_liar());
 }
 
-/* The last that was told of these addresses. */
+/* The last report about these addresses. */
 static struct told *find(const struct sio_topo_device *device, uint64_t at, size_t len)
 {
 	struct told *t;
@@ -243,7 +278,7 @@ static void accessed(const struct sio_topo_device *device, uint64_t at, size_t l
 			 device->name, write ? "writes" : "reads", len, (unsigned long long)at);
 }
 
-/* What is mapped does not become another's while the device has the address. */
+/* Mapped memory does not become another program's while the device has its address. */
 static void reached(const struct sio_topo_device *device, uint64_t at, size_t len,
 		    const struct fabric_mem *mem)
 {
@@ -266,9 +301,9 @@ static void reached(const struct sio_topo_device *device, uint64_t at, size_t le
  */
 bool sim_may_lose_borrowers(void)
 {
-	return sim_has_fault("link") || sim_has_fault("between") || sim_has_fault("anew") ||
-	       sim_has_fault("crash") || sim_has_fault("cut") || sim_has_fault("delay") ||
-	       sim_has_fault("liar");
+	return sim_has_workload("mover") || sim_has_fault("link") || sim_has_fault("between") ||
+	       sim_has_fault("anew") || sim_has_fault("crash") || sim_has_fault("cut") ||
+	       sim_has_fault("delay") || sim_has_fault("liar");
 }
 
 /* Seen where it arrives; the room translates it when the drive's model writes, which is earlier. */
@@ -277,7 +312,7 @@ static bool refused_at_the_end(const struct fabric_post *post)
 	return sim_may_lose_borrowers() && sim_cluster->topology->host[post->host].iommu;
 }
 
-/* Memory of a host that crashed is gone with all that is under way there. */
+/* When a host crashes its memory is gone, with everything that is in flight to it. */
 static void freed(const struct fabric_post *post)
 {
 	struct fabric_view v = {post->mem, post->offset};
@@ -288,7 +323,7 @@ static void freed(const struct fabric_post *post)
 			 fabric_where(&v));
 }
 
-/* The way is gone, or the IOMMU at its other end does not know the device any more. */
+/* The path is gone, or the IOMMU at its other end has forgotten the device. */
 static bool refused_for_a_loss(const struct sio_evt_fault *f)
 {
 	static const char *const reason[] = {"in the IOMMU domain of adapter", "the path ",
@@ -300,16 +335,33 @@ static bool refused_for_a_loss(const struct sio_evt_fault *f)
 	return false;
 }
 
-/* What is at a place of a host that lies is not what it said. */
+/* An address on a host that lies may lead elsewhere than it said. */
 static bool ends_at_the_liar(const struct sio_evt_fault *f)
 {
 	return sim_liar() < sim_hosts() && f->node == sim_node(sim_liar());
 }
 
+/*
+ * The pages of another device were taken away under the mapping: with that device, or with the
+ * program that had it, whose own device goes on for a while.
+ */
+static bool refused_for_a_cut(const struct sio_evt_fault *f)
+{
+	const struct told *t;
+
+	if (!sim_has_fault("removal") && !sim_has_fault("death") && !sim_may_lose_borrowers())
+		return false;
+	DL_FOREACH (all, t)
+		if (t->bar && t->fdid == f->device && f->address >= t->from &&
+		    f->address - t->from < t->size)
+			return true;
+	return false;
+}
+
 static void refused(unsigned host, const struct sio_evt_fault *f)
 {
 	if (!somebody_lies() && !ends_at_the_liar(f) && host != sim_liar() &&
-	    !refused_for_a_loss(f) && !sim_fault_acts())
+	    !refused_for_a_loss(f) && !refused_for_a_cut(f) && !sim_fault_acts())
 		sim_fail("dma", "node %u: an access of %llu bytes at %#llx is refused: %s",
 			 sim_node(host), (unsigned long long)f->length,
 			 (unsigned long long)f->address, f->reason);

@@ -3,14 +3,13 @@
  * An exclusive borrow is the only one: when a program is notified that it has a device, no other
  * program has it, unless both share it. A program has it no more if it died, if its host and the
  * lender's have lost each other, or a path to each other, since, or if the device was pulled out
- * since it was requested; nor if the notification is so late that the device was pulled out between
- * request and answer.
+ * since it was requested; nor if the notification is so late that one of these came between request
+ * and answer: a program that is stopped reads its answer long after it was sent.
  */
 #include <stdlib.h>
 
 #include <utlist.h>
 
-#include "run/run.h"
 #include "run/run.h"
 #include "run/listener.h"
 
@@ -18,9 +17,9 @@ struct borrow {
 	uint32_t pid;
 	uint32_t fdid;
 	unsigned host, lender;
-	uint64_t breaks; /* of the two hosts' daemons, so far */
-	uint64_t gone;	 /* of paths between them */
-	uint64_t since;	 /* when it was asked for */
+	uint64_t breaks; /* of the connection between the two hosts' daemons, so far */
+	uint64_t gone;	 /* losses of paths between them */
+	uint64_t since;	 /* when the device was requested */
 	bool exclusive;
 	struct borrow *prev, *next;
 };
@@ -47,26 +46,40 @@ static bool valid(const struct borrow *b)
 	       sim_paths_gone(b->host, b->lender) == b->gone && !pulled_since(b->fdid, b->since);
 }
 
+/* It was lost before its borrower, which reads the answer now, knew that it had it. */
+static bool lost_meanwhile(uint32_t fdid, unsigned lender, uint64_t since)
+{
+	const struct sim_proc *p = sim_self();
+
+	return pulled_since(fdid, since) ||
+	       (p->stopped_last >= since && sim_peer_lost_last(p->host, lender) >= since);
+}
+
 static void borrowed(uint32_t fdid, bool exclusive, uint64_t since)
 {
-	struct borrow *b, *next, *mine = calloc(1, sizeof(*mine));
+	unsigned lender = sim_host_of(sio_topology_fdid_node(fdid));
+	bool late = lost_meanwhile(fdid, lender, since);
+	struct borrow *b, *next, *mine;
 
-	if (!mine)
-		abort();
 	DL_FOREACH_SAFE (borrows, b, next) {
 		if (!valid(b)) {
 			DL_DELETE(borrows, b);
 			free(b);
 			continue;
 		}
-		if (b->fdid == fdid && (b->exclusive || exclusive) && !pulled_since(fdid, since))
+		if (b->fdid == fdid && (b->exclusive || exclusive) && !late)
 			sim_fail("exclusive", "%s has device %#x%s, and so has %s%s",
 				 sim_self()->name, fdid, exclusive ? " exclusively" : "",
 				 sim_living(b->pid)->name, b->exclusive ? " exclusively" : "");
 	}
+	if (late)
+		return;
+	mine = calloc(1, sizeof(*mine));
+	if (!mine)
+		abort();
 	mine->pid = sim_self()->pid;
 	mine->host = sim_self()->host;
-	mine->lender = sim_host_of(fdid >> 8);
+	mine->lender = lender;
 	mine->breaks = sim_peer_breaks(mine->host, mine->lender);
 	mine->gone = sim_paths_gone(mine->host, mine->lender);
 	mine->fdid = fdid;

@@ -14,7 +14,7 @@
 #include "core/lut.h"
 #include "run/run.h"
 
-#define TRIED 2u /* one change in so many is followed by another that is taken back */
+#define TRIED 2u /* one change in so many is followed by a trial change that is undone */
 
 struct entry {
 	struct sio_lut_target target;
@@ -91,26 +91,26 @@ static bool same(const struct sio_lut_target *a, const struct sio_lut_target *b)
 	       a->adapter == b->adapter && a->generation == b->generation;
 }
 
-int __real_sio_lut_translate(const struct sio_lut *lut, uint64_t offset,
+int __real_sio_lut_translate(const struct sio_lut *lut, struct sio_window_at at,
 			     struct sio_lut_target *ret_target, uint64_t *ret_length);
-int __wrap_sio_lut_translate(const struct sio_lut *lut, uint64_t offset,
+int __wrap_sio_lut_translate(const struct sio_lut *lut, struct sio_window_at at,
 			     struct sio_lut_target *ret_target, uint64_t *ret_length);
-int __wrap_sio_lut_translate(const struct sio_lut *lut, uint64_t offset,
+int __wrap_sio_lut_translate(const struct sio_lut *lut, struct sio_window_at at,
 			     struct sio_lut_target *ret_target, uint64_t *ret_length)
 {
 	const struct mirror *m = mirror_of(lut);
-	uint64_t i = offset / m->size;
+	uint64_t i = at.offset / m->size;
 	struct sio_lut_target want = {0};
 	bool there = i < m->n_entries && m->entry[i].n > 0;
-	int rc = __real_sio_lut_translate(lut, offset, ret_target, ret_length);
+	int rc = __real_sio_lut_translate(lut, at, ret_target, ret_length);
 
 	if (there) {
 		want = m->entry[i].target;
-		want.bus.addr += offset % m->size;
+		want.bus.addr += at.offset % m->size;
 	}
 	if (rc != (there ? 0 : -ENOENT) || (there && !same(ret_target, &want)))
 		sim_fail("tables", "%s: offset %#llx: %d, leads to %#llx of node %u", lut->name,
-			 (unsigned long long)offset, rc,
+			 (unsigned long long)at.offset, rc,
 			 rc ? 0 : (unsigned long long)ret_target->bus.addr,
 			 rc ? 0 : ret_target->bus.node);
 	return rc;
@@ -130,13 +130,15 @@ static void ask(const struct sio_lut *lut, uint64_t offset, uint64_t len)
 	struct sio_lut_target target;
 
 	for (unsigned i = 0; i < sizeof(at) / sizeof(at[0]); i++)
-		(void)__wrap_sio_lut_translate(lut, at[i], &target, NULL);
+		(void)__wrap_sio_lut_translate(lut, (struct sio_window_at){at[i]}, &target, NULL);
 	if (lut->n_used != m->used)
 		sim_fail("tables", "%s: %u entries are in use, not %u", lut->name, lut->n_used,
 			 m->used);
 }
 
-/* What @count entries from @first on would cost; UINT32_MAX: they lead elsewhere. */
+/*
+ * How many new entries @count entries from @first on would take; UINT32_MAX: they lead elsewhere.
+ */
 static unsigned cost(const struct mirror *m, unsigned first, uint64_t count,
 		     struct sio_lut_target page)
 {
@@ -167,11 +169,11 @@ static unsigned cheapest(const struct mirror *m, uint64_t count, struct sio_lut_
 }
 
 int __real_sio_lut_map(struct sio_lut *lut, const struct sio_lut_target *target, uint64_t len,
-		       uint64_t *ret_offset, struct sio_err *reterr);
-int __real_sio_lut_unmap(struct sio_lut *lut, uint64_t offset, uint64_t len,
+		       struct sio_window_at *ret, struct sio_err *reterr);
+int __real_sio_lut_unmap(struct sio_lut *lut, struct sio_window_at at, uint64_t len,
 			 struct sio_err *reterr);
 
-/* Entry by entry: how many hold @in + @len bytes. */
+/* How many entries hold @in + @len bytes, counted one by one. */
 static uint64_t entries(const struct mirror *m, uint64_t in, uint64_t len)
 {
 	uint64_t count = 0;
@@ -185,7 +187,8 @@ static uint64_t entries(const struct mirror *m, uint64_t in, uint64_t len)
 static void try_bytes(struct sio_lut *lut, const struct sio_lut_target *near)
 {
 	const struct mirror *m = mirror_of(lut);
-	uint64_t in = sim_draw(&rng) % m->size, end = 1 + sim_draw(&rng) % 2, offset = 0, len;
+	uint64_t in = sim_draw(&rng) % m->size, end = 1 + sim_draw(&rng) % 2, len;
+	struct sio_window_at at = {0};
 	struct sio_lut_target page = *near, target, last;
 	unsigned first = 0, best;
 	int rc;
@@ -200,24 +203,26 @@ static void try_bytes(struct sio_lut *lut, const struct sio_lut_target *near)
 	if (len == 0)
 		return;
 	best = cheapest(m, entries(m, in, len), page, &first);
-	rc = __real_sio_lut_map(lut, &target, len, &offset, NULL);
+	rc = __real_sio_lut_map(lut, &target, len, &at, NULL);
 	if (rc != (best == UINT32_MAX ? -ENOSPC : 0) ||
-	    (rc == 0 && (offset != first * m->size + in || lut->n_used != m->used + best ||
-			 __real_sio_lut_translate(lut, offset + (len - 1), &last, NULL) < 0)))
+	    (rc == 0 &&
+	     (at.offset != first * m->size + in || lut->n_used != m->used + best ||
+	      __real_sio_lut_translate(lut, (struct sio_window_at){at.offset + (len - 1)}, &last,
+				       NULL) < 0)))
 		sim_fail("tables", "%s: %#llx + %#llx of node %u is tried: %d", lut->name,
 			 (unsigned long long)target.bus.addr, (unsigned long long)len,
 			 target.bus.node, rc);
 	if (rc == 0)
-		__real_sio_lut_unmap(lut, offset, len, NULL);
+		__real_sio_lut_unmap(lut, at, len, NULL);
 }
 
 int __wrap_sio_lut_map(struct sio_lut *lut, const struct sio_lut_target *target, uint64_t len,
-		       uint64_t *ret_offset, struct sio_err *reterr);
+		       struct sio_window_at *ret, struct sio_err *reterr);
 int __wrap_sio_lut_map(struct sio_lut *lut, const struct sio_lut_target *target, uint64_t len,
-		       uint64_t *ret_offset, struct sio_err *reterr)
+		       struct sio_window_at *ret, struct sio_err *reterr)
 {
 	struct mirror *m = mirror_of(lut);
-	int rc = __real_sio_lut_map(lut, target, len, ret_offset, reterr), want = 0;
+	int rc = __real_sio_lut_map(lut, target, len, ret, reterr), want = 0;
 	uint64_t in = target->bus.addr % m->size, count = 0;
 	struct sio_lut_target page = *target;
 	unsigned first = 0, best = 0;
@@ -230,10 +235,10 @@ int __wrap_sio_lut_map(struct sio_lut *lut, const struct sio_lut_target *target,
 		best = cheapest(m, count, page, &first);
 		want = best == UINT32_MAX ? -ENOSPC : 0;
 	}
-	if (rc != want || (rc == 0 && *ret_offset != first * m->size + in))
+	if (rc != want || (rc == 0 && ret->offset != first * m->size + in))
 		sim_fail("tables", "%s: %#llx + %#llx of node %u is mapped: %d, not %d, at %#llx",
 			 lut->name, (unsigned long long)target->bus.addr, (unsigned long long)len,
-			 target->bus.node, rc, want, rc ? 0 : (unsigned long long)*ret_offset);
+			 target->bus.node, rc, want, rc ? 0 : (unsigned long long)ret->offset);
 	sim_did.tables += rc == -ENOSPC && sim_few_entries;
 	if (rc < 0)
 		return rc;
@@ -242,25 +247,26 @@ int __wrap_sio_lut_map(struct sio_lut *lut, const struct sio_lut_target *target,
 		m->entry[i].target = page;
 		m->entry[i].n++;
 	}
-	ask(lut, *ret_offset, len);
+	ask(lut, ret->offset, len);
 	if (sim_draw(&rng) % TRIED == 0)
 		try_bytes(lut, target);
 	return 0;
 }
 
-int __wrap_sio_lut_unmap(struct sio_lut *lut, uint64_t offset, uint64_t len,
+int __wrap_sio_lut_unmap(struct sio_lut *lut, struct sio_window_at at, uint64_t len,
 			 struct sio_err *reterr);
-int __wrap_sio_lut_unmap(struct sio_lut *lut, uint64_t offset, uint64_t len, struct sio_err *reterr)
+int __wrap_sio_lut_unmap(struct sio_lut *lut, struct sio_window_at at, uint64_t len,
+			 struct sio_err *reterr)
 {
 	struct mirror *m = mirror_of(lut);
-	int rc = __real_sio_lut_unmap(lut, offset, len, reterr);
+	int rc = __real_sio_lut_unmap(lut, at, len, reterr);
 
-	/* Nobody ends what he did not map. */
+	/* The room unmaps only what it has mapped, so this must not fail. */
 	if (rc < 0)
 		sim_fail("tables", "%s: %#llx + %#llx is unmapped: %d", lut->name,
-			 (unsigned long long)offset, (unsigned long long)len, rc);
-	for (uint64_t i = offset / m->size; i <= (offset + (len - 1)) / m->size; i++)
+			 (unsigned long long)at.offset, (unsigned long long)len, rc);
+	for (uint64_t i = at.offset / m->size; i <= (at.offset + (len - 1)) / m->size; i++)
 		m->used -= --m->entry[i].n == 0;
-	ask(lut, offset, len);
+	ask(lut, at.offset, len);
 	return rc;
 }

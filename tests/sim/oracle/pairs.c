@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a daemon believes to have given other hosts, its own included, and what to have of them, as
- * lists of facts in which each number is one that both sides know.
+ * What a daemon believes to have given other hosts, its own included, and to have of them, as lists
+ * of facts in which each number is one that both sides know.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
@@ -52,8 +52,8 @@ uint64_t pairs_quiet(unsigned host)
 	const struct smartiod *d = sim_host[host].daemon;
 	const struct smartiod_counters *c = d ? &d->count : NULL;
 
-	if (!d || !books_quiet(host) || !sim_port_quiet(host) ||
-	    smartiod_tree_after(&d->waiting, 0) || d->recovery.grace || d->recovery.awaited)
+	if (!d || !tables_quiet(host) || !sim_port_quiet(host) ||
+	    smartiod_tree_after(&d->waiting, 0) || d->recovery.grace || d->recovery.expected)
 		return 0;
 	EACH(n, d->sessions)
 	{
@@ -156,11 +156,25 @@ static void has_segments(const struct smartiod *d)
 			SMARTIOD_OF(n, struct smartiod_dint_link, by_id);
 		uint64_t what = (l->ring_map != 0) << 1 | (l->irq_map != 0);
 
-		if (l->ring_uid && !l->lost && !l->closed)
+		if (l->ring_uid && (l->state == SMARTIOD_SENDER_CONNECTING ||
+				    l->state == SMARTIOD_SENDER_CONNECTED))
 			note(having, l->node, PAIR_RING, l->ring_uid, l->id, what);
 		if (l->memory_grant)
 			note(having, l->node, PAIR_GRANT, l->memory_grant, is_dead(d, l->ring_map),
 			     0);
+	}
+}
+
+/* Memory of devices that borrowers have made members. */
+static void overlays(const struct smartiod *d)
+{
+	EACH(n, d->loans)
+	{
+		const struct smartiod_loan *l = SMARTIOD_OF(n, struct smartiod_loan, by_id);
+
+		for (const struct smartiod_view_grant *g = l->grants; g; g = g->next)
+			if (g->member && !smartiod_loan_ended(l))
+				note(giving, d->node, PAIR_MEMBER, g->group, g->grant, true);
 	}
 }
 
@@ -178,6 +192,7 @@ static void members(const struct smartiod *d, unsigned host)
 			if (m->o.host->index == host && !sim_fault_owns(host, m->o.owner->o.id))
 				note(having, d->node, PAIR_MEMBER, g, m->o.id, m->published);
 	}
+	overlays(d);
 }
 
 /* ---- devices ---- */
@@ -223,8 +238,8 @@ static void note_device(struct smartiod *d, struct smartiod_device *dev)
 }
 
 /*
- * One of before the daemon was started. That it was refused to who told of it, or that nobody did,
- * does not end it: a queue may lie there.
+ * One of before the daemon was started. That it was refused to whoever reported it, or that nobody
+ * did, does not end it: a queue may lie there.
  */
 static bool is_claimed(struct smartiod *d, const struct smartiod_dma *m)
 {
@@ -232,6 +247,27 @@ static bool is_claimed(struct smartiod *d, const struct smartiod_dma *m)
 		for (const struct smartiod_dma_handle *h = b->dma; h; h = h->next)
 			if (b->id == m->loan->id && h->map == m->by_id.key)
 				return true;
+	return false;
+}
+
+/*
+ * A view that another device had, and that was cut: its address stays taken. Whether it is
+ * there still depends on why (a reset takes pages, the end of a borrow takes the view).
+ */
+static bool was_cut(const struct smartiod *d, const struct smartiod_loan *l,
+		    const struct smartiod_view_grant *g)
+{
+	struct smartiod *taker = sim_host[sim_host_of(g->node)].daemon;
+
+	if (!g->device || !taker)
+		return false;
+	EACH(n, taker->dmas)
+	{
+		const struct smartiod_dma *m = SMARTIOD_OF(n, struct smartiod_dma, by_id);
+
+		if (m->exporter == d->node && m->bar_borrow == l->id && m->view == g->view)
+			return m->cut;
+	}
 	return false;
 }
 
@@ -244,7 +280,9 @@ static void gives_loan(struct smartiod *d, const struct smartiod_loan *l)
 		if (!m->target || is_claimed(d, m))
 			note(giving, l->node, PAIR_DMA, l->id, m->by_id.key, 0);
 	for (const struct smartiod_view_grant *g = l->grants; g; g = g->next)
-		note(giving, l->node, PAIR_VIEW, l->id, g->view, g->grant);
+		if (!was_cut(d, l, g))
+			note(giving, g->device ? g->node : l->node, PAIR_VIEW, l->id, g->view,
+			     g->grant);
 }
 
 static void has_bars(const struct smartiod *d, const struct smartiod_borrow *b)
@@ -278,6 +316,8 @@ static void has_dma(const struct smartiod *d, const struct smartiod_dma *m)
 {
 	if (m->grant)
 		note(having, m->exporter, PAIR_GRANT, m->grant, 0, 0);
+	if (m->view && !m->cut && !m->kept) /* what is kept is the daemon's own */
+		note(having, m->exporter, PAIR_VIEW, m->bar_borrow, m->view, m->grant);
 	if (m->window)
 		note(having, d->node, PAIR_REQUESTER, m->loan->device->fdid, m->adapter, 0);
 }
@@ -292,7 +332,9 @@ static void gives_device(const struct smartiod *d, const struct smartiod_device 
 			note(giving, d->node, PAIR_REQUESTER, dev->fdid, a,
 			     dev->lent->requester[a].id == 0);
 	for (const struct smartiod_vector *v = dev->lent->vectors; v; v = v->next)
-		if (v->window)
+		if (v->link.node != d->node &&
+		    (v->state == SMARTIOD_VECTOR_ADMITTING || v->state == SMARTIOD_VECTOR_SETTING ||
+		     v->state == SMARTIOD_VECTOR_LIVE))
 			note(having, d->node, PAIR_REQUESTER, dev->fdid, v->link.adapter, 0);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Inside daemons: what two of them believe to have of each other. For oracle/agree.c. */
+/* The tables inside daemons: what each of two has recorded of the other. For oracle/agree.c. */
 #ifndef SIM_PAIRS_H
 #define SIM_PAIRS_H
 
@@ -14,7 +14,7 @@ enum pair_kind {
 	PAIR_REF,    /* a connection to a segment: its uid, the importer's number, the adapter */
 	PAIR_GRANT,  /* of memory, or of a BAR: its number; its window is dead: it must not be */
 	PAIR_RING,   /* a connection to an interrupt: its uid, the sender's number, what it has */
-	PAIR_DEVICE, /* its id, its generation, what else is told of it */
+	PAIR_DEVICE, /* its id, its generation, what else is reported of it */
 	PAIR_BORROW, /* its number, the device's */
 	PAIR_DMA,    /* memory mapped for a device: the borrow's number, its own */
 	PAIR_VIEW,   /* of a BAR: the borrow's number, its own, the grant's */
@@ -24,23 +24,23 @@ enum pair_kind {
 	PAIR_KINDS
 };
 
-/* One that host @giver has given host @taker, which has it: both know of it. */
+/* An object that host @giver has given host @taker: both have recorded it. */
 struct pair_fact {
 	uint32_t other; /* index of the other host, in each one's list */
 	uint32_t kind;
 	uint64_t number[3];
 };
 
-/* Of one side of a host: it gave, or it has. */
+/* The list of one side of a host: what it gave, or what it has. */
 struct pair_list {
 	struct pair_fact *fact;
 	unsigned n, max;
 	uint64_t sum[SIM_HOSTS]; /* of what it has with each: equal lists have equal sums */
 };
 
-/* How much happened to the daemon; 0: it does not run, or works on something. */
+/* The number of events of the daemon; 0: it does not run, or an operation is under way. */
 uint64_t pairs_quiet(unsigned host);
-/* Fill both lists. */
+/* Fills both lists. */
 void pairs_read(unsigned host, struct pair_list *gives, struct pair_list *has);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The queues that drives have, seen where their models make and delete them, against what manager
- * and clients are told; the manager's books are not believed. Two queues of a drive share no
+ * and clients are notified; the manager's records are not trusted. Two queues of a drive share no
  * memory, whatever became of those who asked for them; a submission queue goes before its
  * completion queue; a queue lies in memory that the lender holds, and is held, and in quarantine,
  * for as long as the drive has it; nothing is held for a borrower whose end its asker has heard of;
@@ -57,7 +57,14 @@ struct hold {
 	struct hold *prev, *next;
 };
 
-/* Who was told that a borrower has ended. */
+/* Pages of a drive's own memory that its manager had assigned. */
+struct assigned {
+	uint32_t fdid;
+	struct memory memory; /* as the drive has them */
+	struct assigned *prev, *next;
+};
+
+/* Whoever was notified that a borrower has ended. */
 struct ended {
 	uint32_t pid, fdid;
 	uint64_t borrower;
@@ -67,6 +74,7 @@ struct ended {
 static struct drive *drives;
 static struct hold *holds;
 static struct ended *ends;
+static struct assigned *assigned;
 
 /* A manager that lies makes queues where it likes, and clients that lie ask for them there. */
 static bool somebody_lies(void)
@@ -155,6 +163,18 @@ static bool is_tried(uint32_t fdid)
 	return false;
 }
 
+/* The drive's own memory is held by nobody, but assigned, which outlives who said so. */
+static bool is_assigned(const struct drive *d, const struct memory *queue)
+{
+	const struct assigned *a;
+
+	DL_FOREACH (assigned, a)
+		if (a->fdid == d->fdid && queue->at >= a->memory.at &&
+		    queue->at + queue->bytes <= a->memory.at + a->memory.bytes)
+			return true;
+	return false;
+}
+
 /*
  * A reset ends all holds; so does the death of the lender's daemon, where it takes the port along.
  */
@@ -162,7 +182,7 @@ static void check_held(const struct emu_nvme *m, const struct drive *d, const st
 {
 	const struct hold *h;
 
-	if (is_tried(d->fdid))
+	if (is_tried(d->fdid) || is_assigned(d, new))
 		return;
 	DL_FOREACH (holds, h)
 		if (h->fdid == d->fdid && !h->ending &&
@@ -194,8 +214,8 @@ static unsigned id_of(const struct emu_nvme_sqe *sqe)
 }
 
 /*
- * Who goes on where another manager was does not know how far that had come, and deletes what may
- * not be there.
+ * Whoever goes on where another manager was does not know how far that had come, and deletes what
+ * may not be there.
  */
 static void refused(const struct emu_nvme *m, const char *what, const struct emu_nvme_sqe *sqe,
 		    unsigned status, const struct memory *queue)
@@ -366,13 +386,47 @@ WRAP(void, smartio_device_unhold, (sci_smartio_device_t device, uint64_t hold, s
 		if (h->fdid == fdid && h->number == hold)
 			break;
 	if (h)
-		check_unused(h, "lets go of");
+		check_unused(h, "releases");
 	__real_smartio_device_unhold(device, hold, error);
 	DL_FOREACH (holds, h)
 		if (*error == SCI_ERR_OK && h->fdid == fdid && h->number == hold)
 			break;
 	if (h && *error == SCI_ERR_OK)
 		drop(h);
+}
+
+/* The drive has no queue there any more, whosever it was. */
+static void check_free(const struct assigned *a)
+{
+	const struct drive *d = find_drive(a->fdid);
+
+	for (unsigned i = 0; d && is_manager() && i < QUEUES; i++)
+		if (overlap(&d->sq[i], &a->memory))
+			sim_fail("queues", "%s assigns %#llx, where the drive has queue %u",
+				 sim_self()->name, (unsigned long long)a->memory.at, i);
+}
+
+WRAP(void, smartio_device_assign,
+     (sci_smartio_device_t device, uint64_t borrower, unsigned int bar, size_t offset, size_t bytes,
+      sci_error_t *error))
+{
+	struct assigned *a = calloc(1, sizeof(*a)), *other, *next;
+
+	assert(a);
+	*a = (struct assigned){.fdid = sim_device_fdid(device),
+			       .memory = {SIO_NVME_CMB_BASE + offset, bytes}};
+	check_free(a);
+	__real_smartio_device_assign(device, borrower, bar, offset, bytes, error);
+	if (*error != SCI_ERR_OK) {
+		free(a);
+		return;
+	}
+	DL_FOREACH_SAFE (assigned, other, next)
+		if (other->fdid == a->fdid && overlap(&other->memory, &a->memory)) {
+			DL_DELETE(assigned, other);
+			free(other);
+		}
+	DL_PREPEND(assigned, a);
 }
 
 WRAP(void, smartio_wait_device_event,
@@ -416,7 +470,8 @@ static void given(uint32_t fdid, const struct smartio_nvme_queue *q, uint64_t si
 
 	if (somebody_lies() || !d || d->resets != since)
 		return;
-	if (q->id >= QUEUES || d->sq[q->id].at != q->sq_mem->ioaddr ||
+	if (q->id >= QUEUES || (!q->cmb && d->sq[q->id].at != q->sq_mem->ioaddr) ||
+	    (q->cmb && d->sq[q->id].at < SIO_NVME_CMB_BASE) ||
 	    d->cq[q->id].at != q->cq_mem->ioaddr || !d->sq[q->id].bytes)
 		sim_fail("queues", "%s: was given queue %u, which is not of its memory",
 			 sim_self()->name, q->id);
@@ -459,6 +514,7 @@ static void start(void)
 {
 	fabric_on_ring = rings;
 	holds = NULL;
+	assigned = NULL;
 	ends = NULL;
 }
 

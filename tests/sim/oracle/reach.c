@@ -8,6 +8,7 @@
  * and whatever has ended. The room's lists are believed; no daemon is.
  */
 #include <inttypes.h>
+#include <string.h>
 #include <utlist.h>
 
 #include "emu/device/device.h"
@@ -57,6 +58,13 @@ static const struct emu_host *keeper(const struct emu_map *m)
 	return peer;
 }
 
+/* Without an IOMMU registers are where they are, for ever. */
+static bool may_become_anothers(const struct emu_host *peer, const struct emu_map *m)
+{
+	return peer->topo->iommu || (m->bus_addr >= peer->topo->ram_base &&
+				     m->bus_addr - peer->topo->ram_base < peer->topo->ram_size);
+}
+
 static void check_device(const struct emu_device *d)
 {
 	const struct emu_dmamap *dma;
@@ -69,7 +77,7 @@ static void check_device(const struct emu_device *d)
 		if (!dma->target || dma->target->kind != SIO_KIND_MAP)
 			continue;
 		peer = keeper(m);
-		if (peer && !is_granted(peer, m))
+		if (peer && may_become_anothers(peer, m) && !is_granted(peer, m))
 			sim_fail("reach",
 				 "%s of node %u has %" PRIu64 " bytes of %s mapped at %#" PRIx64
 				 ", which %s took back",
@@ -78,21 +86,44 @@ static void check_device(const struct emu_device *d)
 	}
 }
 
-/* Without an IOMMU registers are where they are, for ever. */
-static bool may_become_anothers(const struct emu_host *peer, const struct emu_map *m)
+/*
+ * A lender's window for a device of a program of its own host has that program's process, which
+ * never gets it; its end and that of the grant are told at once. So what is ungranted is looked at
+ * once more, when what was on its way to the port has come.
+ */
+#define SUSPECTS 64u
+static struct suspect {
+	unsigned host;
+	uint64_t map, since; /* since 0: none */
+} suspects[SUSPECTS];
+
+static bool is_confirmed(const struct emu_map *m)
 {
-	return peer->topo->iommu || (m->bus_addr >= peer->topo->ram_base &&
-				     m->bus_addr - peer->topo->ram_base < peer->topo->ram_size);
+	struct suspect *free = NULL;
+
+	looked = 0; /* whatever happens until then */
+	for (unsigned i = 0; i < SUSPECTS; i++) {
+		struct suspect *s = &suspects[i];
+
+		if (s->since && s->host == m->o.host->index && s->map == m->o.id)
+			return sim_now() - s->since >= SIM_MS / 2;
+		if (!s->since || sim_now() - s->since > 10 * SIM_MS)
+			free = s;
+	}
+	if (!free)
+		return true;
+	*free = (struct suspect){m->o.host->index, m->o.id, sim_now()};
+	return false;
 }
 
-/* A program's window: a lender's own have no process, and interrupts are no memory. */
+/* A program's window: interrupts are no memory. */
 static void check_window(const struct emu_map *m)
 {
 	const struct emu_host *peer = keeper(m);
 
 	if (!peer || m->trigger || !m->o.owner->pid || !may_become_anothers(peer, m))
 		return;
-	if (!is_granted(peer, m))
+	if (!is_granted(peer, m) && is_confirmed(m))
 		sim_fail("reach",
 			 "process %u of node %u has a window to %" PRIu64 " bytes at %#" PRIx64
 			 " of %s, which took them back",
@@ -129,6 +160,7 @@ static void check(void)
 static void start(void)
 {
 	looked = 0;
+	memset(suspects, 0, sizeof(suspects));
 }
 
 const struct sim_oracle sim_oracle_reach = {

@@ -14,7 +14,7 @@
 #include "run/run.h"
 #include "run/listener.h"
 
-#define SETTLED_IN (5 * SIM_SECOND) /* a reset that fails is tried again each second */
+#define SETTLED_IN (5 * SIM_SECOND) /* a reset that fails is repeated each second */
 
 static struct {
 	uint64_t device;
@@ -35,7 +35,7 @@ static void look(void *arg, const struct sio_list_entry *e)
 
 static void on_reset(unsigned host, const struct sio_req_reset *req)
 {
-	uint32_t fdid = req->kind == SIO_RESET_DONE ? 0 : books_own_reset(host, req->h.cookie);
+	uint32_t fdid = req->kind == SIO_RESET_DONE ? 0 : tables_own_reset(host, req->h.cookie);
 
 	if (fdid == 0)
 		return;

@@ -28,7 +28,7 @@
 
 /* The generation of a device that a program was told last, by its handle. */
 struct told {
-	struct told_key {
+	struct notified_key {
 		uint64_t pid, handle;
 	} key;
 	uint32_t generation;
@@ -37,7 +37,7 @@ struct told {
 
 /* That something be taken away; by whom and where it was asked first. */
 struct asked {
-	struct told_key key; /* .handle: the request's number */
+	struct notified_key key; /* .handle: the request's number */
 	uint64_t client;
 	UT_hash_handle hh;
 };
@@ -52,9 +52,9 @@ struct talk {
 	UT_hash_handle hh;
 };
 
-/* Handles of what is gone: what hung on them may be told of once more. */
+/* Handles of what is gone: what depended on them may be reported once more. */
 struct gone {
-	struct told_key key;
+	struct notified_key key;
 	UT_hash_handle hh;
 };
 
@@ -78,7 +78,7 @@ static struct talk *talk_of(uint64_t client)
 }
 
 /* ---- the honest ---- */
-/* Handle that @m hangs on; 0: none. */
+/* Handle that @m depends on; 0: none. */
 static uint32_t hangs_on(const struct sio_msg_restore *m)
 {
 	switch (restore_type(m)) {
@@ -102,7 +102,7 @@ static bool is_part(uint32_t type)
 
 static bool was_refused(uint64_t pid, uint32_t handle)
 {
-	struct told_key k = {pid, handle};
+	struct notified_key k = {pid, handle};
 	struct gone *g;
 
 	HASH_FIND(hh, refused, &k, sizeof(k), g);
@@ -112,13 +112,13 @@ static bool was_refused(uint64_t pid, uint32_t handle)
 static void check_honest(const struct sim_proc *p, struct talk *t, const struct sio_msg_restore *m)
 {
 	uint32_t on = hangs_on(m);
-	struct told_key k = {p->pid, sio_from_le32(m->handle)};
+	struct notified_key k = {p->pid, sio_from_le32(m->handle)};
 	struct told *g;
 
 	if (on && on < HANDLES && !t->told[on] && !was_refused(p->pid, on))
 		sim_fail("restore",
-			 "%s tells of what request %u made with handle %u, and not of that",
-			 p->name, restore_type(m), on);
+			 "%s reports what request %u made with handle %u, and not of that", p->name,
+			 restore_type(m), on);
 	if (restore_type(m) != SIO_MSG_DEV_BORROW)
 		return;
 	HASH_FIND(hh, generations, &k, sizeof(k), g);
@@ -138,7 +138,7 @@ static bool takes_away(uint32_t type)
 /* What a request is for is there, as this smartiod believes, if it was asked of another before. */
 static void check_twice(const struct sim_proc *p, uint64_t client, const struct sio_msg_handle *m)
 {
-	struct told_key k = {p->pid, sio_from_le32(m->h.id)};
+	struct notified_key k = {p->pid, sio_from_le32(m->h.id)};
 	uint32_t handle = sio_from_le32(m->handle);
 	struct asked *a;
 
@@ -199,20 +199,21 @@ static uint32_t lost_by(const struct sio_msg *msg)
 	return 0;
 }
 
-/* What nobody would miss until he uses it: its end is no event. */
+/* What is not missed until it is used: its end is no event. */
 static bool ends_silently(uint32_t type)
 {
 	return is_part(type) || type == SIO_MSG_DMA_MAP || type == SIO_MSG_SEG_MAP;
 }
 
-static void check_told(const struct sim_proc *p, const struct talk *t)
+static void check_notified(const struct sim_proc *p, const struct talk *t)
 {
 	uint32_t handle = sio_from_le32(t->said.handle);
 
 	if (handle < HANDLES && !t->lost[handle] && !ends_silently(restore_type(&t->said)))
-		sim_fail("restore",
-			 "%s is refused what request %u made, handle %u, and not told of the loss",
-			 p->name, restore_type(&t->said), handle);
+		sim_fail(
+			"restore",
+			"%s is refused what request %u made, handle %u, and not notified of the loss",
+			p->name, restore_type(&t->said), handle);
 }
 
 static void answered(struct sim_proc *p, uint64_t client, const struct sio_msg *rep)
@@ -227,7 +228,7 @@ static void answered(struct sim_proc *p, uint64_t client, const struct sio_msg *
 		return;
 	t = talk_of(client);
 	if (rep->error && !p->perjurer)
-		check_told(p, t);
+		check_notified(p, t);
 	if (!rep->error) {
 		restore_check_accepted(p, t->client, &t->said);
 		if (!is_part(restore_type(&t->said)) && sio_from_le32(t->said.handle) < HANDLES)
@@ -236,7 +237,7 @@ static void answered(struct sim_proc *p, uint64_t client, const struct sio_msg *
 		   !was_refused(p->pid, sio_from_le32(t->said.handle))) {
 		g = calloc(1, sizeof(*g));
 		assert(g);
-		g->key = (struct told_key){p->pid, sio_from_le32(t->said.handle)};
+		g->key = (struct notified_key){p->pid, sio_from_le32(t->said.handle)};
 		HASH_ADD(hh, refused, key, sizeof(g->key), g);
 	}
 }
@@ -244,7 +245,7 @@ static void answered(struct sim_proc *p, uint64_t client, const struct sio_msg *
 /* ---- what programs are told ---- */
 static void generation(const struct sim_proc *p, sio_le32 handle, sio_le32 number)
 {
-	struct told_key k = {p->pid, sio_from_le32(handle)};
+	struct notified_key k = {p->pid, sio_from_le32(handle)};
 	struct told *g;
 
 	HASH_FIND(hh, generations, &k, sizeof(k), g);
@@ -277,7 +278,7 @@ static void check(void)
 	uint64_t owner;
 
 	for (unsigned h = 0; sim_outliving && h < sim_hosts(); h++)
-		if (books_quiet(h) && (what = books_unclaimed(h, &owner)))
+		if (tables_quiet(h) && (what = tables_unclaimed(h, &owner)))
 			sim_fail("restore",
 				 "node %u: %s of owner %" PRIu64
 				 ", who said all that it has, stays unclaimed",

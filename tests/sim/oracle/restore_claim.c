@@ -15,7 +15,7 @@
 
 #define BORROW_HANDLES 256u /* of those that are looked at */
 
-/* What a program told of honestly, or would have; and what it was believed instead. */
+/* What a program reported honestly, or would have; and what it was believed instead. */
 struct known {
 	struct known_key {
 		uint64_t pid, type, key;

@@ -92,27 +92,6 @@ static const struct sio_region *between(const struct table *t, uint64_t first, u
 	return found;
 }
 
-static uint64_t distance(const struct sio_region *r, uint64_t addr)
-{
-	if (addr < r->base)
-		return r->base - addr;
-	return addr > last_of(r) ? addr - last_of(r) : 0;
-}
-
-static const struct sio_region *nearest(const struct table *t, uint64_t addr)
-{
-	const struct sio_region *found = NULL;
-
-	for (size_t i = 0; i < t->n; i++) {
-		const struct sio_region *r = &t->region[i];
-		uint64_t d = distance(r, addr), best = found ? distance(found, addr) : 0;
-
-		if (!found || d < best || (d == best && r->base < found->base))
-			found = r;
-	}
-	return found;
-}
-
 /* ---- address maps ---- */
 static void same_region(const struct sio_addrmap *m, const char *what, uint64_t addr, uint64_t size,
 			const struct sio_region *told, const struct sio_region *want)
@@ -162,7 +141,6 @@ static void ask(const struct sio_addrmap *m)
 		return;
 	addr = an_address(t);
 	same_region(m, "at", addr, 1, sio_addrmap_find(m, addr), holder(t, addr));
-	same_region(m, "nearest to", addr, 1, sio_addrmap_nearest(m, addr), nearest(t, addr));
 	/* What reaches just to the next one's first byte, or just not. */
 	next = between(t, addr, UINT64_MAX);
 	size = next && next->base > addr ? next->base - addr + draw(2) : 1 + draw(0x3000);
@@ -257,7 +235,7 @@ static void ask_domain(const struct sio_iommu *d)
 	access = 1 + (uint32_t)draw(3);
 	r = holder(t, addr);
 	want = !r ? -ENOENT : (r->access & access) == access ? 0 : -EACCES;
-	rc = sio_iommu_translate(d, addr, access, &hit);
+	rc = sio_iommu_translate(d, (struct sio_dev_addr){addr}, access, &hit);
 	if (rc != want)
 		sim_fail("tables", "domain of %s: %#llx for %u: %d, not %d", d->map.name,
 			 (unsigned long long)addr, access, rc, want);
@@ -268,11 +246,11 @@ static void ask_domain(const struct sio_iommu *d)
 			 (unsigned long long)hit.length);
 }
 
-int __real_sio_iommu_map(struct sio_iommu *d, uint64_t iova, uint64_t len, void *object,
+int __real_sio_iommu_map(struct sio_iommu *d, struct sio_dev_addr iova, uint64_t len, void *object,
 			 uint64_t offset, uint32_t access, struct sio_err *reterr);
-int __wrap_sio_iommu_map(struct sio_iommu *d, uint64_t iova, uint64_t len, void *object,
+int __wrap_sio_iommu_map(struct sio_iommu *d, struct sio_dev_addr iova, uint64_t len, void *object,
 			 uint64_t offset, uint32_t access, struct sio_err *reterr);
-int __wrap_sio_iommu_map(struct sio_iommu *d, uint64_t iova, uint64_t len, void *object,
+int __wrap_sio_iommu_map(struct sio_iommu *d, struct sio_dev_addr iova, uint64_t len, void *object,
 			 uint64_t offset, uint32_t access, struct sio_err *reterr)
 {
 	int rc = __real_sio_iommu_map(d, iova, len, object, offset, access, reterr);

@@ -49,7 +49,16 @@ static unsigned power(unsigned least, unsigned kinds)
 	return least << below(kinds);
 }
 
-static void adapter(const char *to)
+/* In one of the host's chassis, of which there are @n, or in a slot of its own. */
+static void put_place(unsigned n)
+{
+	unsigned in = n ? below(n + 1) : 0;
+
+	if (in)
+		put(", in: c%u", in - 1);
+}
+
+static void adapter(const char *to, unsigned chassis)
 {
 	unsigned entries = power(32, 6);
 	unsigned requesters = 4 + below(29);
@@ -60,11 +69,19 @@ static void adapter(const char *to)
 		entries = sim_few_entries;
 	if (sim_few_requesters && requesters > sim_few_requesters)
 		requesters = sim_few_requesters;
-	put("      - {to: %s, window: %uK, entries: %u, requesters: %u, width: %u, generation: %u}\n",
+	put("      - {to: %s, window: %uK, entries: %u, requesters: %u, width: %u, generation: %u",
 	    to, entries * page, entries, requesters, width, generation);
+	put_place(chassis);
+	put("}\n");
 }
 
-static void device(unsigned host, unsigned i)
+/* Programs that have data on devices; not in the seeds of before. */
+static bool places(void)
+{
+	return sim_has_workload("placer") || sim_has_workload("carrier");
+}
+
+static void device(unsigned host, unsigned i, unsigned chassis)
 {
 	unsigned size = 1 + below(4), block = below(2), pairs = 2 + below(5);
 
@@ -74,6 +91,21 @@ static void device(unsigned host, unsigned i)
 		put(", vectors: %u", below(4));
 	if (below(4) == 0)
 		put(", queue_entries: %u", power(4, 6));
+	if (sim_has_workload("carrier") || pairs % 2)
+		put(", cmb: %uK", sim_has_workload("carrier") ? 64 : 8);
+	put_place(chassis);
+	put("}\n");
+}
+
+static bool has_memory(unsigned host)
+{
+	return places() && (host == 0 || below(2));
+}
+
+static void memory(unsigned host, unsigned chassis)
+{
+	put("      mem%u: {type: memory, size: 1M", host);
+	put_place(chassis);
 	put("}\n");
 }
 
@@ -95,31 +127,64 @@ static void draw_cascade(unsigned switches)
 	put("hosts:\n");
 }
 
-static void draw_adapters(unsigned adapters, unsigned switches)
+/* Programs that want two ways between all hosts. */
+static bool has_ways(void)
 {
-	bool ways = sim_has_workload("ways");
+	return sim_has_workload("ways") || sim_has_workload("mover");
+}
+
+/* Chassis of a host of a cascade, each in a slot or in one before it. Return: how many. */
+static unsigned draw_chassis(void)
+{
+	unsigned n = sim_options.cascade ? below(4) : 0;
+
+	if (n)
+		put("    chassis:\n");
+	for (unsigned i = 0; i < n; i++) {
+		unsigned in = below(i + 1), width = power(1, 5), generation = 1 + below(5);
+
+		put("      c%u: {width: %u, generation: %u", i, width, generation);
+		if (in)
+			put(", in: c%u", in - 1);
+		put("}\n");
+	}
+	return n;
+}
+
+static void draw_adapters(unsigned adapters, unsigned switches, unsigned chassis)
+{
+	bool ways = has_ways();
 	char to[8];
 
 	if (sim_options.cascade) {
-		snprintf(to, sizeof(to), "sw%u", below(switches));
-		adapter(to);
+		/* Of two the nearer to what is in the same chassis is taken. */
+		for (unsigned n = 1 + below(2); n > 0; n--) {
+			snprintf(to, sizeof(to), "sw%u", below(switches));
+			adapter(to, chassis);
+		}
 		return;
 	}
 	/* All are joined by the first switch, but in one cluster of eight some are not. */
 	if (switches > 1 && below(8) == 0 && !ways)
-		adapter("sw1");
+		adapter("sw1", 0);
 	else
-		adapter("sw0");
+		adapter("sw0", 0);
 	if (adapters == 2 || ways)
-		adapter("sw1");
+		adapter("sw1", 0);
 }
 
 static void draw_host(unsigned i, unsigned hosts, unsigned switches)
 {
 	unsigned ram = power(4, 4);
 	unsigned devices = below(3) == 0 || (i == 0 && below(4) > 0) ? 1 + below(2) : 0;
-	unsigned adapters = switches > 1 && below(2) ? 2 : 1;
+	unsigned adapters = switches > 1 && below(2) ? 2 : 1, chassis;
+	bool with_memory = has_memory(i);
 
+	/* Two drives, of two hosts or of one. */
+	if (i == 0 && sim_has_workload("peers"))
+		devices = 2;
+	if (i == 0 && devices == 0 && places())
+		devices = 1;
 	/* Guests are there to borrow, too. */
 	if (i + 1 == hosts && devices == 0 && sim_has_workload("guest"))
 		devices = 1;
@@ -127,14 +192,17 @@ static void draw_host(unsigned i, unsigned hosts, unsigned switches)
 	/* Sixty hosts' memory is not to be this machine's. */
 	if (hosts > 12)
 		ram = 4;
-	put("  h%u:\n    ram: %uM\n    iommu: %s\n    adapters:\n", i, ram,
-	    below(2) ? "on" : "off");
-	draw_adapters(adapters, switches);
-	if (devices) {
+	/* Without an IOMMU nothing takes pages of a device away from another one of its host. */
+	put("  h%u:\n    ram: %uM\n    iommu: %s\n", i, ram, below(2) || places() ? "on" : "off");
+	chassis = draw_chassis();
+	put("    adapters:\n");
+	draw_adapters(adapters, switches, chassis);
+	if (devices || with_memory)
 		put("    devices:\n");
-		for (unsigned k = 0; k < devices; k++)
-			device(i, k);
-	}
+	for (unsigned k = 0; k < devices; k++)
+		device(i, k, chassis);
+	if (with_memory)
+		memory(i, chassis);
 }
 
 const char *sim_draw_cluster(uint64_t seed, unsigned hosts)
@@ -154,7 +222,7 @@ const char *sim_draw_cluster(uint64_t seed, unsigned hosts)
 	put("payload: %u\n", power(128, 3));
 	put("read_request: %u\n", power(128, 4));
 	put("completion_boundary: %u\n", power(64, 2));
-	if (sim_has_workload("ways"))
+	if (has_ways())
 		switches = 2;
 	if (sim_options.cascade)
 		draw_cascade(switches = 2 + below(5));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What programs do with devices, as far as workloads and oracles have to know it of one another:
- * who learns of something calls sim_note_...(), and each workload and oracle that has a listener
- * hears of it, in the order of the tables, workloads first. So an oracle knows no workload, and a
+ * Announcements between workloads and oracles about what programs do with devices. The code that
+ * learns of something calls sim_note_...(), and each workload and oracle that has a listener is
+ * called, in the order of the tables, workloads first. So an oracle knows no workload, and a
  * workload no oracle. The program is sim_self().
  */
 #ifndef SIM_LISTENER_H
@@ -19,7 +19,7 @@ struct smartio_nvme_queue;
 struct sim_export;
 struct sim_import;
 
-/* All may be NULL. */
+/* All functions may be NULL. */
 struct sim_listener {
 	void (*borrowed)(uint32_t fdid, bool exclusive, uint64_t since);
 	void (*shares)(uint32_t fdid);
@@ -35,30 +35,42 @@ struct sim_listener {
 	void (*import_waited)(struct sim_import *m, sci_error_t e);
 };
 
-/* It borrowed a device, and asked for it at @since; it is about to share it; to return it. */
+/*
+ * The program has borrowed a device, and requested it at @since; it is about to share it; to return
+ * it.
+ */
 void sim_note_borrowed(uint32_t fdid, bool exclusive, uint64_t since);
 void sim_note_shares(uint32_t fdid);
 void sim_note_returned(uint32_t fdid);
 
 /*
- * It is about to end the quarantine of @borrower, or of all, perhaps by a @reset; that was
+ * The program is about to end the quarantine of @borrower, or of all, perhaps by a @reset; that was
  * answered, and if it was @refused nothing was done.
  */
 void sim_note_settles(uint32_t fdid, uint64_t borrower, bool reset);
 void sim_note_settled(uint32_t fdid, bool refused);
-/* The lender resets the device by itself, which ends the quarantine of all who have died. */
+/*
+ * The lender resets the device by itself, which ends the quarantine of all borrowers that have
+ * died.
+ */
 void sim_note_lender_reset(uint32_t fdid);
 
-/* A new manager tries its drive, with queues of its own that nobody has to hold; or is done. */
+/* A new manager tests its drive, with queues of its own that need no pins; or has finished. */
 void sim_note_trial(uint32_t fdid, bool begins);
-/* How often the drive lost all its queues; since @resets, the program was given @q. */
+/* How often the drive lost all its queues; since @resets, the program got @q. */
 uint64_t sim_resets_noted(uint32_t fdid);
 void sim_note_queue(uint32_t fdid, const struct smartio_nvme_queue *q, uint64_t resets);
 
-/* What a program is about to tell a smartiod that was started again; a listener may change it. */
+/*
+ * The claim that a program is about to send to a smartiod that was started again; a listener may
+ * change it.
+ */
 void sim_note_restore(const struct sim_proc *p, struct sio_msg_restore *m);
 
-/* It asked what has become of its segment, or connection, which gave @e: nothing, or no more. */
+/*
+ * The program waited for events of its segment, or connection, which returned @e: nothing, or no
+ * more.
+ */
 void sim_note_export_waited(struct sim_export *x, sci_error_t e);
 void sim_note_import_waited(struct sim_import *m, sci_error_t e);
 

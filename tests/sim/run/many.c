@@ -17,14 +17,15 @@
 #include "run/run.h"
 
 #define MAX_ARGS 32
-#define LINE 16384  /* of arguments; hundreds of numbers of events may be among them */
-#define STUCK_S 100 /* seconds of a core: no seed takes that long, sanitized neither */
+#define LINE 16384 /* characters of arguments, which may list hundreds of events */
+/* seconds of processor time: no seed takes that long, not even with sanitizers */
+#define STUCK_S 100
 
 struct job {
 	pid_t pid;
 	char *what; /* its arguments, as one line */
-	int out;    /* what it says */
-	bool fixed; /* of the file */
+	int out;    /* its output */
+	bool fixed; /* from the file of fixed seeds */
 };
 
 static struct {
@@ -41,7 +42,7 @@ static uint64_t clock_ns(void)
 	return (uint64_t)ts.tv_sec * SIM_SECOND + (uint64_t)ts.tv_nsec;
 }
 
-/* Run ourselves with the words of @line. */
+/* Runs this program again with the words of @line. */
 static void child(const char *line)
 {
 	static char words[LINE], self[] = "smartio-sim", quiet[] = "--quiet";
@@ -89,7 +90,7 @@ static void show(int fd)
 		fwrite(text, 1, (size_t)n, stderr);
 }
 
-/* One job that is over, taken out of the list. Return: it passed. */
+/* Takes a job that has ended out of the list. Return: the seed passed. */
 static bool finish(struct job *j, int status)
 {
 	bool good = WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -140,13 +141,13 @@ static void run_line(const char *line, bool fixed)
 	M.n++;
 }
 
-/* One failure is all that is asked for, and there it is. */
+/* Enough failures: one is all that was wanted. */
 static bool enough(void)
 {
 	return M.stop && M.failed;
 }
 
-/* All but one of @part are left out, if that is not 1. Return: how many ran. */
+/* Runs one seed in @part. Return: how many ran. */
 static long run_range(const char *line, unsigned part)
 {
 	unsigned long long first, last;
@@ -245,7 +246,7 @@ int sim_check_many(const struct sim_many *many)
 	if (seed > first)
 		printf(", new ones %" PRIu64 " to %" PRIu64, first, seed - 1);
 	printf("; %.1f s\n", (double)(clock_ns() - begin) / 1e9);
-	sim_tally_tell();
+	sim_tally_print();
 	if (many->all && sim_tally_missing())
 		return 1;
 	return M.failed ? 1 : 0;

@@ -53,7 +53,7 @@ static int list(void)
 	return 0;
 }
 
-/* Seconds of a core: what others do on this machine does not count. */
+/* Seconds of processor time, so that other work on this machine does not count. */
 static double core_time(void)
 {
 	struct timespec ts;
@@ -77,13 +77,13 @@ static int one(void)
 	took = core_time() - begin;
 	printf("seed %" PRIu64 " hash %016" PRIx64 " commit %s\n", sim_options.seed, r->hash,
 	       SIM_COMMIT);
-	sim_plan_tell();
+	sim_plan_print();
 	if (!sim_options.quiet)
 		printf("%u hosts, %" PRIu64 " programs (%" PRIu64 " killed), %" PRIu64
-		       " calls, %u fault events, %" PRIu64 " looks at the books, %" PRIu64
+		       " calls, %u fault events, %" PRIu64 " comparisons of records, %" PRIu64
 		       " at those of two, %" PRIu64 " events, %.3f s virtual, %.3f s of a core: "
 		       "%.0f events a second, %.1f virtual seconds a second\n",
-		       r->hosts, r->programs, r->killed, r->calls, r->plan, r->books, r->pairs,
+		       r->hosts, r->programs, r->killed, r->calls, r->plan, r->records, r->pairs,
 		       r->events, (double)r->virtual_ns / 1e9, took, (double)r->events / took,
 		       (double)r->virtual_ns / 1e9 / took);
 	if (!sim_options.quiet && trouble_wanted)
@@ -101,10 +101,10 @@ static int one(void)
 		       " queues, %" PRIu64 " refused; %" PRIu64 " faults of devices told\n",
 		       sim_wild.commands, sim_wild.refused, sim_wild.queues,
 		       sim_wild.queues_refused, sim_result.device_faults);
-	if (!sim_options.quiet && sim_wild.hasty > 0)
+	if (!sim_options.quiet && sim_wild.premature > 0)
 		printf("%" PRIu64 " quarantines were ended too early; %" PRIu64
 		       " faults of devices told\n",
-		       sim_wild.hasty, sim_result.device_faults);
+		       sim_wild.premature, sim_result.device_faults);
 	if (!sim_options.quiet && sim_wild.answers > 0)
 		printf("the host that lies gave %" PRIu64 " answers that were not true\n",
 		       sim_wild.answers);

@@ -20,8 +20,8 @@ bool sim_has_liar;
 static struct sim_fault_event *plan;
 static unsigned n_plan, max_plan;
 static bool chosen[MAX_FAULTS];
-static uint64_t begun[MAX_FAULTS]; /* events of each */
-static unsigned running;	   /* that have begun and not ended */
+static uint64_t begun[MAX_FAULTS]; /* events of each fault */
+static unsigned running;	   /* events that have begun and not ended */
 
 bool sim_list_has(const char *list, const char *name)
 {
@@ -58,7 +58,7 @@ static bool in_numbers(const char *list, unsigned number)
 	return false;
 }
 
-/* A stream for each name: what one fault draws does not change what another one does. */
+/* A random stream for each name: what one fault draws does not change what another one draws. */
 static uint64_t stream(const char *name)
 {
 	uint64_t h = sim_options.seed ^ 0xcbf29ce484222325ull;
@@ -85,7 +85,7 @@ void sim_plan_choose(void)
 			drawn &= sim_draw(&rng) % f->seldom == 0;
 
 		assert(i < MAX_FAULTS);
-		/* Those that are named are there whatever the seed says. */
+		/* Faults that the command line names are present whatever the seed says. */
 		if (sim_options.faults && !strstr(sim_options.faults, "all"))
 			drawn = true;
 		else if (none)
@@ -165,7 +165,7 @@ void sim_plan_make(void)
 		plan[i].number = i;
 }
 
-void sim_plan_tell(void)
+void sim_plan_print(void)
 {
 	const char *before = SIM_COUNTED;
 
@@ -229,7 +229,7 @@ static bool all_ended(void *arg)
 	return running == 0;
 }
 
-/* Those still under way come to their end first: that takes no longer than the longest. */
+/* Ends all faults. Those under way end first, which takes no longer than the longest of them. */
 void sim_plan_heal(void)
 {
 	if (!sim_run(all_ended, NULL, 3600 * SIM_SECOND))

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "../../lib/topology_path.h"
 #include "run/run.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
@@ -46,7 +47,7 @@ static void offer(sci_desc_t sd, sci_local_segment_t *segment, sci_map_t *map)
 	}
 }
 
-/* The other's program may not have come so far, or the daemons be about to find each other. */
+/* The other host's program may not have started yet, or the daemons may not have connected yet. */
 static void visit(sci_desc_t sd, unsigned host, unsigned adapter)
 {
 	sci_remote_segment_t segment;
@@ -76,7 +77,7 @@ static void visit(sci_desc_t sd, unsigned host, unsigned adapter)
 	must("SCIDisconnectSegment", e);
 }
 
-/* Others have it, or the daemons are about to find each other. */
+/* Others have the device, or the daemons are about to connect. */
 static bool retries(sci_error_t e)
 {
 	return e == SCI_ERR_NOT_AVAILABLE || e == SCI_ERR_NODE_NOT_RESPONDING ||
@@ -170,8 +171,8 @@ static void visit_peers(sci_desc_t sd, unsigned host)
 		unsigned other = (host + i) % n;
 
 		for (unsigned a = 0; a < topo(host)->n_adapters; a++)
-			if (sio_topology_path(sim_cluster->topology, sim_node(host), a,
-					      sim_node(other), &path) == 0)
+			if (topology_path(sim_cluster->topology, sim_node(host), a, sim_node(other),
+					  &path) == 0)
 				visit(sd, other, a);
 	}
 }
@@ -193,7 +194,7 @@ static void probe_main(struct sim_proc *p)
 	visit_peers(sd, p->host);
 	borrow_elsewhere(sd, p->host);
 	done++;
-	/* Others may still be about to look at our segment. */
+	/* Others may still be about to read this program's segment. */
 	while (done < wanted)
 		sim_sleep(SIM_MS);
 	SCIUnmapSegment(map, 0, &e);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs of the workloads: they come and go on every host; and what each of their calls goes by.
+ * Programs of the workloads: they start and end on every host; and the time-outs and flags of their
+ * calls.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../lib/topology_path.h"
 #include "run/run.h"
 #include "smartio/ext.h"
 #include "edge/trouble.h"
@@ -70,8 +72,7 @@ unsigned sim_pick_adapter(unsigned host)
 	for (unsigned i = 0; i < h->n_adapters; i++) {
 		unsigned a = (first + i) % h->n_adapters;
 
-		if (sio_topology_path(sim_cluster->topology, h->node, a, sim_node(host), &path) ==
-		    0)
+		if (topology_path(sim_cluster->topology, h->node, a, sim_node(host), &path) == 0)
 			return a;
 	}
 	return first;
@@ -181,10 +182,10 @@ static const struct sim_workload *chosen_of(const char *name)
 /* What is offered there. */
 static const struct sim_workload *at_liar(unsigned weight)
 {
-	const struct sim_workload *guest = chosen_of("guest"), *lured = chosen_of("lured");
+	const struct sim_workload *guest = chosen_of("guest"), *deceived = chosen_of("deceived");
 
-	if (lured && lured->fits(sim_liar()) && (weight % 2 || !guest))
-		return lured;
+	if (deceived && deceived->fits(sim_liar()) && (weight % 2 || !guest))
+		return deceived;
 	return guest;
 }
 
@@ -256,16 +257,17 @@ static uint64_t for_drives(uint64_t usable)
 static void choose_workloads(uint64_t *rng, unsigned hosts)
 {
 	uint64_t drawn = sim_draw(rng), usable = 0;
-	bool named;
+	/* "all" but some: a draw from those, as without a list. */
+	bool named = sim_options.workload && !strstr(sim_options.workload, "all");
 
 	for (unsigned i = 0; sim_workloads[i]; i++) {
+		const struct sim_workload *w = sim_workloads[i];
+
 		assert(i < 64);
-		if (sim_list_has(sim_options.workload, sim_workloads[i]->name) &&
-		    (!sim_workloads[i]->seen || sim_workloads[i]->seen(hosts)))
+		if (sim_list_has(sim_options.workload, w->name) && (named || !w->named) &&
+		    (!w->seen || w->seen(hosts)))
 			usable |= 1ull << i;
 	}
-	/* "all" but some: a draw from those, as without a list. */
-	named = sim_options.workload && !strstr(sim_options.workload, "all");
 	chosen_workloads = named || !(usable & drawn) ? usable : usable & drawn;
 	if (!named)
 		chosen_workloads |= for_drives(usable);
@@ -296,7 +298,7 @@ bool sim_has_workload(const char *name)
 /* On the host that lies run those alone that have what others are to use. */
 static bool has_programs(unsigned host)
 {
-	return host != sim_liar() || sim_has_workload("guest") || sim_has_workload("lured");
+	return host != sim_liar() || sim_has_workload("guest") || sim_has_workload("deceived");
 }
 
 void sim_programs_start(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One run of a seed, from the cluster's start to the last look at what is left. */
+/* One run of a seed, from the cluster's start to the last check for leaks. */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
 #include <inttypes.h>
@@ -49,7 +49,7 @@ void sim_fail(const char *oracle, const char *fmt, ...)
 static const int crashes[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGXCPU};
 #define N_CRASHES (sizeof(crashes) / sizeof(crashes[0]))
 
-/* They fail as an oracle does, and die of what they would have died of. */
+/* A crash is reported as an oracle's failure is; then the process dies of its signal. */
 static void on_crash(int sig)
 {
 	const char *name = sigabbrev_np(sig);
@@ -71,7 +71,7 @@ static void on_crash(int sig)
 	raise(sig);
 }
 
-/* On a stack of their own: a program's may have come to its end. */
+/* The handler has a stack of its own, because a program's stack may have overflowed. */
 static void crashes_start(void)
 {
 	static char stack[CRASH_STACK];
@@ -124,7 +124,7 @@ static bool all_back(void *arg)
 	return true;
 }
 
-static void tell_what_is_not_back(void)
+static void report_leaks(void)
 {
 	char text[512] = "";
 
@@ -179,7 +179,7 @@ static void settle(void)
 			sim_oracles[i]->ended();
 	sim_probe(limit);
 	if (!sim_run(all_back, NULL, limit > sim_now() ? limit - sim_now() : 0))
-		tell_what_is_not_back();
+		report_leaks();
 }
 
 void sim_run_seed(void)

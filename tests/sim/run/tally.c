@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What faults did in many seeds, from what each run says of its own (run/plan.c). */
+/* Totals of what faults did in many seeds, from the counters of each run (run/plan.c). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ void sim_tally_add(bool fixed, int fd)
 	add(fixed, line);
 }
 
-void sim_tally_tell(void)
+void sim_tally_print(void)
 {
 	const char *before =
 		"faults, counted (what they did/events, in seeds of those that have it): ";

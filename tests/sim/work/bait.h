@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What guests of the host that lies ask for there. */
+/* What guests of the malicious host request there. */
 #ifndef SIM_BAIT_H
 #define SIM_BAIT_H
 
@@ -9,7 +9,7 @@
 #define BAIT_IDS 4
 #define BAIT_NUMBERS 4 /* of interrupts, from 1 on */
 
-/* The program that has it: honest, whatever its daemon tells others of it. */
+/* The program that offers it: honest, whatever its daemon tells other daemons about it. */
 void bait_main(struct sim_proc *p);
 
 #endif

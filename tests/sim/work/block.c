@@ -23,7 +23,7 @@ static int on_over(void *arg, sci_block_transfer_t block, sci_error_t status)
 
 	(void)block;
 	if (status != SCI_ERR_OK && status != SCI_ERR_TRANSFER_FAILED)
-		sim_fail("callbacks", "%s: a block transfer's callback tells of %s",
+		sim_fail("callbacks", "%s: a block transfer's callback reports %s",
 			 sim_self()->name, SCIGetErrorString(status));
 	if (++s->called > s->asked)
 		sim_fail("callbacks", "%s: %u callbacks for %u transfers", sim_self()->name,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Programs that live by callbacks: of their segments, of connections made asynchronously, of
- * interrupts, data interrupts and DMA queues; and by waiting for events of segments. What is told
- * of segments oracle/told.c judges; of what was given back nothing is told. Those called "listen"
- * have segments that stay, and stay connected, so that links come back to them.
+ * interrupts, data interrupts and DMA queues; and by waiting for events of segments. What is
+ * reported of segments oracle/notified.c judges; of what was given back nothing is reported. Those
+ * called "listen" have segments that stay, and stay connected, so that links come back to them.
  */
 #include <stdlib.h>
 
@@ -54,12 +54,12 @@ static sci_callback_action_t own_event(void *arg, sci_local_segment_t segment,
 
 	(void)error;
 	if (adapter != 0)
-		sim_fail("callbacks", "%s: told of adapter %u, where it shows nothing",
+		sim_fail("callbacks", "%s: notified of adapter %u, where it shows nothing",
 			 s->proc->name, adapter);
 	if (s->own_gone || segment != s->own)
 		sim_fail("callbacks", "%s: a removed segment's callback runs, reason %d",
 			 s->proc->name, reason);
-	sim_export_told(s->told, reason, node);
+	sim_export_notified(s->told, reason, node);
 	if (s->listens && !s->waits) {
 		take_time();
 		if (segment != s->own)
@@ -76,7 +76,7 @@ static sci_callback_action_t other_event(void *arg, sci_remote_segment_t segment
 
 	(void)segment;
 	(void)status;
-	sim_import_told(o->told, reason);
+	sim_import_notified(o->told, reason);
 	if (o->slow) {
 		take_time();
 		if (o->told->left)
@@ -274,7 +274,7 @@ static void wait_other(struct other *o)
 	sim_called(e, SCI_ERR_TIMEOUT, SCI_ERR_CANCELLED, SCI_ERR_NOT_CONNECTED, SCI_ERR_OVERFLOW,
 		   SCI_ERR_OK);
 	if (e == SCI_ERR_OK)
-		sim_import_told(o->told, reason);
+		sim_import_notified(o->told, reason);
 	else
 		sim_note_import_waited(o->told, e);
 }
@@ -373,9 +373,9 @@ static void run(struct sim_proc *p, const struct sim_life *life, bool listens)
 	s->listens = listens;
 	if (!sim_live(life, s, &s->sd) || sim_pick(8) == 0)
 		return;
-	sim_told_ends();
+	sim_notified_ends();
 	sim_terminate(p);
-	sim_told_ended();
+	sim_notified_ended();
 }
 
 static void callback_main(struct sim_proc *p)

@@ -51,7 +51,7 @@ void sim_canary_look(const struct sim_canary *c, const char *oracle)
 		/*
 		 * Ones: the host crashed, be it up again, and this program does not know it yet; or
 		 * it was stopped, or the clock jumped, for longer than a smartiod that was started
-		 * again waits for who comes back.
+		 * again waits for whoever comes back.
 		 */
 		if (v != word(i) && (v != ~0u || !(crashed(c) || was_forgotten())))
 			sim_fail(oracle, "%s: %#x where nobody was to write", sim_self()->name, v);

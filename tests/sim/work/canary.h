@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory of a program's own that it shows to nobody: what is written there stays. */
+/* Memory of a program that it does not share: its contents must not change. */
 #ifndef SIM_CANARY_H
 #define SIM_CANARY_H
 
@@ -13,9 +13,9 @@ struct sim_canary {
 	uint64_t boots; /* of our host, when it was put there */
 };
 
-/* In a session of its own; where that cannot be had there is none. */
+/* Allocated in a session of its own; where that is impossible there is none. */
 void sim_canary_put(struct sim_canary *c);
-/* It is as it was, or @oracle fails. */
+/* Checks that the contents are unchanged, or @oracle fails. */
 void sim_canary_look(const struct sim_canary *c, const char *oracle);
 
 #endif

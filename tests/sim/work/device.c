@@ -37,7 +37,7 @@ struct state {
 	bool alone;	   /* since it has it */
 	bool wrote;	   /* its own value, into a register */
 	uint64_t borrowed; /* since when it has it */
-	bool lost;	   /* as it was told */
+	bool lost;	   /* as it was notified */
 	struct segment segment[SEGMENTS];
 	unsigned placed[IDS + 1]; /* flags of private segments: where they may lie */
 	sci_local_segment_t own;
@@ -73,7 +73,7 @@ static void borrow(struct state *s)
 static void check_place(const struct state *s, unsigned id, unsigned node)
 {
 	if ((s->placed[id] == SCI_FLAG_LOCAL_ONLY && node != sim_node(sim_self()->host)) ||
-	    (s->placed[id] == SCI_FLAG_DEVICE_SIDE_ONLY && node != s->fdid >> 8))
+	    (s->placed[id] == SCI_FLAG_DEVICE_SIDE_ONLY && node != sio_topology_fdid_node(s->fdid)))
 		sim_fail("states", "%s: device segment %u of flags %#x lies at node %u",
 			 sim_self()->name, id, s->placed[id], node);
 }
@@ -130,7 +130,7 @@ static void map_segment(struct state *s)
 		g->map = NULL;
 }
 
-/* Who borrows it exclusively finds registers as after a reset, until he changes them. */
+/* Whoever borrows it exclusively finds registers as after a reset, until it changes them. */
 static void look_at_registers(struct state *s, const struct segment *g)
 {
 	uint32_t v = sio_read32(g->at + NVME_AQA / 4);
@@ -277,7 +277,7 @@ static void check_loss(const struct state *s)
 {
 	const struct sim_proc *p = sim_self();
 	uint64_t pulled = sim_drive_pulled(s->fdid);
-	unsigned lender = sim_host_of(s->fdid >> 8);
+	unsigned lender = sim_host_of(sio_topology_fdid_node(s->fdid));
 
 	if (s->lost || pulled <= s->borrowed || pulled + LOSS_TOLD > sim_now() ||
 	    p->stopped_last + LOSS_TOLD > sim_now() || sim_has_fault("memory") || sim_outliving ||

@@ -11,6 +11,7 @@
 
 #include "work/groups.h"
 #include "work/life.h"
+#include "../../lib/topology_path.h"
 #include "run/run.h"
 #include "smartio/io.h"
 #include "run/run.h"
@@ -109,18 +110,17 @@ static bool reached_by(unsigned host)
 {
 	struct sio_path path;
 
-	return host == sim_self()->host ||
-	       (sio_topology_path(sim_cluster->topology, sim_node(host), 0,
-				  sim_node(sim_self()->host), &path) == 0 &&
-		path.peer_adapter == 0);
+	return host == sim_self()->host || (topology_path(sim_cluster->topology, sim_node(host), 0,
+							  sim_node(sim_self()->host), &path) == 0 &&
+					    path.peer_adapter == 0);
 }
 
-/* Must the number that was told of be here by now? */
+/* Must the number that was announced be here by now? */
 static bool must_be_here(const struct member *m, const struct slot *slot)
 {
 	return slot->there && m->available && slot->begun > m->since && reached_by(slot->host) &&
-	       !sim_has_fault("link") && !sim_has_fault("between") && !sim_has_fault("anew") &&
-	       !sim_has_fault("crash");
+	       !sim_has_workload("mover") && !sim_has_fault("link") && !sim_has_fault("between") &&
+	       !sim_has_fault("anew") && !sim_has_fault("crash");
 }
 
 static void look(struct state *s, unsigned g)

@@ -109,7 +109,7 @@ static sci_callback_action_t on_done(void *arg, sci_dma_queue_t queue, sci_error
 	struct state *s = arg;
 
 	if (status != SCI_ERR_OK && status != SCI_ERR_TRANSFER_FAILED)
-		sim_fail("callbacks", "%s: a DMA queue's callback tells of %s", sim_self()->name,
+		sim_fail("callbacks", "%s: a DMA queue's callback reports %s", sim_self()->name,
 			 SCIGetErrorString(status));
 	if (++s->called > s->posted || queue != s->queue)
 		sim_fail("callbacks", "%s: %u callbacks for %u transfers", sim_self()->name,

@@ -5,24 +5,24 @@
 
 #include "run/run.h"
 
-/* A segment in group @g; NULL: it failed as it may. */
+/* Makes a segment in group @g; NULL: it failed in an allowed way. */
 sci_local_segment_t sim_join(sci_desc_t sd, unsigned g, size_t bytes);
-/* Prepared and available. False: it failed as it may. */
+/* Prepares it and makes it available. False: it failed in an allowed way. */
 bool sim_show_member(sci_local_segment_t member);
-/* All of it; *ret_map NULL: it failed as it may. */
+/* Maps all of it; *ret_map NULL: it failed in an allowed way. */
 volatile uint32_t *sim_map_member(sci_local_segment_t member, size_t bytes, sci_map_t *ret_map);
 /* @map may be NULL. */
 void sim_leave(sci_local_segment_t member, sci_map_t map);
 /*
- * Connect to group @g and map it, for writing but for @flags; NULL: not connected; *ret_map NULL:
- * not mapped.
+ * Connects to group @g and maps it, for writing except as @flags say; NULL: not connected; *ret_map
+ * NULL: not mapped.
  */
 sci_remote_segment_t sim_reach(sci_desc_t sd, unsigned g, size_t bytes, unsigned flags,
 			       sci_map_t *ret_map, volatile uint32_t **ret_at);
 /* @map may be NULL. */
 void sim_drop_group(sci_remote_segment_t all, sci_map_t map);
 
-/* work/exact.c: groups of this cluster are exact. */
+/* work/exact.c: are the groups of this cluster exact? */
 bool sim_exact_groups(unsigned host);
 
 #endif

@@ -18,7 +18,7 @@
 
 #define WORDS 8
 
-sci_error_t guest_told(sci_error_t e)
+sci_error_t guest_judge(sci_error_t e)
 {
 	if (SCIGetErrorString(e) == SCIGetErrorString((sci_error_t)~0u))
 		sim_fail("states", "%s: %s gives %#x, which is no error", sim_self()->name,
@@ -112,7 +112,7 @@ void guest_map(struct guest_seen *v, size_t offset, size_t bytes)
 	v->bytes = bytes;
 	sim_call("SCIMapRemoteSegment", 0);
 	v->at = SCIMapRemoteSegment(v->segment, &v->map, offset, bytes, NULL, flags, &e);
-	if (guest_told(e) != SCI_ERR_OK)
+	if (guest_judge(e) != SCI_ERR_OK)
 		v->map = NULL;
 	if (e == SCI_ERR_NOT_CONNECTED)
 		guest_disconnect(v);
@@ -234,7 +234,7 @@ static void transfer(struct guest *s)
 		  &e);
 	sim_call("SCIWaitForDMAQueue", 1020);
 	SCIWaitForDMAQueue(s->queue, (unsigned)sim_pick(20), 0, &e);
-	guest_told(e);
+	guest_judge(e);
 }
 
 static void drop_queue(struct guest *s)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A guest of the host that lies: work/guest.c, and work/guest_device.c what it does with devices.
+ * A client of the malicious host: work/guest.c, and work/guest_device.c for what it does with
+ * devices.
  */
 #ifndef SIM_GUEST_H
 #define SIM_GUEST_H
@@ -13,8 +14,10 @@
 #define GUEST_PAGE 4096u
 #define GUEST_OWN_BYTES (16u * GUEST_PAGE)
 
-/* What the liar has a say in: any error, as long as it is one. */
-#define GUEST_ASK(fn, args, e) (sim_call(#fn, 0), fn args, guest_told(*(e)))
+/*
+ * For a call whose result the malicious daemon can influence: any error, as long as the API has it.
+ */
+#define GUEST_ASK(fn, args, e) (sim_call(#fn, 0), fn args, guest_judge(*(e)))
 /* As SIM_END(). */
 #define GUEST_END(fn, args, e)                                                                     \
 	do {                                                                                       \
@@ -24,7 +27,7 @@
 		while (sim_again(*(e), tries_++));                                                 \
 	} while (0)
 
-/* A segment, of whatever kind, that is the liar's, or that it says to be somewhere. */
+/* A segment, of whatever kind, that is the malicious host's, or whose place it reports. */
 struct guest_seen {
 	sci_remote_segment_t segment;
 	sci_map_t map;
@@ -35,7 +38,7 @@ struct guest_seen {
 	sci_smartio_device_t mapped_for; /* NULL: for no device */
 };
 
-/* A device, of the liar's or of anybody's, and the guest's own segment in its domain. */
+/* A device, of the malicious host or of another, and the guest's own segment in its domain. */
 struct guest_place {
 	sci_smartio_device_t device;
 	uint32_t fdid;
@@ -55,9 +58,9 @@ struct guest {
 	sci_dma_queue_t queue;
 };
 
-/* Ends a call: the error is one that there is. */
-sci_error_t guest_told(sci_error_t e);
-/* What is in the segment from @offset on, and at once a look at it. */
+/* Ends a call: the error must be one of the API's. */
+sci_error_t guest_judge(sci_error_t e);
+/* Maps the segment from @offset on, and reads it at once. */
 void guest_map(struct guest_seen *v, size_t offset, size_t bytes);
 void guest_disconnect(struct guest_seen *v);
 struct guest_seen *guest_pick_seen(struct guest *s);

@@ -110,7 +110,7 @@ static bool all_come(void)
 	return true;
 }
 
-/* Two messages of one sender come in the order in which he sent them, none comes twice. */
+/* Two messages of one sender come in the order in which they were sent, none comes twice. */
 static void judge(struct state *s, unsigned n, const struct message *m, unsigned length)
 {
 	unsigned at = m->sender % SENDERS;

@@ -144,7 +144,7 @@ static void hostile_main(struct sim_proc *p)
 		return;
 	if (sim_pick(10) && !greet(w, fd))
 		return;
-	/* Who asks before that is answered is cut off. */
+	/* Whoever asks before that is answered is cut off. */
 	if (sim_pick(10))
 		listen_to(w, fd, w->now(w) + SIM_SECOND);
 	for (uint32_t id = 2; acts > 0 && !sim_stopping_programs(); acts--, id++) {

@@ -35,15 +35,16 @@ struct state {
 	sci_local_interrupt_t interrupt;
 	sci_remote_interrupt_t link;
 	unsigned number;
-	/* Who is in quarantine, and we have not been told of, since we have the registers. */
+	/* Who is in quarantine, and we have not been notified of, since we have the registers. */
 	uint64_t since, wait[WAITS];
 	unsigned waits;
 };
 
 static bool parts(void)
 {
-	return sim_has_fault("link") || sim_has_fault("between") || sim_has_fault("anew") ||
-	       sim_has_fault("crash") || sim_has_fault("cut") || sim_has_fault("restart");
+	return sim_has_workload("mover") || sim_has_fault("link") || sim_has_fault("between") ||
+	       sim_has_fault("anew") || sim_has_fault("crash") || sim_has_fault("cut") ||
+	       sim_has_fault("restart");
 }
 
 /* ---- having the device ---- */
@@ -71,7 +72,7 @@ static void borrow(struct state *s)
 				 .borrower = smartio_borrower_id(s->device),
 				 .host = sim_self()->host,
 				 .since = since,
-				 .lender = sim_host_of(fdid >> 8),
+				 .lender = sim_host_of(sio_topology_fdid_node(fdid)),
 				 .vector = NO_VECTOR};
 	snprintf(s->me->name, sizeof(s->me->name), "%s", sim_self()->name);
 	s->me->breaks = sim_peer_breaks(s->me->host, s->me->lender);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What all programs of the workload "keep" know of each one that borrowed a device: by this the
- * answers that they get are judged.
+ * The borrowers of the workload "keep", as all its programs know them: the answers that programs
+ * get are checked against this.
  */
 #ifndef SIM_KEEPERS_H
 #define SIM_KEEPERS_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What all know of one who has a device. */
+/* What all programs know of a borrower. */
 #define SETTLED UINT32_MAX
 struct keeper {
 	char name[32];
@@ -26,18 +26,27 @@ struct keeper {
 };
 
 extern struct keeper *sim_keepers;
-/* It hears of settlements, and of resets by lenders. */
+/* Listens for settlements, and for resets by lenders. */
 struct sim_listener;
 extern const struct sim_listener sim_keepers_listener;
 
-/* The device was pulled out of its slot: nobody has it since, and nothing is in quarantine. */
+/*
+ * The device was pulled out of its slot: it has had no borrower since, and nothing is in
+ * quarantine.
+ */
 bool sim_keeper_pulled(const struct keeper *k);
-/* Others' entries are freed during any call: they are found anew after it. NULL: it was. */
+/*
+ * Other borrowers' entries are freed during any call, so they are looked up again after it. NULL:
+ * it was freed.
+ */
 const struct keeper *sim_keeper_find(uint32_t fdid, uint64_t borrower);
-/* It has the device for sure: it lives, gives nothing back, and nobody can believe it is gone. */
+/*
+ * Does the borrower certainly have the device: it lives, is not returning it, and nobody can take
+ * it for dead?
+ */
 bool sim_keeper_lives(const struct keeper *k);
 void sim_keepers_notice_deaths(void);
-/* One who has, or had, this device. */
+/* Draws a borrower that has, or had, this device. */
 struct keeper *sim_keeper_pick(uint32_t fdid);
 
 #endif

@@ -2,7 +2,9 @@
 /* What programs of the workloads have in common (work/life.h). */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
+#include <string.h>
 
+#include "fabric/fabric.h"
 #include "work/life.h"
 
 bool sim_initialize(void)
@@ -66,12 +68,46 @@ bool sim_later(sci_error_t e)
 	return sim_host_alive(sim_self()->host);
 }
 
+bool sim_is_drive(const struct sio_topo_device *d)
+{
+	return strcmp(d->type, "nvme") == 0;
+}
+
+bool sim_is_memory(const struct sio_topo_device *d)
+{
+	return !sim_is_drive(d);
+}
+
+const struct sio_topo_device *sim_pick_device(bool (*fits)(const struct sio_topo_device *d),
+					      unsigned *ret_host)
+{
+	const struct sio_topology *t = sim_cluster->topology;
+	const struct sio_topo_device *found = NULL;
+	uint64_t n = 0;
+
+	for (unsigned h = 0; h < t->n_hosts && h != sim_liar(); h++)
+		for (unsigned i = 0; i < t->host[h].n_devices; i++)
+			if (fits(&t->host[h].device[i]) && sim_pick(++n) == 0) {
+				found = &t->host[h].device[i];
+				*ret_host = h;
+			}
+	return found;
+}
+
+uint32_t sim_next_share(struct sim_shares *p)
+{
+	if (p->model != fabric_model())
+		*p = (struct sim_shares){.model = fabric_model()};
+	return p->next++;
+}
+
 static unsigned count_drives(void)
 {
 	unsigned n = 0;
 
 	for (unsigned h = 0; h < sim_hosts() && h != sim_liar(); h++)
-		n += sim_cluster->topology->host[h].n_devices;
+		for (unsigned i = 0; i < sim_cluster->topology->host[h].n_devices; i++)
+			n += sim_is_drive(&sim_cluster->topology->host[h].device[i]);
 	return n;
 }
 
@@ -83,15 +119,20 @@ bool sim_has_drives(unsigned host)
 
 const struct sio_topo_device *sim_pick_drive(unsigned *ret_host, unsigned *ret_device)
 {
-	unsigned wanted = (unsigned)sim_pick(count_drives()), h = 0;
+	unsigned wanted = (unsigned)sim_pick(count_drives());
 
-	while (wanted >= sim_cluster->topology->host[h].n_devices) {
-		wanted -= sim_cluster->topology->host[h++].n_devices;
-		assert(h < sim_hosts());
-	}
-	if (ret_host)
-		*ret_host = h;
-	if (ret_device)
-		*ret_device = wanted;
-	return &sim_cluster->topology->host[h].device[wanted];
+	for (unsigned h = 0; h < sim_hosts(); h++)
+		for (unsigned i = 0; i < sim_cluster->topology->host[h].n_devices; i++) {
+			const struct sio_topo_device *d = &sim_cluster->topology->host[h].device[i];
+
+			if (!sim_is_drive(d) || wanted-- > 0)
+				continue;
+			if (ret_host)
+				*ret_host = h;
+			if (ret_device)
+				*ret_device = i;
+			return d;
+		}
+	assert(!"as many drives as were counted");
+	return NULL;
 }

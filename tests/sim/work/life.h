@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What programs of the workloads have in common: how they begin, act and end, and which drive they
- * want.
+ * use.
  */
 #ifndef SIM_LIFE_H
 #define SIM_LIFE_H
@@ -16,30 +16,47 @@ struct sim_life {
 	sci_error_t close_may; /* what SCIClose() may give, too */
 };
 
-/* SCIInitialize(). False: it failed as it may. */
+/* SCIInitialize(). False: it failed in an allowed way. */
 bool sim_initialize(void);
 /*
- * A whole life in the library: initialized, *@sd opened, acts, all given back or not. False: it did
- * not begin.
+ * A whole life in the library: initialises, opens *@sd, acts, and releases everything or not.
+ * False: it did not begin.
  */
 bool sim_live(const struct sim_life *life, void *state, sci_desc_t *sd);
 /* The end of the program: SCITerminate(). */
 void sim_terminate(struct sim_proc *p);
-/* The same, but one in eight exits without a word. */
+/* The same, but one program in eight exits without calling it. */
 void sim_exit(struct sim_proc *p);
-/* A program that is nothing but such a life. */
+/* A program that consists of such a life. */
 void sim_live_and_exit(struct sim_proc *p, const struct sim_life *life, void *state,
 		       sci_desc_t *sd);
 
 /*
- * To be asked for again, after a pause: now there is no memory, or a lender does not answer; it
- * will, or the device is lost.
+ * Should the call be repeated after a pause? There is no memory now, or a lender does not answer;
+ * that will change, or the device is lost.
  */
 bool sim_later(sci_error_t e);
 
+/* Is the device a drive? */
+bool sim_is_drive(const struct sio_topo_device *d);
+/*
+ * Draws a device of the cluster, except the malicious host's, for which @fits is true, and its
+ * host; NULL: there is none.
+ */
+const struct sio_topo_device *sim_pick_device(bool (*fits)(const struct sio_topo_device *d),
+					      unsigned *ret_host);
+bool sim_is_memory(const struct sio_topo_device *d);
+/* Numbers of shares of a device that no other program of this run has had: zeroed at first. */
+struct sim_shares {
+	uint64_t model; /* of this run */
+	uint32_t next;
+};
+uint32_t sim_next_share(struct sim_shares *p);
 /* For .fits: does the cluster have drives? */
 bool sim_has_drives(unsigned host);
-/* Any of the cluster's, and where it is; NULL where that does not matter. There must be one. */
+/*
+ * Draws any drive of the cluster, and its host; NULL where that does not matter. There must be one.
+ */
 const struct sio_topo_device *sim_pick_drive(unsigned *ret_host, unsigned *ret_device);
 
 #endif

@@ -39,7 +39,7 @@ static uint32_t takeovers(const struct smartio_nvme_manager *m)
 	return status.takeovers;
 }
 
-/* A queue pair that its client was not told of is nobody's, but by the manager before it. */
+/* A queue pair that its client was not notified of is nobody's, but by the manager before it. */
 static int serve_once(struct smartio_nvme_manager *m, uint32_t ms)
 {
 	uint64_t told = sim_self()->triggered;
@@ -95,6 +95,24 @@ bool sim_drives_alone(void)
 	return true;
 }
 
+/* By its program's end, which is to follow; false: it was closed. */
+static bool ends_with_program(struct smartio_nvme_manager *m)
+{
+	bool handed_over = false;
+
+	if (sim_pick(2)) {
+		sim_call("smartio_nvme_manager_hand_over", 0);
+		handed_over = smartio_nvme_manager_hand_over(m) == 0;
+		sim_called(SCI_ERR_OK, SCI_ERR_OK);
+	}
+	if (handed_over)
+		return true;
+	sim_call("smartio_nvme_manager_close", 0);
+	smartio_nvme_manager_close(m);
+	sim_called(SCI_ERR_OK, SCI_ERR_OK);
+	return false;
+}
+
 static void manage(struct sim_proc *p, bool stays)
 {
 	struct smartio_nvme_manager_options o = {.size = sizeof(o)};
@@ -119,9 +137,8 @@ static void manage(struct sim_proc *p, bool stays)
 				serve_to_the_end(m);
 			else
 				serve(m, until);
-			sim_call("smartio_nvme_manager_close", 0);
-			smartio_nvme_manager_close(m);
-			sim_called(SCI_ERR_OK, SCI_ERR_OK);
+			if (ends_with_program(m))
+				break;
 		}
 		sim_sleep(sim_pick(500 * SIM_MS));
 	}

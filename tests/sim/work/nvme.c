@@ -3,6 +3,9 @@
  * Clients of drives: each opens a queue pair, has up to its depth of commands in flight, and judges
  * every block that it reads by the model of all blocks (model/blocks.h). Clients write where they
  * like. Askers are the same, and ask their manager for this and that meanwhile (work/asker.c).
+ * Movers have queues that survive their pair, and two ways to the drive where there are. Placers
+ * have their data in the RAM of a memory device, which the drive reads and writes from device to
+ * device.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,6 +16,7 @@
 #include "work/life.h"
 #include "run/run.h"
 #include "smartio/io.h"
+#include "smartio/memdev.h"
 #include "smartio/nvme.h"
 #include "run/run.h"
 #include "edge/trouble.h"
@@ -20,9 +24,11 @@
 #include "work/drives.h"
 
 #define DEPTH 6u
+#define SEEN_IN 8	  /* seeds that have movers: one of so many */
 #define MOST 8u		  /* blocks of a command */
 #define BLOCK_BYTES 4096u /* most */
 #define SLOT 32768u
+#define MEMORY_BYTES (1u << 20) /* of a memory device: run/draw.c */
 #define STRAY_COMES (20 * SIM_MS)
 #define DRAINED (37 * SIM_SECOND) /* a queue that is closed, where its manager answers */
 #define SILENCE (31 * SIM_SECOND) /* longer than the driver's own */
@@ -43,6 +49,11 @@ struct client {
 	uint32_t block, blocks, depth, in_flight;
 	uint64_t size; /* blocks of the namespace; those above are what is used */
 	bool interrupts;
+	bool moves;  /* its queues survive */
+	bool places; /* its data lie on a device: this one, since then, of host @at */
+	const struct sio_topo_device *on;
+	uint64_t placed;
+	unsigned at, boots;
 	bool asks, strays; /* strays: the drive may complete what nobody asked for */
 	unsigned number;   /* of the drive */
 	uint64_t patience; /* how long it waits for an answer */
@@ -54,7 +65,7 @@ struct client {
 static bool lossy(void)
 {
 	return sim_has_fault("link") || sim_has_fault("between") || sim_has_fault("anew") ||
-	       sim_has_fault("crash");
+	       sim_has_fault("crash") || sim_has_workload("mover");
 }
 
 /*
@@ -63,6 +74,13 @@ static bool lossy(void)
  */
 static bool may_be_dead(const struct client *c, int rc)
 {
+	/* Why it got no other pair; the same as of opening one. */
+	static const int ends[] = {-EAGAIN, -ENOTCONN, -ETIMEDOUT, -ENOSPC, -EBUSY,	  -ENETDOWN,
+				   -ENOMEM, -EFAULT,   -EIO,	   -ESTALE, -EHOSTUNREACH};
+
+	for (size_t i = 0; c->moves && i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (rc == ends[i])
+			return true;
 	return blocks_distrusted(c->drive) || rc == -ECONNRESET || rc == -ENODEV ||
 	       (rc == -EPROTO && (lossy() || sim_has_fault("doubled") || sim_has_fault("stray") ||
 				  sim_has_fault("stop")));
@@ -80,6 +98,62 @@ static struct command *free_command(struct client *c)
 		if (!c->command[i].used)
 			return &c->command[i];
 	return NULL;
+}
+
+/* ---- data on a device ---- */
+
+/* Nothing that is in the device's RAM has been lost since, nor could we be cut off from it. */
+static bool is_sound(const struct client *c)
+{
+	return !c->on || (!lossy() && sim_drive_pulled(c->on->fdid) < c->placed &&
+			  sim_host_boots(c->at) == c->boots);
+}
+
+/* A range is nobody else's: what a dead one's commands still move is not another one's data. */
+static int have_buffer(struct client *c)
+{
+	static struct sim_shares shares;
+	size_t place = SIZE_MAX;
+
+	if (c->places && sim_pick(8))
+		place = (size_t)sim_next_share(&shares) * DEPTH * SLOT;
+	c->on = NULL;
+	if (place <= MEMORY_BYTES - DEPTH * SLOT) {
+		c->on = sim_pick_device(sim_is_memory, &c->at);
+		c->placed = sim_now();
+		c->boots = sim_host_boots(c->at);
+		sim_call("smartio_nvme_buffer_on_device", 0);
+		return sim_nvme_called(smartio_nvme_buffer_on_device(c->n, c->on->name,
+								     SIO_MEMDEV_BAR_RAM, place,
+								     DEPTH * SLOT, &c->b),
+				       sim_outliving ? -ENOTSUP : 0);
+	}
+	sim_call("smartio_nvme_buffer_alloc", 0);
+	return sim_nvme_called(smartio_nvme_buffer_alloc(c->n, DEPTH * SLOT, &c->b), 0);
+}
+
+/*
+ * The drive is rung by another way than the data take to the device: they are there when the last
+ * of them was read back. Return: they are what was stored; not if the device is lost, or cut off.
+ */
+static bool has_arrived(const struct client *c, const struct command *cmd)
+{
+	uint64_t want[BLOCK_BYTES / 8], found[BLOCK_BYTES / 8];
+
+	if (!c->on || cmd->n == 0)
+		return true;
+	sio_push_stores(data_of(c, cmd));
+	for (uint32_t i = 0; cmd->op == SMARTIO_NVME_WRITE && i < cmd->n; i++) {
+		blocks_fill(want, c->block, cmd->stamp[i], cmd->lba + i);
+		sio_copy_from(found, data_of(c, cmd) + (size_t)i * c->block, c->block);
+		if (memcmp(want, found, c->block) == 0)
+			continue;
+		if (is_sound(c))
+			sim_fail("states", "%s: %s does not hold what was stored there",
+				 sim_self()->name, c->on->name);
+		return false;
+	}
+	return true;
 }
 
 static void prepare(struct client *c, struct command *cmd)
@@ -130,6 +204,11 @@ static bool submit(struct client *c)
 	cmd->epoch = blocks_epoch(c->drive);
 	cmd->sent = sim_now();
 	prepare(c, cmd);
+	if (!has_arrived(c, cmd)) {
+		for (uint32_t i = 0; i < cmd->n; i++)
+			blocks_unsent(c->drive, cmd->epoch, cmd->lba + i, cmd->stamp[i]);
+		return false;
+	}
 	rc = smartio_nvme_submit(
 		c->q, cmd->op, cmd->op == SMARTIO_NVME_FLUSH ? 0 : cmd->lba, cmd->n,
 		cmd->op == SMARTIO_NVME_FLUSH ? NULL : c->b,
@@ -138,6 +217,11 @@ static bool submit(struct client *c)
 		cmd->used = true;
 		if (c->in_flight++ == 0)
 			c->heard = sim_now();
+	} else if (c->moves && rc == -EAGAIN) {
+		/* It is between two pairs. */
+		for (uint32_t i = 0; cmd->op == SMARTIO_NVME_WRITE && i < cmd->n; i++)
+			blocks_unsent(c->drive, cmd->epoch, cmd->lba + i, cmd->stamp[i]);
+		return true;
 	} else if (!may_be_dead(c, rc)) {
 		sim_fail("states", "%s: submit of a free command gives %d: %s", sim_self()->name,
 			 rc, smartio_nvme_error());
@@ -149,11 +233,34 @@ static void judge(struct client *c, const struct command *cmd)
 {
 	uint64_t data[BLOCK_BYTES / 8];
 
+	if (!is_sound(c))
+		return;
+	/* The completion has come by another way than the data: they are waited for. */
+	if (c->on)
+		fabric_path_all(c->at, sim_now());
 	for (uint32_t i = 0; i < cmd->n; i++) {
 		sio_copy_from(data, data_of(c, cmd) + (size_t)i * c->block, c->block);
 		blocks_judge(c->drive, cmd->epoch, cmd->lba + i, data, c->block, cmd->sent, lossy(),
 			     sim_self()->name);
 	}
+}
+
+/*
+ * Reads are sent again, unless they were overdue too often; of writes nobody knows, but they are
+ * not done from now on.
+ */
+static void unsure(struct client *c, const struct command *cmd)
+{
+	struct smartio_nvme_counters counted;
+
+	smartio_nvme_queue_counters(c->q, &counted);
+	if (cmd->op != SMARTIO_NVME_WRITE && counted.overdue >= 3)
+		return;
+	if (cmd->op != SMARTIO_NVME_WRITE)
+		sim_fail("states", "%s: a command that only reads has an unknown fate",
+			 sim_self()->name);
+	for (uint32_t i = 0; i < cmd->n; i++)
+		blocks_unsure(c->drive, cmd->epoch, cmd->lba + i, cmd->stamp[i]);
 }
 
 static void completed(struct client *c, const struct smartio_nvme_completion *done)
@@ -165,8 +272,12 @@ static void completed(struct client *c, const struct smartio_nvme_completion *do
 	cmd->used = false;
 	c->in_flight--;
 	c->heard = sim_now();
+	if (c->moves && done->status == SMARTIO_NVME_UNSURE) {
+		unsure(c, cmd);
+		return;
+	}
 	if (done->status) {
-		if (!lossy() && !blocks_distrusted(c->drive))
+		if (!lossy() && !blocks_distrusted(c->drive) && is_sound(c))
 			sim_fail("states", "%s: the drive's status is %s", sim_self()->name,
 				 smartio_nvme_status_string(done->status));
 		return;
@@ -178,7 +289,7 @@ static void completed(struct client *c, const struct smartio_nvme_completion *do
 			blocks_written(c->drive, cmd->epoch, cmd->lba + i, cmd->stamp[i]);
 }
 
-/* Who knows that the drive was reset does not write to its doorbells: they may be another's. */
+/* Whoever knows that the drive was reset does not write to its doorbells: they may be another's. */
 static int look(struct client *c, struct smartio_nvme_completion *done, unsigned max)
 {
 	const struct smartio_nvme_queue *q = c->q;
@@ -189,8 +300,9 @@ static int look(struct client *c, struct smartio_nvme_completion *done, unsigned
 	smartio_nvme_queue_counters(q, &before);
 	n = smartio_nvme_poll(c->q, done, max);
 	smartio_nvme_queue_counters(q, &after);
-	if (knew && (after.doorbells_sq != before.doorbells_sq ||
-		     after.doorbells_cq != before.doorbells_cq))
+	if (knew && !c->moves &&
+	    (after.doorbells_sq != before.doorbells_sq ||
+	     after.doorbells_cq != before.doorbells_cq))
 		sim_fail("states", "%s: rings doorbells of a drive that it knows was reset",
 			 sim_self()->name);
 	return n;
@@ -242,14 +354,23 @@ static bool poll(struct client *c)
 		return n >= 0;
 	}
 	silent = c->in_flight ? sim_now() - c->heard : 0;
-	/* Who has waited for long looks more seldom. */
+	/* Whoever has waited for long looks more seldom. */
 	sim_sleep(1 + sim_pick(c->in_flight ? 20000 + silent / 16 : 2 * SIM_MS));
 	return silent < c->patience;
 }
 
+/* Now and then one of its two ways goes for a while, or it has a rest. */
+static void move(struct client *c)
+{
+	if (sim_pick(100) == 0)
+		sim_sleep(sim_pick(5 * SIM_MS));
+	if (c->n->second && !sim_pulling && sim_pick(100) == 0)
+		sim_pull((sim_pick(2) ? c->n : c->n->second)->d.over - 1);
+}
+
 static void use_queue(struct client *c)
 {
-	uint64_t commands = 10 + sim_pick(sim_pick(8) ? 60 : 600);
+	uint64_t commands = 10 + sim_pick(sim_pick(8) ? 60 : 600) * (c->moves ? 20 : 1);
 	bool lives = true;
 
 	while (lives && commands > 0 && !sim_stopping_programs()) {
@@ -259,6 +380,8 @@ static void use_queue(struct client *c)
 			sim_ask(c->n, c->q);
 		if (!lives)
 			break;
+		if (c->moves)
+			move(c);
 		if (sim_pick(3)) {
 			lives = submit(c);
 			commands--;
@@ -272,17 +395,27 @@ static void use_queue(struct client *c)
 		lives = poll(c);
 }
 
+/* How long its commands may take. Came late: it draws nothing from what seeds of before draw. */
+static uint32_t draw_limit(void)
+{
+	uint64_t drawn = sim_options.seed ^ 0x6c696d6974ull ^ sim_now();
+
+	return sim_draw(&drawn) % 2 ? 0 : 20 + (uint32_t)(sim_draw(&drawn) % 2000);
+}
+
 static int open_queue(struct client *c)
 {
 	struct smartio_nvme_queue_options o = {.size = sizeof(o)};
 	struct smartio_nvme_namespace ns, other;
+	unsigned beside;
 	uint64_t resets;
+	bool lacks;
 	int rc = smartio_nvme_get_namespace(c->n, 0, &ns);
 
 	if (rc)
 		return rc;
 	if (smartio_nvme_get_namespace(c->n, 1, &other) != -ENOENT && !blocks_distrusted(c->drive))
-		sim_fail("states", "%s: a manager tells of more namespaces than its drive has",
+		sim_fail("states", "%s: a manager reports more namespaces than its drive has",
 			 sim_self()->name);
 	if (ns.block_size > BLOCK_BYTES || ns.blocks < MOST) /* says a manager that lies */
 		return -EINVAL;
@@ -290,25 +423,36 @@ static int open_queue(struct client *c)
 	c->size = ns.blocks;
 	c->blocks = ns.blocks < BLOCKS_USED ? (uint32_t)ns.blocks : BLOCKS_USED;
 	o.depth = c->depth = 1 + (uint32_t)sim_pick(DEPTH);
-	o.sq_placement = (uint32_t)sim_pick(3);
+	o.sq_placement = (uint32_t)sim_pick(4);
 	o.cq_placement = (uint32_t)sim_pick(3);
 	c->patience = sim_pick(2) ? SILENCE : SIM_MS << sim_pick(12);
 	c->interrupts = sim_pick(4) == 0;
 	o.flags = c->interrupts ? SMARTIO_NVME_INTERRUPT : 0;
+	if (c->moves) {
+		o.sq_placement %= SMARTIO_NVME_PLACE_CMB; /* which survives nothing */
+		o.flags |= SMARTIO_NVME_SURVIVE;
+		o.survive_ms = 1 + (uint32_t)sim_pick(20000);
+		o.timeout_ms = draw_limit();
+	}
+	if (c->places && sim_pick(3) == 0) { /* somebody may have it, or it is another host's */
+		o.sq_device = sim_pick_device(sim_is_memory, &beside)->name;
+		o.sq_placement = SMARTIO_NVME_PLACE_AUTO;
+	}
 	o.wait_ms = sim_pick(3) ? 0 : (uint32_t)sim_pick(1500); /* past a look for the manager */
 	resets = sim_resets_noted(c->n->d.fdid);
 	sim_call("smartio_nvme_queue_open", 0);
 	rc = smartio_nvme_queue_open(c->n, &o, &c->q);
-	if (rc == 0)
+	if (rc == 0 && !c->moves) /* other queues are reported nowhere */
 		sim_note_queue(c->n->d.fdid, c->q, resets);
 	/*
-	 * The manager asked a lender that has lost this host, and will be told so later than we
+	 * The manager asked a lender that has lost this host, and will be notified later than we
 	 * are.
 	 */
 	if (rc == -EFAULT && (lossy() || sim_has_fault("cut") || sim_has_fault("delay")))
 		return sim_nvme_called(rc, rc);
-	/* A drive without interrupts; or of short queues. */
-	return sim_nvme_called(rc, rc == -ENOTSUP && c->interrupts ? rc : -EINVAL);
+	/* A drive without interrupts, memory of its own or beside it; or of short queues. */
+	lacks = c->interrupts || o.sq_placement == SMARTIO_NVME_PLACE_CMB || o.sq_device;
+	return sim_nvme_called(rc, rc == -ENOTSUP && lacks ? rc : -EINVAL);
 }
 
 /* Waits for what is in flight; but not for ever, though its manager lives. */
@@ -339,8 +483,7 @@ static void use_drive(struct client *c)
 				continue;
 			return;
 		}
-		sim_call("smartio_nvme_buffer_alloc", 0);
-		rc = sim_nvme_called(smartio_nvme_buffer_alloc(c->n, DEPTH * SLOT, &c->b), 0);
+		rc = have_buffer(c);
 		if (rc == 0)
 			use_queue(c);
 		close_queue(c);
@@ -357,17 +500,22 @@ static void use_drive(struct client *c)
 static int open_drive(const char *name, struct client *c)
 {
 	uint32_t wait_ms = c->asks ? (uint32_t)sim_pick(400) : 0;
+	const struct smartio_nvme_open_options o = {
+		.size = sizeof(o), .wait_ms = 200, .flags = SMARTIO_NVME_MULTIPATH};
 	int rc;
 
 	sim_call("smartio_nvme_open", 0);
+	if (c->moves && sim_pick(4))
+		return sim_nvme_called(smartio_nvme_open_with(name, &o, &c->n), 0);
 	rc = wait_ms ? smartio_nvme_open_wait(name, wait_ms, &c->n)
 		     : smartio_nvme_open(name, &c->n);
 	return sim_nvme_called(rc, 0);
 }
 
-static void live(struct sim_proc *p, bool asks)
+static void live(struct sim_proc *p, bool asks, bool moves, bool places)
 {
-	struct client c = {.asks = asks, .strays = sim_has_fault("stray")};
+	struct client c = {
+		.asks = asks, .moves = moves, .places = places, .strays = sim_has_fault("stray")};
 	unsigned tries = 1 + (unsigned)sim_pick(20), host, device;
 	const struct sio_topo_device *topo = sim_pick_drive(&host, &device);
 	const char *name = topo->name;
@@ -390,14 +538,38 @@ static void live(struct sim_proc *p, bool asks)
 
 static void nvme_main(struct sim_proc *p)
 {
-	live(p, false);
+	live(p, false, false, false);
 }
 
 static void asker_main(struct sim_proc *p)
 {
-	live(p, true);
+	live(p, true, false, false);
 }
 
+static void mover_main(struct sim_proc *p)
+{
+	live(p, false, true, false);
+}
+
+static void placer_main(struct sim_proc *p)
+{
+	live(p, false, false, true);
+}
+
+/* Came late: not in the seeds of before. */
+static bool seen(unsigned hosts)
+{
+	uint64_t seed = sim_options.seed ^ 0x6d6f766572ull;
+	bool named = sim_options.workload && strstr(sim_options.workload, "mover");
+
+	(void)hosts;
+	return named || sim_draw(&seed) % SEEN_IN == 0;
+}
+
+const struct sim_workload sim_work_placer = {
+	.name = "placer", .weight = 8, .fits = sim_has_drives, .named = true, .main = placer_main};
+const struct sim_workload sim_work_mover = {
+	.name = "mover", .weight = 8, .fits = sim_has_drives, .seen = seen, .main = mover_main};
 const struct sim_workload sim_work_asker = {
 	.name = "asker", .weight = 4, .fits = sim_has_drives, .main = asker_main};
 const struct sim_workload sim_work_nvme = {

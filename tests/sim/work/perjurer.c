@@ -66,7 +66,7 @@ static void lie(uint64_t *rng, struct sio_msg_restore *m)
 
 	switch (kind) {
 	case 0:
-		m->type = sio_to_le32(0); /* not told of at all */
+		m->type = sio_to_le32(0); /* not reported at all */
 		return;
 	case 1:
 		m->flags = sio_to_le32(sio_from_le32(m->flags) ^ 1u << bits % 5);
@@ -116,7 +116,7 @@ static void restores(const struct sim_proc *p, struct sio_msg_restore *m)
 }
 
 /* ---- what it has ---- */
-/* What a call gives is not judged: its daemon believes part of what it is told. */
+/* What a call gives is not judged: its daemon accepts part of what it is sent. */
 #define TRY(fn, args) (sim_call(#fn, 0), fn args, sim_called(SCI_ERR_OK, SCI_ERR_OK))
 
 static unsigned pick_id(void)

@@ -17,9 +17,9 @@ struct sim_raw {
 	} reply;
 };
 
-/* The answer's error; ~0: nobody is there any more. */
+/* Sends a request. Return: the answer's error; ~0: the daemon is gone. */
 uint32_t sim_raw_ask(struct sim_raw *r, struct sio_msg *m, size_t len, uint32_t type);
-/* The first request, as a client of @kind. */
+/* Sends the first request, as a client of @kind. */
 bool sim_raw_greet(struct sim_raw *r, uint32_t kind);
 
 #endif

@@ -57,7 +57,7 @@ struct state {
 	struct other other[OTHERS];
 };
 
-static uint32_t last_tag; /* of the whole cluster: tags are told apart by all */
+static uint32_t last_tag; /* of the whole cluster: tags are distinguished by all */
 
 static struct shown shown[SIM_HOSTS][IDS + 1];
 

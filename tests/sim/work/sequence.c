@@ -12,7 +12,7 @@
 #include "work/sequence.h"
 #include "smartio/io.h"
 
-#define HEARD SIM_MS /* by then daemons have told of a cable */
+#define HEARD SIM_MS /* by then daemons have reported a cable */
 #define ONES 0xffffffffu
 
 /* Where no way breaks a sequence is fine, or its segment is gone. */

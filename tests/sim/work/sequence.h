@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sequences of workloads, and what their status must be by what became of the way. */
+/* Sequences of workloads, and the status that they must have, by the history of the path. */
 #ifndef SIM_SEQUENCE_H
 #define SIM_SEQUENCE_H
 
@@ -11,14 +11,14 @@ struct sim_sequence {
 	uint64_t since; /* when it began */
 };
 
-/* This seed has no fault by which a way breaks, or a daemon is away or lies. */
+/* Does this seed have no fault by which a path breaks, or a daemon is away or malicious? */
 bool sim_ways_hold(void);
 
-/* Of @map, which leads to @host through @adapter. */
+/* Makes a sequence of @map, which leads to @host through @adapter. */
 void sim_sequence_new(struct sim_sequence *s, sci_map_t map, unsigned host, unsigned adapter);
 /* Stores @word at @at, in that map, and checks. Return: the status. */
 sci_sequence_status_t sim_sequence_store(struct sim_sequence *s, volatile void *at, uint32_t word);
-/* Start it again, and hear how it begins. */
+/* Starts the sequence again, and checks its initial status. */
 void sim_sequence_start(struct sim_sequence *s);
 void sim_sequence_remove(struct sim_sequence *s);
 

@@ -144,7 +144,7 @@ static void unmap(struct handle *h)
 	h->map = NULL;
 }
 
-static void let_go(struct handle *h, bool force)
+static void release_handle(struct handle *h, bool force)
 {
 	sci_error_t e;
 
@@ -182,7 +182,7 @@ static void act(void *state)
 	else if (which < 7)
 		look(h);
 	else
-		let_go(h, sim_pick(2));
+		release_handle(h, sim_pick(2));
 }
 
 static void tear_down(void *state)
@@ -192,7 +192,7 @@ static void tear_down(void *state)
 	/* Again, where the daemon had no memory the first time. */
 	for (unsigned i = 0; i < 2 * HANDLES; i++)
 		if (s->handle[i % HANDLES].segment)
-			let_go(&s->handle[i % HANDLES], true);
+			release_handle(&s->handle[i % HANDLES], true);
 }
 
 static void share_main(struct sim_proc *p)

@@ -50,7 +50,7 @@ static bool is_right(uint32_t kind, const struct sio_wire_row *row)
 	case SIO_LIST_CLIENTS:
 		return node == own->node && sio_from_le32(row->id) <= SIO_CLIENT_KEEPER;
 	case SIO_LIST_BORROWS:
-		/* A daemon that was started again does not know whose, before he tells. */
+		/* A daemon that was started again does not know whose, before it has told. */
 		return has_device(own, sio_from_le32(row->id)) &&
 		       (host_of(node) || (node == 0 && sim_outliving));
 	default:
@@ -77,13 +77,14 @@ static bool list(struct tool *t, uint32_t kind, unsigned *ret_rows, bool *ret_me
 			return false;
 		n = sio_from_le32(rep->count);
 		if (n > SIO_LIST_ROWS || (n == 0 && sio_from_le32(rep->more)))
-			sim_fail("books", "%s: a page of list %u has %u rows", sim_self()->name,
+			sim_fail("records", "%s: a page of list %u has %u rows", sim_self()->name,
 				 kind, n);
 		for (uint32_t i = 0; i < n; i++) {
 			const struct sio_wire_row *row = &rep->row[i];
 
 			if (sio_from_le64(row->key) <= last || !is_right(kind, row))
-				sim_fail("books", "%s: list %u has %#llx behind %#llx, of node %u",
+				sim_fail("records",
+					 "%s: list %u has %#llx behind %#llx, of node %u",
 					 sim_self()->name, kind,
 					 (unsigned long long)sio_from_le64(row->key),
 					 (unsigned long long)last, sio_from_le32(row->node));
@@ -110,10 +111,10 @@ static void look(struct tool *t)
 	if (!list(t, kind, &rows, &me))
 		return;
 	if (kind == SIO_LIST_NODES && rows != sim_hosts())
-		sim_fail("books", "%s: %u nodes are listed of %u", sim_self()->name, rows,
+		sim_fail("records", "%s: %u nodes are listed of %u", sim_self()->name, rows,
 			 sim_hosts());
 	if (kind == SIO_LIST_CLIENTS && !me)
-		sim_fail("books", "%s: who asks is not among the clients", sim_self()->name);
+		sim_fail("records", "%s: who asks is not among the clients", sim_self()->name);
 }
 
 /* Of the daemon's own, those that count what happened only grow. */
@@ -128,7 +129,7 @@ static void compare(struct tool *t, const struct sio_rep_stats *rep, uint32_t n)
 		for (unsigned k = 0; k < sizeof(grow) / sizeof(grow[0]); k++)
 			if (strcmp(rep->counter[i].name, grow[k]) == 0 &&
 			    value < t->counted[i] + (k == 0))
-				sim_fail("books", "%s: %s is %llu, was %llu", sim_self()->name,
+				sim_fail("records", "%s: %s is %llu, was %llu", sim_self()->name,
 					 grow[k], (unsigned long long)value,
 					 (unsigned long long)t->counted[i]);
 		t->counted[i] = value;
@@ -138,7 +139,7 @@ static void compare(struct tool *t, const struct sio_rep_stats *rep, uint32_t n)
 static void count(struct tool *t)
 {
 	const struct sio_rep_stats *rep = (const struct sio_rep_stats *)&t->r.reply;
-	uint32_t kind = (uint32_t)sim_pick(5), id = (uint32_t)sim_pick(3), n;
+	uint32_t kind = (uint32_t)sim_pick(8), id = (uint32_t)sim_pick(3), n;
 	struct sio_msg_stats m = {.kind = sio_to_le32(kind)};
 	uint32_t error;
 
@@ -146,17 +147,17 @@ static void count(struct tool *t)
 		id = sim_pick_drive(NULL, NULL)->fdid;
 	m.id = sio_to_le32(id);
 	error = sim_raw_ask(&t->r, &m.h, sizeof(m), SIO_MSG_STATS);
-	if (error == 0 && kind > 3)
+	if (error == 0 && kind > 6)
 		sim_fail("states", "%s: there are counters of kind %u", sim_self()->name, kind);
 	if (error != 0)
 		return;
 	n = sio_from_le32(rep->count);
 	if (n > COUNTERS)
-		sim_fail("books", "%s: %u counters", sim_self()->name, n);
+		sim_fail("records", "%s: %u counters", sim_self()->name, n);
 	for (uint32_t i = 0; i < n; i++)
 		if (!*rep->counter[i].name ||
 		    !memchr(rep->counter[i].name, '\0', sizeof(rep->counter[i].name)))
-			sim_fail("books", "%s: counter %u has no name", sim_self()->name, i);
+			sim_fail("records", "%s: counter %u has no name", sim_self()->name, i);
 	if (kind == 0)
 		compare(t, rep, n);
 }

@@ -40,7 +40,7 @@ static uint32_t number(void)
 }
 
 /* ---- the metadata ---- */
-static void tell_all(struct state *s)
+static void send_all(struct state *s)
 {
 	struct smartio_nvme_manager *m = s->m;
 
@@ -186,7 +186,7 @@ static void act(struct state *s)
 		lie(s);
 		break;
 	case 2:
-		tell_all(s);
+		send_all(s);
 		break;
 	case 3:
 		sim_call("smartio_nvme_manager_serve", 0);

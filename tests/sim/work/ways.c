@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "edge/cable.h"
 #include "work/life.h"
 #include "smartio/ext.h"
 #include "run/run.h"
@@ -18,8 +17,6 @@
 #define PAGE 4096u
 #define LOST_MS 100u
 #define TURNS 6u
-
-static bool pulling; /* a cable is out, or about to be */
 
 struct ways {
 	sci_desc_t sd;
@@ -50,15 +47,6 @@ static const struct sio_topo_device *far_drive(unsigned host)
 static bool fits(unsigned host)
 {
 	return far_drive(host) != NULL;
-}
-
-/* Only where it is named: other seeds do what they did. */
-static bool named(unsigned hosts)
-{
-	const char *list = sim_options.workload;
-
-	(void)hosts;
-	return list && !strstr(list, "all") && sim_list_has(list, "ways");
 }
 
 static bool must(sci_error_t e, const char *what)
@@ -175,46 +163,6 @@ static void give_back(struct ways *w)
 	*w = (struct ways){.sd = w->sd};
 }
 
-struct pull {
-	unsigned host, adapter;
-};
-
-static void out(void *arg)
-{
-	struct pull *p = arg;
-
-	sim_cable_out(p->host, p->adapter);
-}
-
-/* Both daemons have heard that it is back. */
-static void over(void *arg)
-{
-	(void)arg;
-	pulling = false;
-}
-
-static void in(void *arg)
-{
-	struct pull *p = arg;
-
-	sim_cable_in(p->host, p->adapter);
-	free(p);
-	sim_after(50 * SIM_MS, over, NULL);
-}
-
-/* The one that the borrow goes over. */
-static void pull(unsigned adapter)
-{
-	struct pull *p = calloc(1, sizeof(*p));
-
-	if (!p)
-		abort();
-	*p = (struct pull){.host = sim_self()->host, .adapter = adapter};
-	pulling = true;
-	sim_after(0, out, p);
-	sim_after((1 + sim_pick(3)) * 200 * SIM_MS, in, p);
-}
-
 static void await_loss(const struct ways *w)
 {
 	uint64_t since = sim_now();
@@ -245,17 +193,17 @@ static void ways_main(struct sim_proc *p)
 	SIM_CALL(SCIOpen, (&w.sd, 0, &e), &e);
 	for (unsigned i = 0; e == SCI_ERR_OK && i < TURNS && !sim_stopping_programs(); i++) {
 		sim_sleep(sim_pick(400 * SIM_MS));
-		if (pulling)
+		if (sim_pulling)
 			continue;
-		pulling = true;
+		sim_pulling = true;
 		what = 1 + (unsigned)sim_pick(7);
 		if (take(&w, d, what)) {
-			pull(w.adapter);
+			sim_pull(w.adapter);
 			await_loss(&w);
 			give_back(&w);
 			take(&w, d, what);
 		} else {
-			pulling = false;
+			sim_pulling = false;
 		}
 		give_back(&w);
 	}
@@ -265,4 +213,4 @@ static void ways_main(struct sim_proc *p)
 }
 
 const struct sim_workload sim_work_ways = {
-	.name = "ways", .weight = 1, .fits = fits, .seen = named, .main = ways_main};
+	.name = "ways", .weight = 1, .fits = fits, .named = true, .main = ways_main};

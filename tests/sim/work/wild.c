@@ -109,7 +109,7 @@ static bool wild_data(struct state *s)
 		return false;
 	blocks = 1 + (uint32_t)sim_pick(BYTES / ns.block_size);
 	/*
-	 * Who shares a drive reaches what all have mapped for it; behind ours is one page that
+	 * Whoever shares a drive reaches what all have mapped for it; behind ours is one page that
 	 * nobody has.
 	 */
 	if (at == s->b->ioaddr + s->b->size)

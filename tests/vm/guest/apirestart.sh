@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The tests of the API while smartiod is killed and started again all the time, at random moments: no test
 # may notice. Afterwards nothing is left.
+# worlds: module vfio
 # as: api
 # not: none amd
 . /lib.sh
@@ -67,4 +68,4 @@ wait $killer || fail "smartiod could not be started, or not ended"
 [ -z "${bad:-}" ] || fail "these tests failed:$bad"
 ! grep "is not back" /tmp/smartiod.log || fail "somebody came too late"
 take_drive "$bdf"
-rmmod smartio
+end_world

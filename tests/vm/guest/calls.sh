@@ -3,6 +3,7 @@
 # A call is its name and how many of that name there were before it, in all threads (killat.c), from
 # where the program has come to us: its connection, or the daemon's first request to the device node.
 # Before that it has nothing that could be lost.
+# worlds: module vfio
 # modules: smartio nvme
 # programs: tests/vm/killat tests/vm/lists tests/system/verify
 # limit: 1500
@@ -86,6 +87,19 @@ client() { # COMMAND... that is put before it
 	spawn "$@" smartio-nvme bench "$bdf" --write --count 20 --depth 4 --length 1M >/dev/null 2>>/tmp/said
 }
 
+# From where a daemon is counted: its first request to the port.
+first_call=ioctl
+[ "$WORLD" = module ] || first_call=connect
+
+# VFIO's holder of the devices: not started by a daemon that is traced, for it would be, too.
+hold_devices() {
+	[ "$WORLD" = vfio ] || return 0
+	! pidof smartio-vfio >/dev/null || return 0
+	: >/tmp/holds
+	smartio-vfio --ready-fd 4 4>/tmp/holds 2>>/tmp/smartiod.log &
+	until_ok test -s /tmp/holds
+}
+
 echo "a client"
 start_daemon
 start_manager "$bdf"
@@ -160,8 +174,9 @@ stop_daemon
 
 # A daemon that is killed at $name $number. It may have ended, in order or not, before it is ready.
 traced_daemon() { # COMMAND... that is put before it
+	hold_devices
 	: >/tmp/ready
-	"$@" smartiod --shim --ready-fd 4 4>/tmp/ready 2>>/tmp/smartiod.log &
+	"$@" smartiod $(world_option) --ready-fd 4 4>/tmp/ready 2>>/tmp/smartiod.log &
 	daemon=$!
 	until_ok ready_or_dead /tmp/ready "$daemon"
 }
@@ -183,10 +198,10 @@ sound_daemon() {
 
 echo "the daemon, alone"
 name=none number=0
-traced_daemon killat ioctl list /tmp/calls
+traced_daemon killat $first_call list /tmp/calls
 daemon_ends
 a_daemon() {
-	traced_daemon killat ioctl "$name" "$number"
+	traced_daemon killat $first_call "$name" "$number"
 	daemon_ends
 	count_death $status
 	[ $((tried % 50)) != 0 ] || sound_daemon
@@ -227,6 +242,46 @@ deaths 9 a_serving_daemon
 sound_daemon
 told
 
+if [ "$WORLD" = vfio ]; then
+	echo "smartio-vfio, under a daemon, a manager and a client: all are told, and the next ones begin anew"
+	holder_life() { # COMMAND... that is put before it
+		: >/tmp/holds
+		"$@" smartio-vfio --ready-fd 4 4>/tmp/holds 2>>/tmp/smartiod.log &
+		holder=$!
+		until_ok ready_or_dead /tmp/holds "$holder"
+		traced_daemon
+		first=$daemon
+		: >/tmp/manager
+		spawn smartio-nvme manager "$bdf" >/tmp/manager 2>>/tmp/said &
+		manager=$!
+		manager_is_up() {
+			[ -s /tmp/manager ] || over "$manager"
+		}
+		until_ok manager_is_up
+		client &
+		client=$!
+		until_ok over "$client"
+		ended "$client" 0 1
+		kill "$manager" 2>/dev/null || :
+		until_ok over "$manager"
+		ended "$manager" 0 1
+		kill "$daemon" 2>/dev/null || :
+		ended "$daemon" 0 1
+		[ "$daemon" = "$first" ] || ended "$first" 1
+		ended "$holder" 0 137
+	}
+	name=none number=0
+	holder_life killat accept4 list /tmp/calls
+	a_holder() {
+		holder_life killat accept4 "$name" "$number"
+		count_death $status
+		[ $((tried % 20)) != 0 ] || sound_daemon
+	}
+	deaths 9 a_holder
+	sound_daemon
+	told
+fi
+
 echo "the daemon, that finds programs at work: they notice nothing, and who begins neither"
 start_daemon
 start_manager "$bdf"
@@ -248,9 +303,9 @@ finding_daemon() { # COMMAND... that is put before it
 	ended "$daemon" 137
 	[ "$daemon" = "$first" ] || ended "$first" 137
 }
-finding_daemon killat ioctl list /tmp/calls
+finding_daemon killat $first_call list /tmp/calls
 a_finding_daemon() {
-	finding_daemon killat ioctl "$name" "$number"
+	finding_daemon killat $first_call "$name" "$number"
 	count_death $dead
 	[ $((tried % 20)) != 0 ] || {
 		start_daemon
@@ -270,4 +325,4 @@ stop_daemon
 take_drive "$bdf"
 dd if=/dev/nvme0n1 bs=1M skip=48 count=1 2>/dev/null | cmp - /tmp/file ||
 	fail "nvme.ko reads something else than what was written"
-rmmod smartio
+end_world

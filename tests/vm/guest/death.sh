@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Kills under I/O: clients at random instants while another must notice nothing, then managers, then the
 # daemon; and after each of these the drive can be shared anew. Nothing may stay in quarantine, or leak.
+# worlds: module vfio
 # modules: smartio nvme
 # programs: tests/system/verify
 # limit: 1200
 . /lib.sh
 bdf=$(drive_bdf)
-ROUNDS=${SOAK:+50}
-: "${ROUNDS:=6}"
+# Of each of three, with those of vfio.sh: a thousand instants.
+case $SOAK$KERNEL in
+1debug) ROUNDS=50 ;;
+1*) ROUNDS=330 ;;
+*) ROUNDS=6 ;;
+esac
 load_modules
 give_drive "$bdf"
 start_daemon
@@ -72,4 +77,4 @@ stop_daemon
 take_drive "$bdf"
 dd if=/dev/nvme0n1 bs=1M skip=48 count=1 2>/dev/null | cmp - /tmp/file ||
 	fail "nvme.ko reads something else than what was written"
-rmmod smartio
+end_world

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # smartio device add, remove and list, and what doctor says of this machine, step by step.
-# modules: smartio nvme crc32c_generic ext4 dm-mod
+# modules: smartio nvme crc32c_generic ext4 dm-mod vfio_iommu_type1 vfio_pci
 # programs: dmsetup
 . /lib.sh
 bdf=$(drive_bdf)
@@ -24,6 +24,8 @@ says 'smartio.ko is not loaded'
 for m in $MODULES; do [ "$m" = smartio.ko ] || load_module "$m"; done
 until_ok test -b /dev/nvme0n1
 refused 'the kernel module is not loaded' smartio device add "$bdf"
+# The debug kernel has no VFIO.
+[ "$IOMMU" != none ] || refused "is in no IOMMU group\|vfio-pci is not loaded" smartio device add "$bdf" --vfio
 load_module smartio.ko
 says "device add $bdf"
 says 'sudo smartiod --shim'

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # A client puts an address that was not mapped for the drive into a command. The IOMMU stops it, the
 # kernel's log and smartiod say so, nobody's memory has changed, and all others work on.
+# worlds: module vfio
 # modules: smartio
 # not: none
 # programs: tests/vm/wild tests/vm/canary tests/system/verify
@@ -37,7 +38,7 @@ done
 # AMD's: QEMU 7.2 stops the access, but says nothing where a page table entry is empty. Newer ones do,
 # with another address; the kernel says ten of them, and then nothing for seconds.
 amd_in_log() {
-	dmesg | grep "smartio $bdf: AMD-Vi: Event logged .IO_PAGE_FAULT"
+	dmesg | grep "$DRIVER $bdf: AMD-Vi: Event logged .IO_PAGE_FAULT"
 }
 amd_in_daemon() {
 	grep "$bdf: .* failed: .*IO_PAGE_FAULT" /tmp/smartiod.log
@@ -53,4 +54,4 @@ as_user smartio-nvme copy-out "$bdf" /tmp/back --length 1M
 stop_manager
 stop_daemon
 smartio device remove "$bdf"
-rmmod smartio
+end_world

@@ -2,6 +2,7 @@
 # The drive goes away under I/O: its driver is unbound, it is removed through sysfs, it is pulled out.
 # Programs get errors, none hangs, is killed or reads a wrong byte; the drive comes back, can be shared anew,
 # and holds what was written.
+# worlds: module vfio
 # modules: smartio nvme
 # programs: tests/system/verify
 # alone: the kernel's own hot-plug ends the work of its lock checker (machine.py)
@@ -32,28 +33,42 @@ all_end() {
 	! grep 'wrong byte' /tmp/verify.err || fail "a wrong byte"
 	kill "$feeder_verify"
 	rm /tmp/verify.*
+	[ -z "$taking" ] || wait "$taking" || fail "the kernel could not take it away"
+	taking=
+}
+
+# By VFIO the kernel waits until all who have it have ended.
+take_away() { # FILE WORD
+	taking=
+	if [ "$WORLD" = vfio ]; then
+		echo "$2" >"$1" &
+		taking=$!
+	else
+		echo "$2" >"$1"
+	fi
 }
 
 back() {
-	until_ok test -e "/sys/bus/pci/drivers/smartio/$bdf"
+	until_ok test -e "/sys/bus/pci/drivers/$DRIVER/$bdf"
 	start_manager "$bdf"
 	copy_both_ways "$bdf"
 	stop_manager
 }
 
+taking=
 n=0
 while [ $n -lt $((SOAK ? 20 : 3)) ]; do
 	echo "unbind"
 	begin
-	echo "$bdf" >"$device/driver/unbind"
+	take_away "$device/driver/unbind" "$bdf"
 	all_end
-	echo "$bdf" >/sys/bus/pci/drivers/smartio/bind
+	echo "$bdf" >/sys/bus/pci/drivers/$DRIVER/bind
 	back
 	n=$((n + 1))
 done
 echo "remove through sysfs"
 begin
-echo 1 >"$device/remove"
+take_away "$device/remove" 1
 all_end
 echo 1 >/sys/bus/pci/rescan
 until_ok test -e "$device"
@@ -76,4 +91,4 @@ stop_daemon
 take_drive "$bdf"
 dd if=/dev/nvme0n1 bs=1M skip=48 count=1 2>/dev/null | cmp - /tmp/file ||
 	fail "nvme.ko reads something else than what was written"
-rmmod smartio
+end_world

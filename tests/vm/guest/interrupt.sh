@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Clients that sleep until the drive's MSI-X wakes them: three at once, each with a vector of its own,
 # one of which is killed in its sleep.
+# worlds: module vfio
 # modules: smartio nvme
 . /lib.sh
 bdf=$(drive_bdf)
@@ -47,4 +48,4 @@ bench 48 100 | grep -o '"interrupts": *[0-9]*'
 stop_manager
 stop_daemon
 take_drive "$bdf"
-rmmod smartio
+end_world

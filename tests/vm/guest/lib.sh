@@ -81,11 +81,56 @@ until_ok() {
 	done
 }
 
-# ---- SmartIO on this machine ----
+# ---- what the machine holds, before and after ----
+
+number_of() { # COUNTER, in /tmp/counters
+	value=$(sed -n "s/^\"$1\":\"\(0x[0-9a-f]*\)\"$/\1/p" /tmp/counters | head -n 1)
+	[ -n "$value" ] || fail "smartio stats has no counter $1"
+	echo $((value))
+}
+
+# Without what ends and comes with each command. The ring of a data interrupt's sender is a memory that
+# stays until the receiver's library has seen that the sender has gone: some rounds have one, some none.
+holds() {
+	smartio stats --json | tr ',' '\n' | tr -d ' {}' >/tmp/counters
+	mems=$(number_of mems)
+	rings=$(number_of rings)
+	echo "memories $((mems - rings))"
+	for counter in bars dmamaps irqs owners; do
+		number=$(number_of $counter)
+		echo "$counter $number"
+	done
+}
+
+remember() {
+	holds >/tmp/held
+}
+
+as_before() {
+	holds | cmp -s - /tmp/held
+}
+
+# ---- SmartIO on this machine: by smartio.ko, or by VFIO ($WORLD; pairs of machines do not say) ----
+
+: "${WORLD:=module}"
+case $WORLD in
+vfio) DRIVER=vfio-pci ;;
+*) DRIVER=smartio ;;
+esac
 
 give_drive() { # BDF
-	smartio device add "$1"
-	[ -e "/sys/bus/pci/drivers/smartio/$1" ] || fail "$1 is not bound"
+	case $WORLD in
+	vfio) smartio device add "$1" --vfio ;;
+	*) smartio device add "$1" ;;
+	esac
+	[ -e "/sys/bus/pci/drivers/$DRIVER/$1" ] || fail "$1 is not bound"
+}
+
+world_option() {
+	case $WORLD in
+	vfio) echo --vfio ;;
+	*) echo --shim ;;
+	esac
 }
 
 take_drive() { # BDF
@@ -96,7 +141,7 @@ take_drive() { # BDF
 # Files, not pipes: the shell gives up opening a pipe when a child of it ends meanwhile.
 start_daemon() { # OPTION...
 	: >/tmp/ready
-	smartiod --shim --ready-fd 4 "$@" 4>/tmp/ready 2>>/tmp/smartiod.log &
+	"${SMARTIOD:-smartiod}" $(world_option) --ready-fd 4 "$@" 4>/tmp/ready 2>>/tmp/smartiod.log &
 	daemon=$!
 	until_ok test -s /tmp/ready
 }
@@ -104,6 +149,14 @@ start_daemon() { # OPTION...
 stop_daemon() {
 	kill "$daemon"
 	wait "$daemon" || fail "smartiod ended with $?"
+}
+
+# Nothing of ours is left in the kernel, or beside it.
+end_world() {
+	case $WORLD in
+	vfio) ! pidof smartio-vfio || fail "smartio-vfio did not end" ;;
+	*) rmmod smartio ;;
+	esac
 }
 
 start_manager() { # DEVICE

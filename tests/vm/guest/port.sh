@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The table of the port, on the device node of smartio.ko; afterwards nvme.ko has its drive back.
 # programs: tests/port/port_test
-# modules: smartio nvme
+# modules: smartio smartio_card nvme
 # alone: memory of its own is kept back for a pool
 # limit: 900
 # append: memmap=16M$0x10000000
@@ -10,6 +10,7 @@
 . /lib.sh
 ! insmod /modules/smartio.ko pool=16M@0x8000000 || fail "memory of the kernel's as a pool"
 ! insmod /modules/smartio.ko pool=16M@0x10000001 || fail "a pool of half pages"
+insmod /modules/smartio_card.ko
 insmod /modules/smartio.ko memory_limit=16777216 pool=8M@0x10000000
 bdf=$(drive_bdf)
 echo smartio >"/sys/bus/pci/devices/$bdf/driver_override"
@@ -25,3 +26,4 @@ tail -1 /tmp/out
 echo "$bdf" >/sys/bus/pci/drivers/smartio/unbind
 echo >"/sys/bus/pci/devices/$bdf/driver_override"
 rmmod smartio
+rmmod smartio_card

@@ -2,6 +2,7 @@
 # Function resets that the lender does by itself, and by hand: a drive of which the last borrower was
 # killed is clean again with nobody's help, one that others have is left alone, also by a smartiod
 # that was started again.
+# worlds: module vfio
 # modules: smartio nvme
 . /lib.sh
 bdf=$(drive_bdf)
@@ -63,4 +64,4 @@ wait "$manager" && fail "the manager did not notice"
 until_ok is reset_state clean
 stop_daemon
 take_drive "$bdf"
-rmmod smartio
+end_world

@@ -2,6 +2,7 @@
 # smartiod is killed and started again under everything at once: a manager, clients that verify every
 # byte, by polling and by interrupts, programs that make control calls without a pause, and one after the
 # other that begin just then. No I/O and no call fails, no byte is wrong, and in the end the lists say what they said at the beginning.
+# worlds: module vfio
 # modules: smartio nvme
 # programs: tests/system/verify tests/vm/control tests/vm/lists
 # limit: 900
@@ -79,4 +80,4 @@ copy_both_ways "$bdf"
 stop_manager
 stop_daemon
 take_drive "$bdf"
-rmmod smartio
+end_world

@@ -4,6 +4,7 @@
 # what machine.txt lists with reasons. nvme.ko stays away: what it sets the drive keeps through resets.
 # programs: tests/nvme/compare/nvme_sequences_machine
 # files: tests/nvme/compare/sequences.txt tests/nvme/compare/qemu.txt tests/nvme/compare/machine.txt
+# worlds: module vfio
 # modules: smartio
 # alone: a drive like the model's, as it comes from the factory
 # drive: 16M
@@ -41,4 +42,4 @@ diff /tmp/expected /tmp/got >/tmp/diff || {
 echo "$(wc -l </tmp/answers) answers"
 stop_daemon
 smartio device remove "$bdf"
-rmmod smartio
+end_world

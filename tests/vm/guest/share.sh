@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The main job on a real kernel: a manager and three clients, members of the group, share the drive;
 # files in and out at once; then the kernel's own driver finds the same bytes.
+# worlds: module vfio
 # modules: smartio nvme
 . /lib.sh
 bdf=$(drive_bdf)
@@ -45,4 +46,4 @@ for file; do
 		cmp - "$file" || fail "nvme.ko reads something else than $file"
 	n=$((n + 1))
 done
-rmmod smartio
+end_world

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Two paths to the drive: it is borrowed once over each of two adapters of this host. A link that
+ * goes down takes only one borrow with it. The other one has doorbells, memory and a connection to
+ * the manager ready, but no queue pair, of which drives have few: that is made when it is needed.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "client.h"
+#include "error.h"
+#include "smartio/ext.h"
+
+/* An adapter but @n's own that leads to the lender; a link that is down counts. -ENODEV: none. */
+static int find_adapter(struct smartio_nvme *n, struct smartio_nvme *leg)
+{
+	sci_error_t err;
+
+	for (unsigned i = 0; i < DIS_MAX_NSCIS; i++) {
+		if (i == n->d.adapter)
+			continue;
+		smartio_borrow_device_over(leg->d.sd, &leg->d.handle, leg->d.fdid, i, 0, &err);
+		if (err == SCI_ERR_NO_SUCH_ADAPTERNO)
+			break;
+		if (err != SCI_ERR_OK)
+			leg->d.handle = NULL;
+		if (err == SCI_ERR_NO_SUCH_NODEID)
+			continue;
+		leg->d.over = i + 1;
+		sio_nvme_device_return(&leg->d);
+		return 0;
+	}
+	return sio_nvme_fail(
+		-ENODEV,
+		"adapter %u of this host is the only one that leads to %s: two paths need two "
+		"adapters",
+		n->d.adapter, n->d.name);
+}
+
+static bool is_reached(const struct smartio_nvme *n, const struct smartio_nvme *leg,
+		       const struct smartio_nvme_buffer *b)
+{
+	return leg == n ? b->mem.reachable : b->second.reachable;
+}
+
+/* Of the buffers, one that the drive reaches over @leg, or does not; NULL. */
+static struct smartio_nvme_buffer *next_buffer(struct smartio_nvme *n, struct smartio_nvme *leg,
+					       bool reached)
+{
+	for (struct smartio_nvme_buffer *b = n->buffers; b; b = b->next)
+		if (is_reached(n, leg, b) == reached)
+			return b;
+	return NULL;
+}
+
+static int reach(struct smartio_nvme *n, struct smartio_nvme *leg, struct smartio_nvme_buffer *b)
+{
+	int rc;
+
+	if (leg != n)
+		return sio_nvme_reach_open(&leg->d, &b->mem, &b->second);
+	rc = sio_nvme_mem_join(&b->mem);
+	b->ioaddr = b->mem.ioaddr;
+	return rc;
+}
+
+static void part(struct smartio_nvme *n, struct smartio_nvme *leg, struct smartio_nvme_buffer *b)
+{
+	if (leg != n)
+		sio_nvme_reach_close(&leg->d, &b->mem, &b->second);
+	else
+		sio_nvme_mem_part(&b->mem);
+}
+
+/* Apart: first what lies in the lender's memory, then the buffers, then the borrow. */
+static void step_back(struct smartio_nvme *n, struct smartio_nvme *leg)
+{
+	struct sio_nvme_mem *spare = leg->spare;
+	struct smartio_nvme_buffer *b;
+
+	if (leg->stage == SIO_NVME_LEG_CLOSING && spare) {
+		leg->spare = spare->next;
+		sio_nvme_mem_done(spare);
+		free(spare);
+	} else if (leg->stage == SIO_NVME_LEG_CLOSING) {
+		sio_nvme_leg_end(leg);
+		leg->stage = SIO_NVME_LEG_PARTING;
+	} else if ((b = next_buffer(n, leg, true))) {
+		part(n, leg, b);
+	} else {
+		leg->generation = &sio_nvme_no_generation;
+		sio_nvme_device_return(&leg->d);
+		leg->stage = SIO_NVME_LEG_SHUT;
+	}
+}
+
+static int borrow(struct smartio_nvme *leg)
+{
+	struct sio_nvme_wait w;
+	int rc;
+
+	sio_nvme_wait_start(&w, 0);
+	rc = sio_nvme_device_query(&leg->d);
+	return rc ? rc : sio_nvme_leg_borrow(leg, &w);
+}
+
+static int find(struct smartio_nvme *leg)
+{
+	struct sio_nvme_wait w;
+
+	sio_nvme_wait_start(&w, 0);
+	return sio_nvme_leg_find(leg, &w);
+}
+
+/* The next thing that @leg lacks. */
+static int step_on(struct smartio_nvme *n, struct smartio_nvme *leg)
+{
+	struct smartio_nvme_buffer *b;
+
+	switch (leg->stage) {
+	case SIO_NVME_LEG_SHUT:
+		return borrow(leg);
+	case SIO_NVME_LEG_BORROWED:
+		return find(leg);
+	case SIO_NVME_LEG_FOUND:
+		return sio_nvme_doorbells_open(leg);
+	default:
+		b = next_buffer(n, leg, false);
+		return b ? reach(n, leg, b) : sio_nvme_link_manager(leg);
+	}
+}
+
+static int start(struct smartio_nvme *n, struct smartio_nvme *leg)
+{
+	const bool more = leg->stage == SIO_NVME_LEG_RINGS && next_buffer(n, leg, false);
+	int rc = step_on(n, leg);
+
+	if (rc == 0 && !more)
+		leg->stage++;
+	if (rc && leg->d.handle)
+		leg->stage = SIO_NVME_LEG_CLOSING;
+	if (rc)
+		return rc;
+	return leg->stage == SIO_NVME_LEG_OPEN ? 0 : 1;
+}
+
+int sio_nvme_second_open(struct smartio_nvme *n)
+{
+	struct smartio_nvme *leg = calloc(1, sizeof(*leg));
+	sci_error_t err;
+	int rc;
+
+	if (!leg)
+		return sio_nvme_fail(-ENOMEM, "no memory for the second path");
+	n->second = leg;
+	rc = sio_nvme_device_find(&leg->d, n->d.name);
+	if (rc == 0)
+		rc = find_adapter(n, leg);
+	if (rc)
+		return rc;
+	SCICreateDataInterrupt(leg->d.sd, &leg->reply, SMARTIO_ALL_ADAPTERS, &leg->reply_number,
+			       NULL, NULL, 0, &err);
+	if (err != SCI_ERR_OK) {
+		leg->reply = NULL;
+		return sio_nvme_fail_sci(err, "no data interrupt for replies");
+	}
+	leg->sequence = smartio_random();
+	leg->generation = &sio_nvme_no_generation;
+	/* The link of this path may be down now. */
+	while (sio_nvme_leg_step(n, leg) > 0)
+		;
+	return 0;
+}
+
+void sio_nvme_second_close(struct smartio_nvme *n)
+{
+	struct smartio_nvme *leg = n->second;
+	sci_error_t err;
+
+	if (!leg)
+		return;
+	n->second = NULL;
+	sio_nvme_leg_end(leg);
+	if (leg->reply)
+		SCIRemoveDataInterrupt(leg->reply, 0, &err);
+	sio_nvme_device_done(&leg->d);
+	free(leg->ns);
+	free(leg);
+}
+
+struct smartio_nvme *sio_nvme_leg_for(struct smartio_nvme *n, const struct smartio_nvme_queue *q)
+{
+	struct smartio_nvme *leg = n;
+
+	/*
+	 * A lease belongs to its borrow: when that ends the manager deletes the borrow's queues
+	 * before another program gets the blocks, and would not delete a queue of another borrow.
+	 */
+	if (q->options.lease && q->options.lease->n == n)
+		return q->options.lease->leg;
+	/* Others cannot move, and name buffers by the first way alone. */
+	if (!n->second || !(q->options.flags & SMARTIO_NVME_SURVIVE))
+		return n;
+	if (n->homes++ % 2)
+		leg = n->second;
+	if (sio_nvme_leg_open(leg))
+		return leg;
+	return leg == n ? n->second : n;
+}
+
+static bool in_use(const struct smartio_nvme *n, const struct smartio_nvme *leg)
+{
+	for (const struct smartio_nvme_queue *q = n->queues; q; q = q->next)
+		if ((q->leg == leg && q->sq_mem) || (q->life && q->life->old_leg == leg))
+			return true;
+	return false;
+}
+
+int sio_nvme_leg_step(struct smartio_nvme *n, struct smartio_nvme *leg)
+{
+	if (sio_nvme_leg_open(leg))
+		return 0;
+	if (leg->stage == SIO_NVME_LEG_OPEN) {
+		if (in_use(n, leg))
+			return -EBUSY;
+		sio_nvme_queues_forget(n, false);
+		leg->stage = SIO_NVME_LEG_CLOSING;
+	}
+	if (leg->stage < SIO_NVME_LEG_OPEN)
+		return start(n, leg);
+	step_back(n, leg);
+	return 1;
+}

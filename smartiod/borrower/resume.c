@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Resynchronisation with a lender (wire/peer.h, RESUME_*). When two daemons have connected again,
+ * because one of them was restarted or messages were lost, this daemon sends the other one what
+ * programs of this host have of its devices. For a borrow that the lender does not know any more
+ * the lender answers with BORROW_LOST.
+ */
+#include <stdlib.h>
+
+#include "smartiod/base/room.h"
+#include "smartiod/borrower/borrow.h"
+
+/* ---- HOLDs, which the lender forgets when it is started again ---- */
+
+struct smartiod_held {
+	struct smartiod_held *next;
+	uint32_t node, fdid, count, generation; /* generation: the device's */
+	uint64_t hold;
+};
+
+static struct smartiod_held **find(struct smartiod *d, const struct smartiod_device *dev,
+				   uint64_t hold)
+{
+	struct smartiod_held **at = &d->held;
+
+	while (*at && ((*at)->fdid != dev->fdid || (hold && (*at)->hold != hold)))
+		at = &(*at)->next;
+	return at;
+}
+
+static void forget(struct smartiod_held **at)
+{
+	struct smartiod_held *h = *at;
+
+	*at = h->next;
+	free(h);
+}
+
+int smartiod_held_add(struct smartiod *d, const struct smartiod_device *dev, uint64_t hold,
+		      uint32_t generation)
+{
+	struct smartiod_held *h = *find(d, dev, hold);
+
+	if (dev->node == d->node)
+		return 0;
+	if (!h) {
+		h = calloc(1, sizeof(*h));
+		if (!h)
+			return -ENOMEM;
+		*h = (struct smartiod_held){
+			.next = d->held, .node = dev->node, .fdid = dev->fdid, .hold = hold};
+		d->held = h;
+	}
+	if (h->generation != generation)
+		h->count = 0; /* a reset ended those before */
+	h->generation = generation;
+	h->count++;
+	return 0;
+}
+
+void smartiod_held_drop(struct smartiod *d, const struct smartiod_device *dev, uint64_t hold)
+{
+	struct smartiod_held **at = find(d, dev, hold);
+
+	if (*at && --(*at)->count == 0)
+		forget(at);
+}
+
+void smartiod_held_reset(struct smartiod *d, const struct smartiod_device *dev)
+{
+	struct smartiod_held **at = &d->held;
+
+	while (*at)
+		if ((*at)->fdid == dev->fdid && (*at)->generation != dev->generation)
+			forget(at);
+		else
+			at = &(*at)->next;
+}
+
+void smartiod_held_end(struct smartiod *d, const struct smartiod_device *dev)
+{
+	struct smartiod_held **at;
+
+	while (*(at = find(d, dev, 0)))
+		forget(at);
+}
+
+void smartiod_held_lost(struct smartiod *d, uint32_t node)
+{
+	struct smartiod_held **at = &d->held;
+
+	while (*at)
+		if ((*at)->node == node)
+			forget(at);
+		else
+			at = &(*at)->next;
+}
+
+void smartiod_held_free_all(struct smartiod *d)
+{
+	while (d->held)
+		forget(&d->held);
+}
+
+static void send_holds(struct smartiod *d, uint32_t node)
+{
+	for (const struct smartiod_held *h = d->held; h; h = h->next) {
+		struct sio_peer_resume_hold msg = {
+			.h.type = sio_to_le32(SIO_PEER_RESUME_HOLD),
+			.hold = sio_to_le64(h->hold),
+			.fdid = sio_to_le32(h->fdid),
+			.count = sio_to_le32(h->count),
+			.generation = sio_to_le32(h->generation),
+		};
+
+		if (h->node == node)
+			smartiod_peer_send(d, node, &msg, sizeof(msg));
+	}
+}
+
+/* ---- borrows ---- */
+
+static void send_borrow(struct smartiod *d, const struct smartiod_borrow *b)
+{
+	const struct smartiod_session *s = b->o.session;
+	struct sio_peer_resume_borrow msg = {
+		.h.type = sio_to_le32(SIO_PEER_RESUME_BORROW),
+		.borrower = sio_to_le64(b->id),
+		.session = sio_to_le64(s ? s->client : 0),
+		.fdid = sio_to_le32(b->device->fdid),
+		.pid = sio_to_le32(s ? s->pid : 0),
+		.generation = sio_to_le32(b->generation),
+		.released = sio_to_le32(b->released),
+	};
+
+	smartiod_peer_send(d, b->node, &msg, sizeof(msg));
+}
+
+static void send_map(struct smartiod *d, const struct smartiod_borrow *b,
+		     const struct smartiod_bar_map *bar)
+{
+	struct sio_peer_resume_view msg = {
+		.h.type = sio_to_le32(SIO_PEER_RESUME_VIEW),
+		.borrower = sio_to_le64(b->id),
+		.fdid = sio_to_le32(b->device->fdid),
+		.bar = sio_to_le32(bar->bar),
+		.adapter = sio_to_le32(bar->peer_adapter),
+		.peer_adapter = sio_to_le32(bar->adapter),
+	};
+
+	for (unsigned i = 0; i < bar->n && !bar->closed; i++) {
+		msg.view = sio_to_le64(bar->piece[i].view);
+		msg.grant = sio_to_le64(bar->piece[i].grant);
+		smartiod_peer_send(d, b->node, &msg, sizeof(msg));
+	}
+}
+
+static void send_dma(struct smartiod *d, const struct smartiod_borrow *b, uint64_t map)
+{
+	struct sio_peer_resume_dma msg = {
+		.h.type = sio_to_le32(SIO_PEER_RESUME_DMA),
+		.borrower = sio_to_le64(b->id),
+		.map = sio_to_le64(map),
+		.fdid = sio_to_le32(b->device->fdid),
+	};
+
+	if (map)
+		smartiod_peer_send(d, b->node, &msg, sizeof(msg));
+}
+
+static void send_placed(struct smartiod *d, const struct smartiod_borrow *b,
+			const struct smartiod_placed *p)
+{
+	struct sio_peer_resume_placed msg = {
+		.h.type = sio_to_le32(SIO_PEER_RESUME_PLACED),
+		.borrower = sio_to_le64(b->id),
+		.bytes = sio_to_le64(p->segment->bytes),
+		.uid = sio_to_le64(p->segment->uid),
+		.fdid = sio_to_le32(b->device->fdid),
+		.segment_id = sio_to_le32(p->segment->id),
+		.memtype = sio_to_le32(p->memtype),
+	};
+
+	if (p->segment->device)
+		smartiod_peer_send(d, b->node, &msg, sizeof(msg));
+}
+
+void smartiod_borrow_resume(struct smartiod *d, uint32_t node)
+{
+	for (const struct smartiod_borrow *b = d->borrows; b; b = b->next) {
+		if (b->node != node || !b->id || smartiod_borrow_ended(b) ||
+		    smartiod_borrow_lost(b))
+			continue;
+		send_borrow(d, b);
+		for (const struct smartiod_bar_map *bar = b->maps; bar; bar = bar->next)
+			send_map(d, b, bar);
+		for (const struct smartiod_dma_handle *h = b->dma; h; h = h->next)
+			send_dma(d, b, h->map);
+		send_dma(d, b, b->shadow_dma);
+		for (const struct smartiod_placed *p = b->placed; p; p = p->next)
+			send_placed(d, b, p);
+	}
+	send_holds(d, node);
+}

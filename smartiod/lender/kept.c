@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory of one device that queues of another one of this host lie in (hold.c). The end of its
+ * borrow would take it away, and a drive that finds no command where its queue was stops for
+ * everybody. So the queue goes first, whoever has died: before the borrow's owner is closed the
+ * port gives the view to the daemon, with which it outlives that borrow; meanwhile its device is
+ * lent to nobody, who would find a queue in its memory, and its lender does not reset it, by which
+ * lists of data pages would lead to address 0. It ends with the last hold: when the manager of the
+ * queues has deleted them (hold.c, quarantine.c), or they ended with a reset of their device.
+ *
+ * That is for memory that all borrowers have. What the owner of a device's registers gives out (a
+ * drive's controller memory buffer) it gives to the next one as soon as the borrow has ended.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "smartiod/base/room.h"
+#include "smartiod/lender/barview.h"
+
+static struct smartiod_view *find_view(const struct smartiod_loan *l, uint64_t id)
+{
+	struct smartiod_view *v = l ? l->views : NULL;
+
+	while (v && v->id != id)
+		v = v->next;
+	return v;
+}
+
+int smartiod_kept_can(struct smartiod *d, const struct smartiod_dma *dma, struct sio_err *reterr)
+{
+	const struct smartiod_loan *l = smartiod_loan_find(d, dma->bar_borrow);
+	const char *name = dma->loan->device->topo->name;
+	const struct smartiod_view *v = find_view(l, dma->view);
+
+	if (dma->exporter != d->node || smartiod_is_real(d) || !(d->served & 1ULL << SIO_OP_GIVE))
+		return sio_fail(reterr, -EOPNOTSUPP,
+				"%s: its queues cannot lie in a BAR of a device of another host "
+				"(%#" PRIx64 "), only in memory of hosts and of devices beside it",
+				name, dma->iova);
+	if (!v || smartiod_loan_ended(l))
+		return sio_fail(reterr, -EOPNOTSUPP,
+				"%s: its queues cannot lie where the borrow of the other device "
+				"has ended (%#" PRIx64 ")",
+				name, dma->iova);
+	if (!v->open)
+		return sio_fail(reterr, -EOPNOTSUPP,
+				"%s: its queues cannot lie in registers of another device, or in "
+				"memory that the owner of these gives out (%#" PRIx64
+				"), only in memory that all its borrowers have",
+				name, dma->iova);
+	return 0;
+}
+
+/* Marks what is mapped of view @id of @borrow and held. Return: mappings. */
+static unsigned mark(struct smartiod *d, uint64_t borrow, uint64_t id, bool kept)
+{
+	struct smartiod_tree_node *n;
+	unsigned found = 0;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->dmas, key))) {
+		struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
+
+		key = n->key;
+		if (dma->exporter != d->node || dma->bar_borrow != borrow || dma->view != id ||
+		    dma->cut || (kept && !dma->holds))
+			continue;
+		dma->kept = kept;
+		found++;
+	}
+	return found;
+}
+
+struct give_op {
+	struct smartiod_op op;
+	struct smartiod_loan *loan;
+};
+
+/* The borrow's owner may be closed when none of its views is on its way to another one. */
+static void given(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct smartiod_loan *l = ((struct give_op *)op)->loan;
+
+	(void)a; /* refused: the port has ended the owner itself, and all is cut */
+	if (--l->giving == 0)
+		smartiod_loan_close_owner(d, l);
+	smartiod_op_free(d, op);
+	smartiod_loan_unpin(d, l);
+}
+
+/* The owner's descriptor is no message: if it were closed now its end might come first. */
+static void give(struct smartiod *d, struct smartiod_loan *l, struct smartiod_view *v)
+{
+	struct sio_req_give req = {.h = {.op = SIO_OP_GIVE, .owner = l->owner}, .id = v->id};
+	struct sio_err err;
+	struct give_op *o = smartiod_op_new(d, NULL, NULL, sizeof(*o), given, &err);
+
+	if (o) {
+		o->loan = l;
+		l->pins++;
+		l->giving++;
+		smartiod_port_ask(d, &o->op, &req, sizeof(req));
+	} else {
+		smartiod_port_send(d, &req, sizeof(req)); /* most likely it is in time */
+	}
+	smartiod_close_fd(d, &v->fd);
+	v->kept_of = l->id;
+	v->next = l->device->lent->kept;
+	l->device->lent->kept = v;
+}
+
+void smartiod_views_keep(struct smartiod *d, struct smartiod_loan *l)
+{
+	struct smartiod_view **at = &l->views, *v;
+
+	while (!l->lost && (v = *at)) {
+		unsigned users = v->open ? mark(d, l->id, v->id, true) : 0;
+
+		if (!users) {
+			at = &v->next;
+			continue;
+		}
+		*at = v->next;
+		v->users = users;
+		give(d, l, v);
+	}
+}
+
+static void close_kept(struct smartiod *d, struct smartiod_view *v)
+{
+	struct sio_req_bar_close req = {.h.op = SIO_OP_BAR_CLOSE, .id = v->id};
+
+	smartiod_port_send(d, &req, sizeof(req));
+	free(v);
+}
+
+struct smartiod_device *smartiod_kept_release(struct smartiod *d, struct smartiod_dma *dma)
+{
+	struct smartiod_device *dev = smartiod_device_known(d, dma->target_fdid);
+	struct smartiod_view **at = &dev->lent->kept, *v;
+
+	while ((v = *at) && (v->kept_of != dma->bar_borrow || v->id != dma->view))
+		at = &v->next;
+	dma->kept = false;
+	dma->view = 0;
+	if (!v || --v->users)
+		return NULL;
+	*at = v->next;
+	close_kept(d, v);
+	return dev;
+}
+
+bool smartiod_kept_take(struct smartiod *d, struct smartiod_device *dev, uint64_t *ret_borrow,
+			uint64_t *ret_view)
+{
+	struct smartiod_view *v = dev->lent->kept;
+
+	if (!v)
+		return false;
+	dev->lent->kept = v->next;
+	mark(d, v->kept_of, v->id, false);
+	*ret_borrow = v->kept_of;
+	*ret_view = v->id;
+	free(v);
+	return true;
+}
+
+int smartiod_kept_none(const struct smartiod_device *dev, struct sio_err *reterr)
+{
+	const struct smartiod_view *v = dev->lent->kept;
+
+	if (!v)
+		return 0;
+	return sio_fail(reterr, -EBUSY,
+			"%s: queues of another device lie in its memory, of borrow %" PRIu64
+			" that has ended; it is lent again when the manager of these has deleted "
+			"them, or their device is reset",
+			dev->topo->name, v->kept_of);
+}
+
+void smartiod_kept_free(struct smartiod_device *dev)
+{
+	struct smartiod_view *v;
+
+	while ((v = dev->lent->kept)) {
+		dev->lent->kept = v->next;
+		free(v);
+	}
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Resynchronisation with a borrower's daemon (wire/peer.h, RESUME_*). What the other daemon sends
+ * is compared with the lender's tables. If this daemon was restarted, the tables have what the port
+ * has, and the borrower's daemon says what it is for. Its messages are checked like requests: the
+ * port's object must exist, and must belong to that borrow.
+ *
+ * What the other daemon does not name ends, as if its program had given it back; what a device may
+ * still reach of it waits in quarantine.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "smartiod/base/allow.h"
+#include "smartiod/base/room.h"
+#include "smartiod/lender/barview.h"
+#include "smartiod/lender/requests.h"
+
+static uint32_t meeting_with(struct smartiod *d, uint32_t node)
+{
+	return smartiod_peer_find(d, node)->meeting;
+}
+
+/* The map that follows @dma, which is still there; NULL: the first one. */
+static struct smartiod_dma *dma_after(struct smartiod *d, const struct smartiod_dma *dma)
+{
+	struct smartiod_tree_node *n = smartiod_tree_after(&d->dmas, dma ? dma->by_id.key : 0);
+
+	return n ? SMARTIOD_OF(n, struct smartiod_dma, by_id) : NULL;
+}
+
+/* ---- what the port has of before our start ---- */
+
+bool smartiod_dma_adopt_map(struct smartiod *d, const struct sio_list_entry *e)
+{
+	struct smartiod_dma *dma = NULL;
+	bool some = false;
+
+	while ((dma = dma_after(d, dma))) {
+		if (dma->target != e->id)
+			continue;
+		some = true;
+		dma->map = e->id;
+		dma->exporter = e->node;
+		dma->adapter = (uint32_t)(e->device >> 32);
+		dma->peer_adapter = (uint32_t)e->device;
+		dma->bus_addr = e->cookie;
+	}
+	return some;
+}
+
+bool smartiod_requester_adopt(struct smartiod *d, const struct sio_list_entry *e)
+{
+	struct smartiod_device *dev = smartiod_device_by_port(d, e->device);
+	struct smartiod_requester *r;
+	struct smartiod_dma *dma = NULL;
+
+	if (!dev || e->length >= SIO_MAX_ADAPTERS || dev->lent->requester[e->length].id)
+		return false;
+	r = &dev->lent->requester[e->length];
+	while ((dma = dma_after(d, dma))) {
+		if (dma->loan->device != dev || !dma->map || dma->adapter != e->length)
+			continue;
+		dma->window = true;
+		r->users++;
+	}
+	if (r->users)
+		r->id = e->id;
+	return r->users;
+}
+
+/* ---- grants that our devices reach through ---- */
+
+/* Of before our start, into memory of @node, which has not reported the grant. */
+static bool is_ungranted(const struct smartiod_dma *dma, uint32_t node)
+{
+	return dma->map && dma->target && !dma->grant && dma->exporter == node;
+}
+
+bool smartiod_dma_grant_again(struct smartiod *d, uint32_t node,
+			      const struct sio_peer_resume_grant *q)
+{
+	struct smartiod_dma *dma = NULL;
+	bool some = false;
+
+	while ((dma = dma_after(d, dma))) {
+		if (!is_ungranted(dma, node) || dma->disowned ||
+		    dma->bus_addr != sio_from_le64(q->bus_addr) ||
+		    dma->adapter != sio_from_le32(q->peer_adapter) ||
+		    dma->peer_adapter != sio_from_le32(q->adapter))
+			continue;
+		dma->grant = sio_from_le64(q->grant);
+		some = true;
+	}
+	return some;
+}
+
+/* A grant that @node makes from now on is another one, be it of the same address. */
+static void disown(struct smartiod *d, uint32_t node)
+{
+	struct smartiod_dma *dma = NULL;
+
+	while ((dma = dma_after(d, dma)))
+		dma->disowned |= is_ungranted(dma, node);
+}
+
+void smartiod_dma_fill_held(struct smartiod *d, uint32_t node, struct sio_peer_resume_held *held)
+{
+	const struct smartiod_dma *dma = NULL;
+
+	while ((dma = dma_after(d, dma))) {
+		if (dma->exporter != node || !dma->map || dma->grant != sio_from_le64(held->grant))
+			continue;
+		held->purpose = sio_to_le32(SIO_GRANT_DEVICE);
+		held->own = sio_to_le32(dma->loan->node == node);
+	}
+}
+
+/* ---- borrows ---- */
+
+static void notify_lost(struct smartiod *d, const struct smartiod_from *from,
+			const struct sio_peer_resume_borrow *m)
+{
+	struct sio_peer_borrower msg = {.h.type = sio_to_le32(SIO_PEER_BORROW_LOST),
+					.borrower = m->borrower,
+					.fdid = m->fdid};
+
+	smartiod_notify(d, from->node, &msg, sizeof(msg));
+}
+
+/* The file may be another than when it was lent. What was not interrupted is not asked about. */
+static bool may_again(struct smartiod *d, uint32_t node, const struct smartiod_loan *l)
+{
+	const struct sio_policy_thing thing =
+		smartiod_thing_device(d, d->node, l->device->topo->name);
+	struct sio_err err;
+
+	return l->state != SMARTIOD_LOAN_DISTANT || smartiod_allow_node(d, &thing, node, &err) == 0;
+}
+
+int smartiod_resume_borrow(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			   struct sio_err *reterr)
+{
+	const struct sio_peer_resume_borrow *m = msg;
+	struct smartiod_loan *l = smartiod_loan_find(d, sio_from_le64(m->borrower));
+
+	(void)reterr;
+	if (!l || l->node != from->node || l->device->fdid != sio_from_le32(m->fdid) ||
+	    (l->state != SMARTIOD_LOAN_LIVE && l->state != SMARTIOD_LOAN_DISTANT) ||
+	    !may_again(d, from->node, l)) {
+		notify_lost(d, from, m);
+		return 0;
+	}
+	if (l->state == SMARTIOD_LOAN_DISTANT) {
+		smartiod_loan_enter(d, l, SMARTIOD_LOAN_CLAIM);
+		sio_ledger_restore(&l->device->ledger, l->id, sio_from_le64(m->session),
+				   sio_from_le32(m->released) == 1);
+		/* Its views follow: until then its registers are nobody else's. */
+		sio_ledger_known(&l->device->ledger, l->id, false);
+	}
+	l->session = sio_from_le64(m->session);
+	l->pid = sio_from_le32(m->pid);
+	l->heard = sio_from_le32(m->generation);
+	l->meeting = meeting_with(d, from->node);
+	return 0;
+}
+
+/* The borrow that a message is about; NULL: it is lost, and its host was notified. */
+static struct smartiod_loan *loan_of(struct smartiod *d, const struct smartiod_from *from,
+				     sio_le64 borrower, sio_le32 fdid)
+{
+	struct smartiod_loan *l = smartiod_loan_find(d, sio_from_le64(borrower));
+
+	if (!l || l->node != from->node || l->device->fdid != sio_from_le32(fdid) ||
+	    l->state != SMARTIOD_LOAN_LIVE || l->meeting != meeting_with(d, from->node))
+		return NULL;
+	return l;
+}
+
+/* ---- BARs ---- */
+
+static struct smartiod_view_grant *view_grant(const struct smartiod_loan *l,
+					      const struct smartiod_view_grant *what)
+{
+	struct smartiod_view_grant *g = l->grants;
+
+	while (g && (g->node != what->node || g->view != what->view || g->grant != what->grant))
+		g = g->next;
+	return g;
+}
+
+int smartiod_resume_view(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			 struct sio_err *reterr)
+{
+	const struct sio_peer_resume_view *m = msg;
+	struct smartiod_loan *l = loan_of(d, from, m->borrower, m->fdid);
+	const struct smartiod_view_grant what = {.view = sio_from_le64(m->view),
+						 .grant = sio_from_le64(m->grant),
+						 .node = from->node,
+						 .adapter = sio_from_le32(m->adapter),
+						 .peer_adapter = sio_from_le32(m->peer_adapter),
+						 .meeting = meeting_with(d, from->node)};
+	struct smartiod_view_grant *known = l ? view_grant(l, &what) : NULL;
+	struct smartiod_view *v;
+	struct sio_err err;
+
+	(void)reterr;
+	if (known)
+		known->meeting = what.meeting;
+	if (!l || known || what.adapter >= d->host->n_adapters ||
+	    !smartiod_grant_resume(d, what.grant, from->node, what.view))
+		return 0; /* a reset took it: that is told at the end */
+	if (smartiod_view_again(d, l, sio_from_le32(m->bar), &what,
+				l->heard != l->device->generation, &v, &err) < 0 ||
+	    !v) {
+		/* It leads where nobody knows of; the borrower loses nothing else. */
+		smartiod_grant_cut(d, what.grant);
+		smartiod_log(d, SMARTIOD_WARNING,
+			     "%s: pages that borrow %" PRIu64
+			     " had before we were started are lost",
+			     l->device->topo->name, l->id);
+	}
+	return 0;
+}
+
+/* ---- DMA maps and queues that lie in them ---- */
+
+static struct smartiod_dma *dma_of(struct smartiod *d, uint64_t map)
+{
+	return SMARTIOD_OF(smartiod_tree_find(&d->dmas, map), struct smartiod_dma, by_id);
+}
+
+int smartiod_resume_dma(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			struct sio_err *reterr)
+{
+	const struct sio_peer_resume_dma *m = msg;
+	struct smartiod_loan *l = loan_of(d, from, m->borrower, m->fdid);
+	struct smartiod_dma *dma = dma_of(d, sio_from_le64(m->map));
+	struct smartiod_segment *seg;
+
+	(void)reterr;
+	if (!l || !dma || dma->loan != l)
+		return 0; /* it was unmapped, and the answer has not arrived */
+	dma->meeting = l->meeting;
+	if (!dma->adopted)
+		return 0;
+	dma->adopted = false;
+	seg = dma->map ? NULL : smartiod_segment_by_uid(d, SMARTIOD_UID_MEM | dma->target);
+	if (seg && !dma->segment) {
+		dma->segment = seg;
+		dma->uid = seg->uid;
+		smartiod_segment_dma_get(seg);
+	}
+	return 0;
+}
+
+static bool has_loan(struct smartiod *d, uint32_t node, const struct smartiod_device *dev)
+{
+	for (struct smartiod_loan *l = smartiod_loan_after(d, 0); l;
+	     l = smartiod_loan_after(d, l->id))
+		if (l->device == dev && l->node == node && l->state == SMARTIOD_LOAN_LIVE)
+			return true;
+	return false;
+}
+
+int smartiod_resume_hold(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			 struct sio_err *reterr)
+{
+	const struct sio_peer_resume_hold *m = msg;
+	struct smartiod_dma *dma = dma_of(d, sio_from_le64(m->hold));
+	uint32_t count = sio_from_le32(m->count);
+
+	(void)reterr;
+	if (!dma || dma->loan->device->fdid != sio_from_le32(m->fdid) || count == 0 ||
+	    count > SMARTIOD_MAX_OBJECTS || !has_loan(d, from->node, dma->loan->device))
+		return 0;
+	if (dma->loan->device->generation != sio_from_le32(m->generation))
+		return 0; /* the queues went with a reset, of which it hears at the end */
+	if (smartiod_hold_at_least(dma, from->node, count, reterr) < 0)
+		smartiod_log(d, SMARTIOD_WARNING, "%s: %s", dma->loan->device->topo->name,
+			     reterr->text);
+	return 0;
+}
+
+/* ---- device segments ---- */
+
+int smartiod_resume_placed(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			   struct sio_err *reterr)
+{
+	const struct sio_peer_resume_placed *m = msg;
+	struct smartiod_loan *l = loan_of(d, from, m->borrower, m->fdid);
+
+	if (l && smartiod_dev_seg_placed(d, l, m, reterr) < 0)
+		smartiod_log(d, SMARTIOD_WARNING, "%s", reterr->text);
+	return 0;
+}
+
+/* In our memory, made by a borrow of that node's: it is what the port has of it. */
+static struct smartiod_segment *dev_seg_again(struct smartiod *d, const struct smartiod_from *from,
+					      const struct smartiod_loan *l,
+					      const struct sio_peer_resume_dev_seg *m)
+{
+	uint64_t uid = sio_from_le64(m->uid);
+	struct smartiod_unclaimed *left =
+		smartiod_unclaimed_after(d, (uid & ~SMARTIOD_UID_MEM) - 1);
+	struct smartiod_loan *maker;
+	struct sio_err err;
+
+	if (!left || left->by_id.key != (uid & ~SMARTIOD_UID_MEM) || left->kind != SIO_KIND_MEM ||
+	    left->owner == 0 || left->fd[0] < 0)
+		return NULL;
+	maker = smartiod_loan_by_owner(d, left->owner);
+	if (!maker || maker->node != from->node || maker->device != l->device ||
+	    smartiod_dev_seg_again(d, maker, sio_from_le32(m->segment_id),
+				   sio_from_le32(m->memtype), left, &err) < 0)
+		return NULL;
+	return smartiod_dev_seg_of(l, uid);
+}
+
+int smartiod_resume_dev_seg(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			    struct sio_err *reterr)
+{
+	const struct sio_peer_resume_dev_seg *m = msg;
+	struct smartiod_loan *l = loan_of(d, from, m->borrower, m->fdid);
+	struct smartiod_segment *seg = l ? smartiod_dev_seg_of(l, sio_from_le64(m->uid)) : NULL;
+	uint32_t adapter = sio_from_le32(m->adapter);
+
+	(void)reterr;
+	if (l && !seg)
+		seg = dev_seg_again(d, from, l, m);
+	smartiod_segment_ref_resume(d, seg, from->node, adapter, sio_from_le64(m->connection),
+				    seg && adapter < d->host->n_adapters);
+	return 0;
+}
+
+/* ---- the rest ends ---- */
+
+/* Grants of views that it has no more. */
+static void drop_views(struct smartiod *d, struct smartiod_loan *l)
+{
+	struct smartiod_view_grant *g = l->grants;
+
+	while (g)
+		if (g->node == l->node && !g->device && g->meeting != l->meeting) {
+			smartiod_view_grant_put(d, l, g->node, g->view, g->grant);
+			g = l->grants; /* the list is another one */
+		} else {
+			g = g->next;
+		}
+}
+
+/* A queue that lies there keeps it. */
+static void drop_dmas(struct smartiod *d, struct smartiod_loan *l)
+{
+	struct smartiod_dma *dma, *next;
+
+	for (dma = l->dmas; dma; dma = next) {
+		next = dma->next;
+		if (dma->meeting != l->meeting && !dma->holds && !dma->unmapping)
+			smartiod_dma_drop(d, dma);
+	}
+}
+
+static void loan_resumed(struct smartiod *d, struct smartiod_loan *l)
+{
+	l->pins++;
+	if (l->meeting != meeting_with(d, l->node)) {
+		l->cut_off = true;
+		smartiod_loan_end(d, l);
+		smartiod_loan_unpin(d, l);
+		return;
+	}
+	sio_ledger_known(&l->device->ledger, l->id, true);
+	drop_views(d, l);
+	drop_dmas(d, l);
+	smartiod_vectors_drop(d, l);
+	if (l->heard != l->device->generation)
+		smartiod_loan_notify(d, l, SIO_DEVICE_EV_RESET, 0);
+	if (l->device->ledger.holder == l->id)
+		smartiod_holder_welcome(d, l);
+	smartiod_loan_unpin(d, l);
+}
+
+void smartiod_loans_resumed(struct smartiod *d, uint32_t node)
+{
+	struct smartiod_loan *l;
+	uint64_t after = 0;
+
+	disown(d, node);
+	while ((l = smartiod_loan_after(d, after))) {
+		after = l->id;
+		if (l->node == node &&
+		    (l->state == SMARTIOD_LOAN_LIVE || l->state == SMARTIOD_LOAN_DISTANT))
+			loan_resumed(d, l);
+	}
+	smartiod_dev_segs_resumed(d, node, meeting_with(d, node));
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A machine beside the room: what hosts reach of it, what it reaches of them, and when not. */
+#include "fake.h"
+
+#define START 9
+
+static struct fake *mixed(unsigned iommu)
+{
+	struct fake *f = fake_new_mixed(iommu);
+
+	for (unsigned i = 0; i < 3; i++)
+		fake_up(f, i);
+	assert_int_equal(emu_room_machine(f->room, NODE(MACHINE), 0, START), 0);
+	f->machine_access = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
+	return f;
+}
+
+static struct fake_event *link_of_machine(struct fake *f, unsigned host)
+{
+	struct fake_event *e;
+
+	do
+		e = fake_take(f, host, SIO_EV_LINK);
+	while (e && e->u.link.peer_node != NODE(MACHINE));
+	return e;
+}
+
+static void its_starts_are_told(void **state)
+{
+	struct fake *f = fake_new_mixed(0);
+	struct fake_event *e;
+
+	(void)state;
+	fake_up(f, LENDER);
+	fake_forget(f);
+	assert_int_equal(emu_room_machine(f->room, NODE(MACHINE), 0, START), 0);
+	e = link_of_machine(f, LENDER);
+	assert_non_null(e);
+	assert_int_equal(e->u.link.state, SIO_LINK_UP);
+	assert_int_equal(e->u.link.generation, START);
+	assert_int_equal(emu_room_machine(f->room, NODE(MACHINE), 0, START + 1), 0);
+	e = link_of_machine(f, LENDER);
+	assert_int_equal(e->u.link.state, SIO_LINK_DOWN);
+	e = link_of_machine(f, LENDER);
+	assert_int_equal(e->u.link.state, SIO_LINK_UP);
+	assert_int_equal(e->u.link.generation, START + 1);
+	assert_int_equal(emu_room_link(f->room, MACHINE, 0, false), 0);
+	assert_int_equal(link_of_machine(f, LENDER)->u.link.state, SIO_LINK_DOWN);
+	assert_int_equal(emu_room_link(f->room, MACHINE, 0, true), 0);
+	assert_int_equal(link_of_machine(f, LENDER)->u.link.state, SIO_LINK_UP);
+	assert_int_equal(emu_room_machine(f->room, NODE(MACHINE), 0, 0), 0);
+	assert_int_equal(link_of_machine(f, LENDER)->u.link.state, SIO_LINK_DOWN);
+	assert_int_equal(emu_room_machine(f->room, NODE(CLIENT), 0, 1), -ENODEV);
+	assert_int_equal(emu_room_machine(f->room, NODE(MACHINE), 1, 1), -ENODEV);
+	assert_true(emu_room_start(f->room, LENDER) != 0);
+	assert_int_equal(emu_room_start(f->room, CLIENT), 0);
+	fake_free(f);
+}
+
+static struct sio_req_map map_of(uint64_t address, uint64_t length)
+{
+	struct sio_evt_grant g = {.bus_addr = address, .length = length, .generation = START};
+	uint32_t message = MACHINE_MESSAGE;
+
+	memcpy(g.token + SIO_TOKEN_MESSAGE, &message, sizeof(message));
+	return fake_map_request(MACHINE, &g);
+}
+
+static void what_it_granted_is_mapped(void **state)
+{
+	struct fake *f = mixed(0);
+	struct sio_req_map req = map_of(MACHINE_RAM + 0x1000, 0x1000);
+	struct sio_evt_map evt;
+
+	(void)state;
+	assert_int_equal(ask(f, LENDER, &req, SIO_OP_MAP, &evt), 0);
+	assert_int_equal(evt.offset, 0x8000); /* in the machine's file */
+	assert_int_equal(evt.map_flags, 0);
+	assert_int_equal(fake_end(f, LENDER, SIO_OP_UNMAP, evt.id, 0), 0);
+	f->machine_access = SIO_ACCESS_READ;
+	assert_int_equal(ask(f, LENDER, &req, SIO_OP_MAP, &evt), 0);
+	assert_int_equal(evt.map_flags, SIO_MAP_READ_ONLY);
+	f->machine_access = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
+	assert_int_equal(ask_only(f, CLIENT, &req, SIO_OP_MAP), -EACCES);
+	assert_non_null(strstr(fake_text(f), "machine host3 granted us nothing"));
+	req.bus_addr += 8;
+	assert_int_equal(ask_only(f, LENDER, &req, SIO_OP_MAP), -EINVAL);
+	req = map_of(MACHINE_RAM, 0x3000);
+	assert_int_equal(ask_only(f, LENDER, &req, SIO_OP_MAP), -EACCES);
+	req = map_of(MACHINE_RAM, 0x1000);
+	req.generation++;
+	assert_int_equal(ask_only(f, LENDER, &req, SIO_OP_MAP), -ESTALE);
+	emu_room_machine(f->room, NODE(MACHINE), 0, 0);
+	assert_int_equal(ask_only(f, LENDER, &req, SIO_OP_MAP), -ENETDOWN);
+	fake_free(f);
+}
+
+/* Looked up each time: what it takes back is not reached any more. */
+static void devices_reach_its_memory(void **state)
+{
+	(void)state;
+	for (unsigned iommu = 0; iommu < 2; iommu++) {
+		struct fake *f = mixed(iommu << LENDER);
+		struct sio_req_map req = map_of(MACHINE_RAM, 0x2000);
+		struct emu_dev *dev = fake_dev(f, LENDER, 0);
+		uint8_t data[0x2000], back[0x2000];
+		struct sio_evt_dmamap m;
+		struct sio_evt_map evt;
+
+		fake_open(f, LENDER, 0);
+		fake_requester(f, LENDER, 0, 0);
+		assert_int_equal(ask(f, LENDER, &req, SIO_OP_MAP, &evt), 0);
+		m = fake_dmamap(f, LENDER, 0, 0, SIO_KIND_MAP, evt.id, 0x2000, 3);
+		for (size_t i = 0; i < sizeof(data); i++)
+			data[i] = (uint8_t)(i * 7);
+		assert_int_equal(dev->write(dev, m.iova, data, sizeof(data)), 0);
+		assert_memory_equal(f->machine_ram, data, sizeof(data));
+		f->machine_ram[0x1fff] = 0x55;
+		assert_int_equal(dev->read(dev, m.iova + 0x1ff8, back, 8), 0);
+		assert_int_equal(back[7], 0x55);
+		f->machine_access = SIO_ACCESS_READ;
+		assert_int_equal(dev->write(dev, m.iova, back, 8), -EFAULT);
+		assert_int_equal(f->machine_ram[1], 7);
+		f->machine_access = 0;
+		assert_int_equal(dev->read(dev, m.iova, back, 8), -EFAULT);
+		f->machine_access = 3;
+		emu_room_machine(f->room, NODE(MACHINE), 0, START + 1);
+		assert_int_equal(dev->read(dev, m.iova, back, 8), -EFAULT);
+		fake_free(f);
+	}
+}
+
+static void its_interrupts_are_triggered(void **state)
+{
+	struct fake *f = mixed(0);
+	struct sio_req_map req = map_of(MACHINE_IRQ, SIO_MSI_BYTES);
+	struct sio_req_vector vector = {.device = DEV(LENDER, 0)};
+	struct emu_dev *dev = fake_dev(f, LENDER, 0);
+	struct sio_evt_map evt;
+
+	(void)state;
+	assert_int_equal(ask_only(f, CLIENT, &req, SIO_OP_MAP), -EINVAL); /* no memory of pages */
+	assert_int_equal(ask(f, LENDER, &req, SIO_OP_MAP, &evt), 0);
+	assert_int_equal(evt.map_flags, SIO_MAP_TRIGGER);
+	assert_int_equal(f->open_watches, 1);
+	emu_room_watch_fired(f->room, LENDER, evt.id); /* a program has written to its descriptor */
+	assert_int_equal(f->machine_messages, 1);
+	fake_open(f, LENDER, 0);
+	fake_requester(f, LENDER, 0, 0);
+	vector.irq = evt.id;
+	assert_int_equal(ask_only(f, LENDER, &vector, SIO_OP_VECTOR), 0);
+	dev->interrupt(dev, 0);
+	assert_int_equal(f->machine_messages, 2);
+	emu_room_link(f->room, LENDER, 0, false);
+	dev->interrupt(dev, 0);
+	emu_room_watch_fired(f->room, LENDER, evt.id);
+	assert_int_equal(f->machine_messages, 2);
+	fake_free(f);
+}
+
+static void what_is_dropped_is_counted_and_said(void **state)
+{
+	struct fake *f = mixed(0);
+	struct sio_req_map req = map_of(MACHINE_IRQ, SIO_MSI_BYTES);
+	struct sio_req_vector vector = {.device = DEV(LENDER, 0)};
+	struct emu_dev *dev = fake_dev(f, LENDER, 0);
+	struct fake_event *e;
+	struct sio_evt_map evt;
+
+	(void)state;
+	assert_int_equal(ask(f, LENDER, &req, SIO_OP_MAP, &evt), 0);
+	f->machine_is_full = true;
+	f->log_lines = 0;
+	emu_room_watch_fired(f->room, LENDER, evt.id);
+	assert_int_equal(fake_counter(f, LENDER, SIO_KIND_ADAPTER, 0, "faults"), 1);
+	assert_non_null(strstr(f->log, "limit"));
+	emu_room_watch_fired(f->room, LENDER, evt.id);
+	assert_int_equal(fake_counter(f, LENDER, SIO_KIND_ADAPTER, 0, "faults"), 2);
+	assert_int_equal(f->log_lines, 1); /* whoever triggers often does not fill the log */
+	fake_open(f, LENDER, 0);
+	fake_requester(f, LENDER, 0, 0);
+	vector.irq = evt.id;
+	assert_int_equal(ask_only(f, LENDER, &vector, SIO_OP_VECTOR), 0);
+	fake_forget(f);
+	dev->interrupt(dev, 0);
+	e = fake_take(f, LENDER, SIO_EV_FAULT);
+	assert_non_null(e);
+	assert_non_null(strstr(e->u.fault.reason, "limit"));
+	f->machine_is_full = false;
+	emu_room_watch_fired(f->room, LENDER, evt.id);
+	assert_int_equal(f->machine_messages, 1);
+	assert_int_equal(fake_counter(f, LENDER, SIO_KIND_ADAPTER, 0, "faults"), 3);
+	fake_free(f);
+}
+
+/* Each is a descriptor of the edge, as that of an interrupt of a host's own is. */
+static void bells_count_as_descriptors(void **state)
+{
+	struct fake *f = mixed(0);
+	struct sio_req_map req = map_of(MACHINE_IRQ, SIO_MSI_BYTES);
+	struct sio_req_map memory = map_of(MACHINE_RAM, 0x1000);
+	struct sio_evt_map evt[3];
+
+	(void)state;
+	emu_room_descriptors(f->room, 9); /* 3 for each host */
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(ask(f, LENDER, &req, SIO_OP_MAP, &evt[i]), 0);
+	assert_int_equal(ask_only(f, LENDER, &req, SIO_OP_MAP), -EMFILE);
+	assert_non_null(strstr(fake_text(f), "no map: host0 holds 3 of its share of 3"));
+	assert_int_equal(fake_reason(f), SIO_OUT_OF_DESCRIPTORS);
+	assert_int_equal(f->open_watches, 3);
+	assert_int_equal(ask_only(f, LENDER, &memory, SIO_OP_MAP), 0); /* which holds none */
+	assert_int_equal(fake_end(f, LENDER, SIO_OP_UNMAP, evt[1].id, 0), 0);
+	assert_int_equal(ask_only(f, LENDER, &req, SIO_OP_MAP), 0);
+	assert_int_equal(ask_only(f, LENDER, &req, SIO_OP_MAP), -EMFILE);
+	fake_free(f);
+}
+
+static int inbound(struct fake *f, uint64_t address, size_t len, const void *data, uint8_t **ret)
+{
+	const struct emu_inbound x = {.node = NODE(LENDER),
+				      .machine = NODE(MACHINE),
+				      .address = address,
+				      .len = len,
+				      .data = data};
+
+	return emu_room_inbound(f->room, &x, ret);
+}
+
+static void it_reaches_what_was_granted(void **state)
+{
+	(void)state;
+	for (unsigned iommu = 0; iommu < 2; iommu++) {
+		struct fake *f = mixed(iommu << LENDER);
+		uint64_t mem = fake_alloc(f, LENDER, 0, 0x3000);
+		uint64_t others = fake_alloc(f, LENDER, 0, 0x1000);
+		struct sio_evt_grant g = fake_grant(f, LENDER, 0, mem, 0x2000, MACHINE);
+		struct sio_evt_grant o = fake_grant(f, LENDER, 0, others, 0x1000, CLIENT);
+		uint8_t *data;
+
+		assert_int_equal(inbound(f, g.bus_addr + 0x1ffc, 4, NULL, &data), 0);
+		assert_ptr_equal(data, fake_data(f, LENDER, mem) + 0x1ffc);
+		assert_int_equal(inbound(f, g.bus_addr + 0x1ffd, 4, NULL, &data), -EACCES);
+		assert_int_equal(inbound(f, g.bus_addr + 0x2000, 4, NULL, &data), -EACCES);
+		assert_int_equal(inbound(f, UINT64_MAX - 1, 4, NULL, &data), -EACCES);
+		assert_int_equal(inbound(f, o.bus_addr, 4, NULL, &data), -EACCES);
+		assert_int_equal(fake_end(f, LENDER, SIO_OP_UNGRANT, g.id, 0), 0);
+		assert_int_equal(inbound(f, g.bus_addr, 4, NULL, &data), -EACCES);
+		fake_free(f);
+	}
+}
+
+static void it_has_rights_and_messages(void **state)
+{
+	struct fake *f = mixed(0);
+	struct sio_req_irq_new irq = {.h.owner = 0};
+	struct sio_req_grant req = {.source_kind = SIO_KIND_MEM,
+				    .access = SIO_ACCESS_READ,
+				    .source = fake_alloc(f, LENDER, 0, 0x1000),
+				    .length = 0x1000,
+				    .peer_node = NODE(MACHINE)};
+	struct sio_evt_irq_new made;
+	struct sio_evt_grant g;
+	uint32_t message;
+	uint8_t *data;
+
+	(void)state;
+	assert_int_equal(ask(f, LENDER, &req, SIO_OP_GRANT, &g), 0);
+	assert_int_equal(inbound(f, g.bus_addr, 4, &message, &data), -EPERM);
+	assert_int_equal(inbound(f, g.bus_addr, 4, NULL, &data), 0);
+	assert_int_equal(ask(f, LENDER, &irq, SIO_OP_IRQ_NEW, &made), 0);
+	req = (struct sio_req_grant){.source_kind = SIO_KIND_IRQ,
+				     .access = 3,
+				     .source = made.id,
+				     .peer_node = NODE(MACHINE)};
+	assert_int_equal(ask(f, LENDER, &req, SIO_OP_GRANT, &g), 0);
+	memcpy(&message, g.token + SIO_TOKEN_MESSAGE, sizeof(message));
+	f->signals = 0;
+	assert_int_equal(inbound(f, g.bus_addr, 4, &message, &data), 1);
+	assert_int_equal(f->signals, 1);
+	assert_int_equal(inbound(f, g.bus_addr, 4, NULL, &data), -EPERM);
+	message++;
+	assert_int_equal(inbound(f, g.bus_addr, 4, &message, &data), -EPERM);
+	assert_int_equal(f->signals, 1);
+	fake_free(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(its_starts_are_told),
+		cmocka_unit_test(what_it_granted_is_mapped),
+		cmocka_unit_test(devices_reach_its_memory),
+		cmocka_unit_test(its_interrupts_are_triggered),
+		cmocka_unit_test(what_is_dropped_is_counted_and_said),
+		cmocka_unit_test(bells_count_as_descriptors),
+		cmocka_unit_test(it_reaches_what_was_granted),
+		cmocka_unit_test(it_has_rights_and_messages),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Of tests on a live cluster: a program that serves clients of drive nvme0. */
+#ifndef TESTS_NVME_DRIVER_SERVING_H
+#define TESTS_NVME_DRIVER_SERVING_H
+
+#include <signal.h>
+#include <stdint.h>
+
+#include "program.h"
+
+enum { SERVING }; /* the first step of these tests: clients may come */
+
+static struct smartio_nvme_manager *serving;
+
+static inline void on_term(int sig)
+{
+	(void)sig;
+	smartio_nvme_manager_stop(serving);
+}
+
+/* Until SIGTERM, whatever happens to one of its ways. Return: 0; an error: the drive is lost. */
+static inline int serve(void)
+{
+	int rc;
+
+	begin();
+	OK(smartio_nvme_manager_open("nvme0", NULL, &serving));
+	signal(SIGTERM, on_term);
+	step_done(SERVING);
+	while ((rc = smartio_nvme_manager_serve(serving, UINT32_MAX)) > 0)
+		;
+	if (rc < 0)
+		fprintf(stderr, "manager: %d: %s\n", rc, smartio_nvme_error());
+	return rc;
+}
+
+/* Ends with 2 when the drive is lost. */
+static inline int manager(void *arg)
+{
+	int rc = serve();
+
+	(void)arg;
+	smartio_nvme_manager_close(serving);
+	SCITerminate();
+	return rc ? 2 : 0;
+}
+
+#endif

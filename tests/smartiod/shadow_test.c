@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Shadows of borrowed devices: what is left of one that is refused, lost or unplugged. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "device_calls.h"
+#include "fake_device.h"
+#include "port.h"
+
+#define FDID 0x400001
+#define RAM (1u << 30)
+#define KINDS (SIO_KIND_SHADOW + 1)
+
+static struct fake_device fake;
+static struct world_client *borrower;
+static struct call_borrow borrowed;
+static bool (*others)(struct world *w, unsigned host, const struct sio_req *req, size_t len);
+static bool refused; /* the kernel takes no shadow */
+
+/* All memory of a host, without a descriptor. */
+static void all_ram(struct world *w, unsigned host, const struct sio_req *req)
+{
+	struct world_res *r = world_res_new(w, host, SIO_KIND_MEM, req->owner);
+	struct sio_evt_import evt = {.id = r->id, .size = RAM};
+
+	r->size = RAM;
+	r->address = 0;
+	world_answer(w, host, req, &evt, sizeof(evt), NULL, 0);
+}
+
+/* It refers to its map, which cannot end before. */
+static void shadow(struct world *w, unsigned host, const struct sio_req_shadow *req)
+{
+	struct sio_evt_shadow evt = {.bdf = 0x80000000};
+	struct world_res *r;
+
+	if (refused) {
+		world_answer_error(w, host, &req->h, -EINVAL, "the kernel does not take it");
+		return;
+	}
+	assert_non_null(world_res_find(w, host, SIO_KIND_MAP, req->bar_map[0]));
+	r = world_res_new(w, host, SIO_KIND_SHADOW, req->h.owner);
+	r->target = req->bar_map[0];
+	r->target_kind = SIO_KIND_MAP;
+	evt.id = r->id;
+	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
+}
+
+static bool port_other(struct world *w, unsigned host, const struct sio_req *req, size_t len)
+{
+	struct world_res *r;
+
+	switch (req->op) {
+	case SIO_OP_IMPORT:
+		all_ram(w, host, req);
+		return true;
+	case SIO_OP_SHADOW:
+		shadow(w, host, (const void *)req);
+		return true;
+	case SIO_OP_SHADOW_DEL:
+		r = world_res_find(w, host, SIO_KIND_SHADOW,
+				   ((const struct sio_req_shadow_del *)req)->id);
+		assert_non_null(r);
+		world_res_free(w, r);
+		world_answer_ok(w, host, req);
+		return true;
+	default:
+		return others(w, host, req, len);
+	}
+}
+
+static struct world *make(void)
+{
+	struct world *w = world_new(2, 0);
+
+	fake = (struct fake_device){.generation = 0};
+	fake_device_add(w, &fake);
+	others = w->port_other;
+	w->port_other = port_other;
+	refused = false;
+	world_start(w);
+	borrower = world_client(w, 1, SIO_CLIENT_LIBRARY);
+	assert_int_equal(call_borrow(w, borrower, FDID, SCI_FLAG_EXCLUSIVE, &borrowed), 0);
+	return w;
+}
+
+static uint32_t send_plug_in(struct world *w)
+{
+	struct sio_msg_shadow msg = {.device = sio_to_le32(borrowed.handle),
+				     .flags = sio_to_le32(SIO_SHADOW_ALL_MEMORY)};
+
+	return world_send(w, borrower, SIO_MSG_SHADOW, &msg, sizeof(msg));
+}
+
+static uint32_t plug_in(struct world *w)
+{
+	uint32_t id = send_plug_in(w);
+
+	world_run(w);
+	assert_non_null(world_reply(borrower, id));
+	return world_reply(borrower, id)->error;
+}
+
+static uint32_t unplug(struct world *w)
+{
+	struct sio_msg_handle msg = {.handle = sio_to_le32(borrowed.handle)};
+
+	return world_call(w, borrower, SIO_MSG_SHADOW_DEL, &msg, sizeof(msg))->error;
+}
+
+static uint32_t give_back(struct world *w)
+{
+	struct sio_msg_handle msg = {.handle = sio_to_le32(borrowed.handle)};
+
+	return world_call(w, borrower, SIO_MSG_DEV_RETURN, &msg, sizeof(msg))->error;
+}
+
+static void count(const struct world *w, unsigned ret[KINDS])
+{
+	for (uint32_t kind = 1; kind < KINDS; kind++)
+		ret[kind] = world_resources(w, kind);
+}
+
+static void assert_as_before(const struct world *w, const unsigned before[KINDS])
+{
+	unsigned now[KINDS];
+
+	count(w, now);
+	for (uint32_t kind = 1; kind < KINDS; kind++)
+		assert_int_equal(now[kind], before[kind]);
+}
+
+static void what_is_unplugged_is_given_back(void **state)
+{
+	struct world *w = make();
+	unsigned before[KINDS];
+
+	(void)state;
+	count(w, before);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(plug_in(w), 0);
+		assert_int_equal(world_resources(w, SIO_KIND_SHADOW), 1);
+		assert_int_equal(world_resources(w, SIO_KIND_DMAMAP), before[SIO_KIND_DMAMAP] + 1);
+		assert_int_equal(unplug(w), 0);
+		assert_as_before(w, before);
+	}
+	assert_int_equal(unplug(w), EBADF);
+	world_free(w);
+}
+
+static void a_refused_one_leaves_nothing(void **state)
+{
+	struct world *w = make();
+	unsigned before[KINDS];
+
+	(void)state;
+	count(w, before);
+	refused = true;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(plug_in(w), EINVAL);
+		assert_as_before(w, before);
+	}
+	assert_int_equal(unplug(w), EBADF);
+	refused = false;
+	assert_int_equal(plug_in(w), 0);
+	assert_int_equal(unplug(w), 0);
+	refused = true;
+	assert_int_equal(plug_in(w), EINVAL);
+	assert_int_equal(give_back(w), 0);
+	world_free(w);
+}
+
+/* Each request to either port on the way, one after the other. */
+static void wherever_it_fails(void **state)
+{
+	struct world *w = make();
+	unsigned before[KINDS], failed = 0;
+	uint32_t error;
+
+	(void)state;
+	count(w, before);
+	do {
+		w->fail_at = w->requests + failed + 1;
+		error = plug_in(w);
+		w->fail_at = 0;
+		if (error) {
+			assert_int_equal(error, ENOSPC);
+			assert_as_before(w, before);
+			failed++;
+		}
+	} while (error);
+	/* Memory, grant, window, entry, mapping, view, grant, window, shadow. */
+	assert_in_range(failed, 9, 20);
+	assert_int_equal(unplug(w), 0);
+	assert_as_before(w, before);
+	world_free(w);
+}
+
+/* Else its driver would have it, and the next borrower, too. */
+static void one_that_is_plugged_in_is_not_returned(void **state)
+{
+	struct world *w = make();
+
+	(void)state;
+	assert_int_equal(plug_in(w), 0);
+	assert_int_equal(give_back(w), EBUSY);
+	assert_int_equal(unplug(w), 0);
+	assert_int_equal(give_back(w), 0);
+	world_free(w);
+}
+
+/* The kernel has it by then: its driver goes first. */
+static void one_that_is_lost_meanwhile_is_unplugged(void **state)
+{
+	struct world *w = make();
+	uint32_t id;
+
+	(void)state;
+	w->late = SIO_OP_SHADOW;
+	id = send_plug_in(w);
+	world_run(w);
+	assert_int_equal(world_resources(w, SIO_KIND_SHADOW), 1);
+	fake_device_move(w, false);
+	world_run(w);
+	assert_null(world_reply(borrower, id));
+	w->late = 0;
+	world_run(w);
+	assert_int_equal(world_reply(borrower, id)->error, ECONNRESET);
+	assert_int_equal(world_resources(w, SIO_KIND_SHADOW), 1);
+	assert_int_equal(unplug(w), 0);
+	assert_int_equal(world_resources(w, SIO_KIND_SHADOW), 0);
+	world_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_unplugged_is_given_back),
+		cmocka_unit_test(a_refused_one_leaves_nothing),
+		cmocka_unit_test(wherever_it_fails),
+		cmocka_unit_test(one_that_is_plugged_in_is_not_returned),
+		cmocka_unit_test(one_that_is_lost_meanwhile_is_unplugged),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,25 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""As cluster.py, but the adapters are smartio_ntb.ko's, on the Linux NTB API.
+
+usage: cluster_ntb.py BUILD MACHINE [--console] [--soak]
+"""
+import sys
+
+import cluster
+import pair
+from ntb_api import OnNtbApi
+
+
+class ClusterNtb(OnNtbApi, cluster.Cluster):
+    name = "cluster_ntb"
+    doc = __doc__
+
+    def check_wakeup(self, p):
+        """No doorbell is a device's: who wants to sleep is told, and polls."""
+        p.b.run(f"! verify {cluster.DRIVE} 4096 64 interrupt 2>said; grep -q 'no interrupt vector: Not supported' said")
+        p.step(p.b.run(f"start_io {cluster.DRIVE} 4096 64; end_io") + ", polling")
+
+
+if __name__ == "__main__":
+    sys.exit(pair.main(ClusterNtb()))

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# What ocfs2.py has its machines run, besides disk-lib.sh.
+. /disk-lib.sh
+PATH=$PATH:/sbin
+
+load_ocfs2() {
+	for m in configfs ocfs2_stackglue ocfs2_nodemanager ocfs2_dlm ocfs2_stack_o2cb jbd2 quota_tree \
+		crc32c_generic ocfs2; do
+		[ ! -e "/modules/$m.ko" ] || load_module "$m.ko"
+	done
+	mkdir -p /sys/kernel/config
+	mount -t configfs none /sys/kernel/config
+	echo o2cb >/sys/fs/ocfs2/cluster_stack
+	ln -sf /proc/mounts /etc/mtab
+}
+
+mount_ocfs2() {
+	mkdir -p /tmp/mnt
+	/sbin/mount.ocfs2 -n "$DISK" /tmp/mnt
+}
+
+# One of both appends at a time: ocfs2 does not promise that two at once end in two places.
+cat >/bin/add_line <<'END'
+#!/bin/sh
+n=$(wc -l </tmp/mnt/both/lines)
+echo "$1 $n" >>/tmp/mnt/both/lines
+END
+chmod +x /bin/add_line
+
+# Files in a folder of one's own, some of which go again, and lines of a file of both. How many rounds and lines.
+stress_files() { # OWN SECONDS
+	end=$(($(cut -d. -f1 /proc/uptime) + $2)) round=0
+	while [ "$(cut -d. -f1 /proc/uptime)" -lt $end ]; do
+		head -c $((round % 7 * 3000 + 100)) /dev/urandom >/tmp/mnt/$1/new
+		sum=$(sha256sum </tmp/mnt/$1/new | cut -d' ' -f1)
+		mv /tmp/mnt/$1/new /tmp/mnt/$1/$sum
+		if [ $((round % 3)) = 2 ]; then
+			ls /tmp/mnt/$1 | head -n 1 | while read -r old; do rm "/tmp/mnt/$1/$old"; done
+		fi
+		flock /tmp/mnt/both/lock -c "add_line $1"
+		round=$((round + 1))
+	done
+	sync
+	echo $round $round
+}
+
+# Each file is what its name says.
+check_files() { # WHOSE
+	n=0
+	for f in /tmp/mnt/$1/*; do
+		[ "$(sha256sum <"$f" | cut -d' ' -f1)" = "$(basename "$f")" ] || fail "$f is not what was written"
+		n=$((n + 1))
+	done
+	[ $n -gt 0 ] || fail "there are no files of $1"
+}

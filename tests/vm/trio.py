@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Three machines at one cluster switch, each with one adapter, smartio.ko and a smartiod of its own.
+
+usage: trio.py BUILD MACHINE [--console] [--soak]
+
+As cluster.py. The drive is A's; B and C use it at once, and B is killed, which C must not notice.
+"""
+import itertools
+import sys
+
+import cluster
+import pair
+from cluster import DRIVE
+from machine import Failed
+from shell_machine import FIRST_SLOT
+
+HOSTS = ("a", "b", "c")
+NODE = {host: 4 * n for n, host in enumerate(HOSTS, 1)}
+ADDRESS = {host: f"10.0.0.{n}" for n, host in enumerate(HOSTS, 1)}
+TOPOLOGY = "cluster: three-machines\nhosts:\n" + "".join(
+    f"  {host}: {{ kind: machine, adapters: [{{ window: 64M, entries: 1024 }}] }}\n" for host in HOSTS)
+FILE = "cluster: three-kernels\nhosts:\n" + "".join(
+    f"  {host}: {{ address: {ADDRESS[host]}:7470, adapters: [{{ pci: 0000:00:{FIRST_SLOT:02x}.0 }}] }}\n" for host in HOSTS) + \
+    "access: { between_machines: open }\n"
+BLOCKS = {"b": 4096, "c": 8192}  # where each one's I/O begins
+
+
+def others(host):
+    return tuple(h for h in HOSTS if h != host)
+
+
+def start_host(host):
+    return f"load e1000e; start_host_of_many {host} {ADDRESS[host]} {' '.join(ADDRESS[h] for h in others(host))}"
+
+
+def start(p):
+    p.load_adapters()
+    for host in HOSTS:
+        getattr(p, host).start(start_host(host))
+    for m in p.machines():
+        m.wait()
+    p.step("smartiod runs on all three")
+    for host in HOSTS:
+        for other in others(host):
+            getattr(p, host).run(f"until_ok said '{other} is up'")
+    print(p.a.run("smartio node list"))
+    p.step("each sees the other two")
+
+
+def pairs(p):
+    for one, other in itertools.combinations(HOSTS, 2):
+        yield getattr(p, one), NODE[one], getattr(p, other), NODE[other]
+
+
+def check_memory(p):
+    for one, its_node, other, node in pairs(p):
+        one.start(f"example-pingpong {node} first 10")
+        other.run(f"example-pingpong {its_node} second 10")
+        one.wait()
+    p.step("each two write into each other's memory")
+
+
+def check_interrupts(p):
+    for one, its_node, other, node in pairs(p):
+        one.start("example-interrupts serve")
+        other.run(f"example-interrupts ask {its_node} {node} 4")
+        one.wait()
+    p.step("each two interrupt each other")
+
+
+def give_drive(p):
+    p.a.run(f"smartio device add {cluster.PLACE}; start_manager {DRIVE}")
+    p.both(f"until_ok has_device {DRIVE}")
+    p.step("the drive is known on all three")
+    p.both("remember")
+
+
+def start_io(p, hosts, how=""):
+    for host in hosts:
+        getattr(p, host).start(f"start_io {DRIVE} {BLOCKS[host]} 64 {how}")
+    for host in hosts:
+        getattr(p, host).wait()
+
+
+def check_drive(p):
+    start_io(p, BLOCKS)
+    p.a.run(f"until_ok same_borrowers {DRIVE} 3 0")
+    for m in (p.b, p.c):
+        print(f"{m.name}: {m.run('end_io')}")
+    p.step("both do I/O on the drive at once")
+
+
+def check_death(p):
+    """A machine loses its power under I/O of both, and comes back (in `make soak`); the third one has no error."""
+    start_io(p, BLOCKS)
+    p.b.kill()
+    p.a.run(f"until_ok same_borrowers {DRIVE} 2 0")
+    p.step("b was killed under I/O: what it had is taken back")
+    if p.soak:
+        p.restart_b()
+        p.b.run(f"{p.kind.load_adapter('b')}; {start_host('b')}; until_ok has_device {DRIVE}; remember")
+        cluster.copy_there_and_back(p, p.b)
+    print(f"c: {p.c.run('end_io')}")
+    p.step("c went on all the time")
+    # Until b is there again its devices might write to what they had been granted.
+    if p.soak:
+        p.both("as_before")
+        p.step("nothing is left of it")
+
+
+def check_link(p):
+    """B's cable is pulled out under I/O of both."""
+    start_io(p, BLOCKS)
+    cluster.smartio(p, "fault", "link", "b", "down")
+    print(f"b: {p.b.run('broken_io')}")
+    p.a.run(f"until_ok same_borrowers {DRIVE} 2 0")
+    cluster.smartio(p, "fault", "link", "b", "up")
+    p.b.run(f"until_ok has_device {DRIVE}")
+    print(f"c: {p.c.run('end_io')}")
+    p.both("as_before")
+    p.step("b's cable was pulled out under I/O: b was told, c went on")
+
+
+def check_manager(p):
+    """C's client, with the manager on B, is woken by the drive, which is A's."""
+    p.a.run("stop_manager")
+    p.b.run(f"start_manager {DRIVE}")
+    start_io(p, ("c",), "interrupt")
+    print(f"c: {p.c.run('end_io')}")
+    p.b.run("stop_manager")
+    p.a.run(f"until_ok same_borrowers {DRIVE} 0 0")
+    p.step("the manager on b, a client on c, woken by the drive of a")
+
+
+def check_more(p):
+    """What of that is in `make soak` alone."""
+    if p.soak:
+        check_link(p)
+        check_manager(p)
+
+
+class Trio(cluster.Cluster):
+    name = "trio"
+    doc = __doc__
+    topology = TOPOLOGY
+    file = FILE
+    hosts = HOSTS
+    memory = 384
+    checks = (start, check_memory, check_interrupts, give_drive, check_drive, check_death, check_more)
+
+    def network(self, host, folder):
+        """A wire to each of the others."""
+        for n, other in enumerate(others(host)):
+            yield from cluster.wire(folder, host, other, f"net{n}", f"52:54:00:00:0{n}:{NODE[host]:02x}")
+
+
+if __name__ == "__main__":
+    sys.exit(pair.main(Trio()))
