@@ -7,8 +7,9 @@ set -u
 cd "$(dirname "$0")/../.."
 
 passed=0 failed=0 skipped=0
-failures=$(mktemp)
-trap 'rm -f "$failures"' EXIT
+results=$(mktemp -d)
+trap 'rm -rf "$results"' EXIT
+failures=$results/failures
 begin=$SECONDS
 
 # Jiffies of all processors so far: busy, and all.
@@ -49,40 +50,14 @@ build() { # DIR COMPILER SUITE MESON-OPTION...; of a suite only what its tests r
 	fi
 }
 
-count() { # DIR: adds up what meson's log says, and how long the tests of each suite took
-	local p f s
-	read -r p f s < <(python3 - "$1/meson-logs/testlog.json" "$failures" <<'PY'
-import json, sys
-n = {"p": 0, "f": 0, "s": 0}
-took = {}
-failures = open(sys.argv[2], "a")
-for line in open(sys.argv[1]):
-    r = json.loads(line)
-    kind = {"OK": "p", "EXPECTEDFAIL": "p", "SKIP": "s"}.get(r["result"], "f")
-    n[kind] += 1
-    suite = r["name"].partition(":")[2].partition(" / ")[0].partition("+")[0]
-    took[suite] = took.get(suite, 0) + r["duration"]
-    if kind == "s":
-        print("skipped:", r["name"], (r.get("stdout") or "").strip().splitlines()[-1:], file=sys.stderr)
-    if kind == "f":
-        said = [(r.get("stdout") or "").splitlines()[-8:], (r.get("stderr") or "").splitlines()[-12:]]
-        print(f"-- {r['name']}: {r['result']}", *("   " + line[:200] for part in said for line in part),
-              sep="\n", file=failures)
-print("time of the tests, one by one:", ", ".join(f"{suite} {s:.0f} s" for suite, s in
-      sorted(took.items(), key=lambda t: -t[1]) if s >= 1), file=sys.stderr)
-print(n["p"], n["f"], n["s"])
-PY
-	)
+tests() { # DIR MESON-TEST-OPTION...
+	local dir=build/$1 p f s
+	shift
+	: >"$results/counts"
+	$wrap python3 tools/build/suite.py "$dir" "$results" "$@"
+	read -r p f s <"$results/counts"
 	passed=$((passed + ${p:-0})) failed=$((failed + ${f:-1})) skipped=$((skipped + ${s:-0}))
 	[ "${f:-1}" = 0 ]
-}
-
-tests() { # DIR MESON-TEST-OPTION...
-	local dir=build/$1
-	shift
-	rm -f "$dir/meson-logs/testlog.json"
-	$wrap meson test -C "$dir" --no-rebuild --print-errorlogs -q "$@"
-	count "$dir"
 }
 
 must() { "$@" || failed=$((failed + 1)); } # its stage is named
@@ -125,6 +100,7 @@ fi
 	--num-processes $(($(nproc) + 1))
 
 printf '== all stages: %d s\n' $((SECONDS - begin))
+[ ! -s "$results/again" ] || { echo '== what failed, and passed when it ran alone'; cat "$results/again"; }
 [ ! -s "$failures" ] || { echo '== what failed'; cat "$failures"; }
 printf '%d passed, %d failed, %d skipped\n' $passed $failed $skipped
 [ $failed = 0 ]
