@@ -4,7 +4,7 @@
  * the adapters makes one for each member. So it is counted once where it is sent, once where it
  * leaves the host, however many members there are, and once at each adapter where it arrives. A
  * member on the sender's own host is reached without a link; one in the BAR of a device, by way of
- * that device's chassis. Nothing goes back to the device that sends.
+ * that device's chassis. Nothing goes back to the device that sends, nor to another function of it.
  */
 #include <stdio.h>
 
@@ -102,9 +102,12 @@ static void reach(struct fanout *f, const struct emu_ram *member)
 	deliver(f, member);
 }
 
-static bool is_of(const struct emu_ram *member, const struct emu_device *d)
+/* Functions of one device share its port, which a switch sends nothing back through. */
+static bool is_behind_port_of(const struct emu_ram *member, const struct emu_device *d)
 {
-	return member->overlay && member->overlay->device == d;
+	const struct emu_device *to = member->overlay ? member->overlay->device : NULL;
+
+	return to && !d->engine_of && to->host == d->host && to->topo->slot == d->topo->slot;
 }
 
 int emu_group_write(struct emu_device *d, const struct emu_ram *sender, uint64_t offset,
@@ -131,7 +134,7 @@ int emu_group_write(struct emu_device *d, const struct emu_ram *sender, uint64_t
 	t->n_hops = 0;
 	t->counted = true;
 	DL_FOREACH2(sender->group->member, member, group_next)
-	if (member->published && !is_of(member, d))
+	if (member->published && !is_behind_port_of(member, d))
 		reach(&f, member);
 	return f.rc;
 }

@@ -839,7 +839,8 @@ SIO_PORT_SIZE(struct sio_evt_status, 40);
  * devices and DMA engines of this host write to (DMAMAP, DMA_ATTACH with SIO_ACCESS_WRITE alone,
  * else -EINVAL); it reaches the published members of this host, and through @adapter, whose
  * requester table must let a device out, those of peers, each on the adapter that it joined with.
- * An overlay on the writing device itself is not reached: a switch sends no write back.
+ * An overlay on the writing device itself, or on another function of it, is not reached: a switch
+ * sends no write back.
  * Nothing can be read there, and it cannot be granted.
  */
 #define SIO_MCAST_JOIN 1

@@ -62,12 +62,12 @@ static int publish(struct fake *f, uint64_t member, uint64_t owner, uint32_t wha
 		     NULL);
 }
 
-static void have(struct overlay_test *t, unsigned iommu)
+static void have_of(struct overlay_test *t, struct fake *f)
 {
 	struct sio_req_mcast join = {.what = SIO_MCAST_JOIN, .length = PAGES * EMU_PAGE};
 	struct sio_evt_dmamap map;
 
-	*t = (struct overlay_test){.f = fake_new(iommu)};
+	*t = (struct overlay_test){.f = f};
 	t->f->topo.exact_multicast = true;
 	for (unsigned i = 0; i < 3; i++)
 		fake_up(t->f, i);
@@ -85,6 +85,11 @@ static void have(struct overlay_test *t, unsigned iommu)
 	t->at = map.iova;
 	t->owner = fake_owner(t->f, LENDER);
 	t->view = view_of(t->f, t->owner, TARGET, MEMORY, PAGES * EMU_PAGE, BOTH);
+}
+
+static void have(struct overlay_test *t, unsigned iommu)
+{
+	have_of(t, fake_new(iommu));
 }
 
 static void enter(struct overlay_test *t, uint64_t owner)
@@ -242,6 +247,19 @@ static void a_device_does_not_reach_itself(void **state)
 	fake_free(t.f);
 }
 
+/* Device TARGET is a virtual function of device 0 here: both are behind one port. */
+static void a_device_does_not_reach_its_other_functions(void **state)
+{
+	struct overlay_test t;
+
+	(void)state;
+	have_of(&t, fake_new_functions(0));
+	enter(&t, t.owner);
+	write_all(&t, 7);
+	assert_int_equal(bar(&t)[EMU_PAGE], 0);
+	fake_free(t.f);
+}
+
 /* Whose the pages are, or the device itself, goes; whose the member is lives. */
 static void what_goes_takes_it_along(void **state)
 {
@@ -319,6 +337,7 @@ int main(void)
 		cmocka_unit_test(nothing_else_is_made_of_it),
 		cmocka_unit_test(a_write_reaches_it),
 		cmocka_unit_test(a_device_does_not_reach_itself),
+		cmocka_unit_test(a_device_does_not_reach_its_other_functions),
 		cmocka_unit_test(what_goes_takes_it_along),
 		cmocka_unit_test(its_owner_and_its_host_end),
 		cmocka_unit_test(a_reset_leaves_it),
