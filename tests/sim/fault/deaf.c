@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A daemon does not read for a while: its port drops the events that nobody asked for, and tells it
- * so when it has read what came before. Answers come.
+ * A daemon does not read from its port for a while: the port drops the events that answer no
+ * request, and sends OVERFLOW when the daemon reads again. Answers are not dropped.
  */
 #include <string.h>
 
 #include "edge/edge.h"
 #include "run/run.h"
-#include "run/run.h"
 
 #define HOSTS 64
 
-static unsigned deaf[HOSTS]; /* faults that keep this host's daemon from reading */
+static unsigned deaf[HOSTS]; /* events of this fault that act on the host's daemon now */
 
 static bool dropped(unsigned host, uint32_t op)
 {
@@ -32,7 +31,7 @@ static void begin(struct sim_fault_event *e)
 {
 	e->a = (unsigned)(sim_draw(&e->rng) % sim_hosts());
 	deaf[e->a % HOSTS]++;
-	sim_host[e->a].port_busy++; /* its daemon has something still to hear */
+	sim_host[e->a].port_busy++; /* OVERFLOW is still to be sent to its daemon */
 }
 
 static void end(struct sim_fault_event *e)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * No faults, but what happens seldom on its own: DMA engines fall asleep whenever they find
- * nothing, and have to be woken; programs trigger data interrupts until there is no room for more;
- * drives that do wrong have managers and clients, whatever else the seed drew.
+ * Not faults, but conditions that seeds rarely have by themselves. doze: DMA engines fall asleep
+ * whenever they find nothing to do, and have to be woken. flood: programs trigger data interrupts
+ * until the ring is full. busy: where drives have faults they have managers and clients, whatever
+ * else the seed drew.
  */
 #include "edge/edge.h"
-#include "run/run.h"
 #include "run/run.h"
 
 static void forgotten(unsigned host)

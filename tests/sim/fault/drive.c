@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Faults of drives: completions that are lost, late, doubled, in the wrong phase, or of nothing, of
- * clients' queues and of the manager's; fatal status; one that is pulled out, and put back.
+ * Faults of drives: completions that are lost, late, doubled, in the wrong phase, or of a command
+ * that was not sent, in queues of clients and of the manager; fatal status; surprise removal, and
+ * the return of the drive.
  */
 #include "fabric/fabric.h"
-#include "run/run.h"
 #include "run/run.h"
 #include "edge/trouble.h"
 
@@ -14,7 +14,7 @@ static void want(uint64_t *rng)
 	trouble_wanted = true;
 }
 
-/* Any drive of the cluster, and whose; NULL: there is none. */
+/* Any device of the cluster, and its host; NULL: there is none. */
 static const struct sio_topo_device *draw_drive(struct sim_fault_event *e, unsigned *ret_host)
 {
 	const struct sio_topology *t = sim_cluster->topology;
@@ -35,7 +35,7 @@ static const struct sio_topo_device *draw_drive(struct sim_fault_event *e, unsig
 	}
 }
 
-/* One of the next few, of whichever drives are in use then. */
+/* Acts on one of the next 50 completions, of whichever drives are in use then. */
 static void plan(struct sim_fault_event *e, enum trouble_kind kind, uint64_t ns)
 {
 	uint64_t in = sim_draw(&e->rng), gap = sim_draw(&e->rng);
@@ -48,7 +48,7 @@ static void lost_begin(struct sim_fault_event *e)
 	plan(e, TROUBLE_LOST, 0);
 }
 
-/* From a few commands to longer than anybody waits. */
+/* By the time of a few commands, or by more than anybody waits. */
 static void late_begin(struct sim_fault_event *e)
 {
 	static const uint64_t how[] = {20000, SIM_MS, 50 * SIM_MS, 2 * SIM_SECOND, 35 * SIM_SECOND};
@@ -56,7 +56,7 @@ static void late_begin(struct sim_fault_event *e)
 	plan(e, TROUBLE_LATE, how[sim_draw(&e->rng) % 5]);
 }
 
-/* At once, or when another command may have its number. */
+/* The second time at once, or when another command may have the number. */
 static void doubled_begin(struct sim_fault_event *e)
 {
 	static const uint64_t how[] = {0, 2000, 20000, SIM_MS, 50 * SIM_MS};
@@ -79,8 +79,8 @@ static void fatal_begin(struct sim_fault_event *e)
 	plan(e, TROUBLE_FETCH, 0);
 }
 
-/* ---- removal: whatever it does just then; another event may have pulled it out already ---- */
-#define NOTHING UINT32_MAX
+/* ---- removal: at any time, whatever the drive is doing ---- */
+#define NOTHING UINT32_MAX /* there is no drive, or another event has pulled it out already */
 
 static void removal_begin(struct sim_fault_event *e)
 {
@@ -96,7 +96,7 @@ static void removal_begin(struct sim_fault_event *e)
 		e->b = NOTHING;
 }
 
-/* At once, sometimes: before anybody has heard that it was away. */
+/* Sometimes so soon that nobody has been notified of the removal yet. */
 static void removal_end(struct sim_fault_event *e)
 {
 	if (e->b != NOTHING)

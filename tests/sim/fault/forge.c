@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Forged release: a daemon reports to another one the end of objects that a third one has there. It
- * knows the numbers, for they are looked up. The receiver must ignore it.
+ * Forged release: a daemon reports to another one the end of objects that a third host has there,
+ * with the right numbers. The receiver must ignore it.
  */
 #include "edge/daemon_state.h"
 #include "edge/edge.h"
 #include "run/run.h"
 #include "smartiod/lender/lend.h"
-#include "run/run.h"
 #include "smartiod/segment/connection.h"
 #include "wire/peer.h"
 
-/* Whose a thing is, by its node in the tree. */
+/* The node id of the host that an object belongs to; @n: its node in the tree. */
 typedef uint32_t owner_fn(struct smartiod_tree_node *n);
 
 static uint32_t grant_owner(struct smartiod_tree_node *n)
@@ -29,7 +28,7 @@ static uint32_t loan_owner(struct smartiod_tree_node *n)
 	return SMARTIOD_OF(n, struct smartiod_loan, by_id)->node;
 }
 
-/* The number of one that is not @node's; 0: there is none. */
+/* The number of an object that does not belong to @node; 0: there is none. */
 static uint64_t of_others(const struct smartiod_tree *t, owner_fn *owner, uint32_t node,
 			  uint64_t drawn)
 {
@@ -82,7 +81,7 @@ static void lie(struct smartiod *d, uint32_t node, unsigned kind, uint64_t drawn
 	}
 }
 
-/* Each daemon hears one lie, from somebody, of something. */
+/* Each daemon receives one such report, of an object and from a host that are drawn. */
 static void forge_begin(struct sim_fault_event *e)
 {
 	for (unsigned i = 0; i < sim_hosts(); i++) {

@@ -2,15 +2,14 @@
 /* Faults of hosts: crash and reboot with another layout, cables pulled, clocks that jump. */
 #include "edge/cable.h"
 #include "run/run.h"
-#include "run/run.h"
 
 static unsigned draw(struct sim_fault_event *e, unsigned n)
 {
 	return (unsigned)(sim_draw(&e->rng) % n);
 }
 
-/* ---- crash: the host goes, with all on it, and comes back elsewhere in its address map ---- */
-static bool held_down[SIM_HOSTS]; /* an event will boot it */
+/* ---- crash: a host, with all programs on it; it boots again with another address map ---- */
+static bool held_down[SIM_HOSTS]; /* an event of this fault is to boot it */
 
 static void crash_begin(struct sim_fault_event *e)
 {
@@ -42,7 +41,7 @@ static void crash_end(struct sim_fault_event *e)
 		boot_when_off((void *)(uintptr_t)e->a);
 }
 
-/* Daemons that gave up by themselves took their hosts along. */
+/* Also boots hosts whose daemons ended by themselves, which is a crash of the host. */
 static void crash_heal(void)
 {
 	for (unsigned i = 0; i < sim_hosts(); i++)
@@ -82,7 +81,7 @@ const struct sim_fault sim_fault_link = {
 	.end = link_end,
 };
 
-/* ---- between: a switch, or a link between two, is out for a while ---- */
+/* ---- between: a switch, or a link between two switches, is out for a while ---- */
 static void between_begin(struct sim_fault_event *e)
 {
 	const struct sio_topology *t = sim_cluster->topology;
@@ -112,8 +111,8 @@ const struct sim_fault sim_fault_between = {
 };
 
 /*
- * ---- anew: all cables of a host are out, and it comes back with other addresses: other bases of
- * its windows, which all hosts have to make anew, though none of them has started again
+ * ---- anew: all cables of a host are out, and its links come back with other addresses: windows to
+ * and from it are dead, and have to be made anew, although no host has started again ----
  */
 static void anew_begin(struct sim_fault_event *e)
 {

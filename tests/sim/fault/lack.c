@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Resources run out: the n-th call of a program for a descriptor, thread or pages, the n-th request
- * to a port for something new, the n-th allocation of whichever part makes it.
+ * Resources run out: the n-th call of a program for a descriptor, thread or pages fails, the n-th
+ * request to a port for something new, or the n-th allocation of any program, daemon or port.
  */
 #include <string.h>
 
 #include "heap/alloc.h"
-#include "run/run.h"
 #include "run/run.h"
 
 /* ---- calls of a program ---- */
@@ -24,7 +23,7 @@ const struct sim_fault sim_fault_lack = {
 
 #define MOST_IN_A_ROW 40
 
-/* ---- a program's calls that fail seldom: most that are made are not these ---- */
+/* ---- calls of kinds that are rare among all calls, so that "lack" seldom meets one ---- */
 static void scarce_begin(struct sim_fault_event *e)
 {
 	static const struct {
@@ -35,11 +34,11 @@ static void scarce_begin(struct sim_fault_event *e)
 	struct sim_proc *p = sim_draw_program(e);
 	uint64_t which = sim_draw(&e->rng) % (sizeof(some) / sizeof(some[0]));
 	uint64_t nth = 1 + sim_draw(&e->rng) % some[which].within;
-	/* Of packets as often a few in a row, as many as a request is tried or more. */
+	/* Half of the time several packets in a row, up to more than a request is tried. */
 	uint64_t row = sim_draw(&e->rng) % 2 ? 0 : sim_draw(&e->rng) % MOST_IN_A_ROW;
 
 	if (some[which].what == SIM_MAP_ASIDE || some[which].what == SIM_MAP_BACK)
-		sim_scarce_in[some[which].what] = nth; /* of whoever is the next to need it */
+		sim_scarce_in[some[which].what] = nth; /* of any program: few make such calls */
 	else if (p)
 		p->scarce_in[some[which].what] = nth;
 	if (p && some[which].what == SIM_SEND)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A malicious daemon: the one of the cluster's last host. Besides its true messages, of which bytes
- * are changed on the way now and then, it sends whatever a daemon could send: requests for
- * segments, interrupts and devices, notifications, replies that nobody asked for. It remembers the
- * numbers in the answers, so it does acquire objects of others: connections, grants, borrows,
- * mappings for devices. It uses what it has as it likes; the objects of others stay theirs. No
- * program runs there and none is sent there, so all oracles hold as if it did not exist.
+ * A malicious daemon: that of the cluster's last host. In some of its true messages a byte is
+ * changed, and between them it sends whatever a daemon could send: requests for segments,
+ * interrupts and devices, notifications, and replies to no request. It remembers the numbers in the
+ * replies, so it acquires connections, grants, borrows and DMA mappings, and uses them as it likes.
+ * It must not affect other objects. Except for the workloads "guest" and "deceived" no program runs
+ * on that host or uses it, so all oracles hold as if it did not exist.
  *
- * It takes no registers and resets no device: the owner of a device's registers is trusted by all
- * borrowers of the device.
+ * It takes no registers and resets no device, because all borrowers of a device trust the owner of
+ * its registers.
  */
 #include <string.h>
 
@@ -16,25 +16,28 @@
 #include "fault/liar.h"
 #include "run/run.h"
 #include "smartiod/lender/lend.h"
-#include "run/run.h"
 #include "wire/check.h"
 #include "wire/peer.h"
 
 #define STANDINGS 16u
-#define MUTATED 128u /* one message in so many */
+#define MUTATED 128u /* one message in so many has a byte changed */
 #define MOST_PAUSE (SIM_MS / 2)
-#define FORGED 0x80000000u /* of a request's number: its reply is for us, not for the daemon */
+#define FORGED 0x80000000u /* in a request's id: its reply is not for the true daemon */
 
 /*
- * Behind the header. Numbers of 64 bits: C a connection or link, U a segment, G a grant, B a
- * borrow, M a mapping for a device, R a ring, I an address of a device, N any of these, z 0; L
- * bytes or an offset; ? anything. Of 32: n a node; f a device, d the one that it knows; i a
- * segment's id; a an adapter; s small; r a reason; b 0 or 1; x what may be done (read, write); e an
- * event of a device; 0.
+ * The fields of a message behind its header, a letter each.
+ *
+ * 64 bits: C: number of a connection to a segment or interrupt; U: of a segment; G: of a grant; B:
+ * of a borrow; M: of a DMA mapping; R: of a ring; I: an address that a device uses; N: any of
+ * these; z: 0; L: a length or an offset; ?: anything.
+ *
+ * 32 bits: n: a node id; f: a device, most often the one of this standing; d: that one; i: a
+ * segment's id; a: an adapter; s: a number up to 63; r: the reason of an event; b: 0 or 1; x:
+ * access (read, write); e: an event of a device; 0: 0.
  */
 static const struct form {
 	uint32_t type;
-	unsigned seldom; /* what only another may say: it is cut off for that */
+	unsigned seldom; /* if not 0 only one in so many is sent: it gets the liar disconnected */
 	const char *words;
 } forms[] = {
 	{SIO_PEER_PING, 0, ""},
@@ -82,7 +85,7 @@ static struct {
 	unsigned lying; /* events */
 	uint64_t rng;
 	uint32_t next_id;
-	struct liar_standing has[STANDINGS]; /* what it was given, or tries to get */
+	struct liar_standing has[STANDINGS]; /* objects that it has acquired, or tries to */
 } S;
 struct liar_standing *liar_now;
 
@@ -101,11 +104,9 @@ bool liar_lies(void)
 	return S.lying > 0;
 }
 
-/* ---- what is said ---- */
+/* ---- what it sends ---- */
 
-/*
- * Whoever guesses long enough guesses right: a number of anybody's at that host. 0: there is none.
- */
+/* The number of any object of the kind @what on that host, as if it had been guessed. 0: none. */
 static uint64_t look_up(char what, const struct smartiod *d)
 {
 	uint64_t key = draw(4), far = draw(16), first = 0;
@@ -135,7 +136,7 @@ static uint64_t a_number(char what)
 	switch (draw(16)) {
 	case 0:
 		return small;
-	case 1: /* as numbers of borrows are */
+	case 1: /* of the form that numbers of borrows have */
 		return (uint64_t)sim_host_boots((unsigned)host) << 32 | small;
 	case 2:
 		return sim_draw(&S.rng);
@@ -177,7 +178,7 @@ static uint32_t a_node(void)
 	}
 }
 
-/* A segment that is there, most times. */
+/* Makes @s be about one of the segments of @d, if there is one. */
 static void find_segment(struct liar_standing *s, const struct smartiod *d)
 {
 	struct smartiod_tree_node *n = NULL;
@@ -190,7 +191,7 @@ static void find_segment(struct liar_standing *s, const struct smartiod *d)
 	s->id = SMARTIOD_OF(n, struct smartiod_segment, by_uid)->id;
 }
 
-/* Something new, of another host. */
+/* Makes @s be about something else, of a host that is drawn. */
 static void try_anew(struct liar_standing *s)
 {
 	const struct sio_topo_host *h;
@@ -290,9 +291,9 @@ static void go_on(void *arg)
 	sim_after(draw(MOST_PAUSE), go_on, NULL);
 }
 
-/* ---- what passes ---- */
+/* ---- what passes between it and others ---- */
 
-/* Which numbers a reply begins with. */
+/* The numbers at the beginning of a reply to @type, as letters. */
 static const char *brought(uint32_t type)
 {
 	switch (type) {
@@ -317,7 +318,7 @@ static const char *brought(uint32_t type)
 	}
 }
 
-/* Programs of others that use what is there. */
+/* Are there programs of other hosts that use what this host has? */
 static bool has_guests(void)
 {
 	return sim_has_workload("guest") || sim_has_workload("deceived");
@@ -391,7 +392,10 @@ static void boot_when_off(void *arg)
 		sim_after(SIM_MS, boot_when_off, arg);
 }
 
-/* What it has of others goes with it. If it is down, whoever took it down boots it. */
+/*
+ * A crash of the host ends what it has of others. If it is down already, another fault has crashed
+ * it and boots it.
+ */
 static void liar_heal(void)
 {
 	if (sim_liar() == SIM_NO_LIAR || !sim_host_alive(sim_liar()))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The answers of the malicious host to those whose programs want to use its objects: the truth, the
- * truth with one word changed, something else of the right form, an error of any number, nothing,
- * or one of them late or beside another. A mapping is possible only of a grant that exists: forged
- * answers name one of those that the asker's host was given, for whatever purpose.
+ * The replies of the malicious host to daemons whose programs use its objects: the true reply, the
+ * true one with a field changed, another one of the right form, an error of any number, none, or
+ * one of these late, or a true and a false one. Only a grant that exists can be mapped, so false
+ * replies name one of those that the asking host was given, for whatever purpose.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
@@ -16,19 +16,18 @@
 #include "fault/stranger.h"
 #include "run/run.h"
 #include "smartiod/lender/lend.h"
-#include "run/run.h"
 #include "wire/check.h"
 #include "wire/peer.h"
 
 #define LATE (8 * SIM_SECOND) /* longer than anybody waits */
-#define ALTERED 6u	      /* one reply in so many */
-#define TEXT_ENDS 64u	      /* all but one of so many: else the liar is cut off */
+#define ALTERED 6u	      /* one true reply in so many is changed */
+#define TEXT_ENDS 64u	      /* one error in so many is malformed, and the liar disconnected */
 #define LONGEST 2048u
 #define GRANT "GLLN????"
 #define PIECE "LLNLxb" GRANT
 #define PIECES4 PIECE PIECE PIECE PIECE
 
-/* Words as in fault/liar.c. */
+/* The fields of requests and of replies, by the letters of fault/liar.c. */
 static const struct answer {
 	uint32_t type;
 	const char *asked, *said;
@@ -56,12 +55,12 @@ static const struct answer {
 
 struct late {
 	uint32_t node;
-	uint64_t boots; /* the host's, when it was to be said */
+	uint64_t boots; /* of the malicious host, when it was asked */
 	size_t len;
 	uint8_t msg[LONGEST];
 };
 
-static struct liar_standing asker; /* the last one */
+static struct liar_standing asker; /* what the last request was about */
 
 static const struct answer *find(uint32_t type)
 {
@@ -71,7 +70,7 @@ static const struct answer *find(uint32_t type)
 	return NULL;
 }
 
-/* What the asker has said. */
+/* Records the fields of a request in @s. */
 static void note(const struct answer *a, struct liar_standing *s, const uint8_t *at)
 {
 	for (const char *w = a->asked; *w; w++) {
@@ -89,15 +88,15 @@ static void note(const struct answer *a, struct liar_standing *s, const uint8_t 
 }
 
 /*
- * The stranger's are not the liar's to give away: the port would let the asker have them, and the
- * stranger knows who may write to its memory.
+ * Not those of the fault "stranger": the port would map them for the asker, whose stores would then
+ * change memory whose every byte the stranger knows.
  */
 static bool may_be_named(const struct emu_grant *g, unsigned host)
 {
 	return g->peer_host == host && !stranger_find(sim_liar(), g->o.id);
 }
 
-/* Any other that the liar's port gave for that host. NULL: none. */
+/* Any grant of the malicious host for @host. NULL: there is none. */
 static const struct emu_grant *a_grant(unsigned host)
 {
 	const struct emu_grant *g, *next, *found = NULL;
@@ -128,7 +127,7 @@ static void put_grant(const struct emu_grant *g, uint8_t *at)
 	memcpy(at, &w, sizeof(w));
 }
 
-/* Where the words name a grant, one that there is, most times. */
+/* Puts grants that exist in most of the places where @words have one. */
 static void put_grants(const char *words, uint8_t *msg)
 {
 	size_t at = sizeof(struct sio_msg);
@@ -143,7 +142,7 @@ static void put_grants(const char *words, uint8_t *msg)
 	}
 }
 
-/* A device segment of any host, whosever device it is of. */
+/* Names a device segment of any other host, of any device. */
 static void put_device_segment(struct sio_prep_dev_seg *rep)
 {
 	const struct smartiod *d = sim_host[liar_draw(sim_liar())].daemon;
@@ -162,7 +161,7 @@ static void put_device_segment(struct sio_prep_dev_seg *rep)
 	}
 }
 
-/* Most times one that fits what was asked for, so that it is believed as far as it can be. */
+/* Mostly makes the pieces plausible, so that the borrower uses them. */
 static void put_pieces(struct sio_prep_bar_grant *rep)
 {
 	uint64_t at = 0;
@@ -252,12 +251,12 @@ bool liar_answers(uint32_t node, const void *msg, size_t len)
 	asker = (struct liar_standing){.host = sim_host_of(node)};
 	note(a, &asker, (const uint8_t *)(h + 1));
 	liar_now = &asker;
-	/* Asked for less often than all else. */
+	/* This request is rare, so every second one is answered falsely. */
 	if (a->type == SIO_PEER_DEV_SEG_LOOKUP && liar_draw(2)) {
 		answer(a, node, h, false, 0);
 		return true;
 	}
-	/* What clients of its drives cannot do without. */
+	/* Without true replies to most of these no client could use a drive. */
 	if (a->type == SIO_PEER_BAR_GRANT && sim_has_workload("deceived") && liar_draw(4) == 0) {
 		answer(a, node, h, false, 0);
 		return true;
@@ -272,7 +271,7 @@ bool liar_answers(uint32_t node, const void *msg, size_t len)
 		error = liar_draw(2);
 		answer(a, node, h, error, liar_draw(LATE));
 		return true;
-	case 3: /* and its daemon says something else */
+	case 3: /* and the true daemon replies, too */
 		error = liar_draw(4) == 0;
 		answer(a, node, h, error, liar_draw(SIM_MS));
 		return false;
@@ -286,7 +285,7 @@ bool liar_answers(uint32_t node, const void *msg, size_t len)
 	}
 }
 
-/* Of the way to registers, so that the rest of it is believed: what one piece is, or where. */
+/* Changes what one piece of the registers is, or where it lies; the rest stays true. */
 static void alter_piece(struct sio_prep_bar_grant *rep)
 {
 	const struct emu_grant *g = a_grant(liar_now->host);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Faults between daemons: connections that break, messages that take long; and small tables. */
-#include "run/run.h"
+/* Faults between daemons: connections that break, messages that are delayed. And small tables. */
 #include "run/run.h"
 
 static void cut_begin(struct sim_fault_event *e)
@@ -14,7 +13,7 @@ static void cut_begin(struct sim_fault_event *e)
 const struct sim_fault sim_fault_cut = {
 	.name = "cut", .did = &sim_did.cut, .most = 20, .begin = cut_begin};
 
-/* Up to 8 s: some answers come when nobody waits any more. */
+/* By up to 8 s, so that some replies arrive when nobody waits for them any more. */
 static void delay_begin(struct sim_fault_event *e)
 {
 	static const uint64_t most[] = {SIM_MS, 100 * SIM_MS, SIM_SECOND, 8 * SIM_SECOND};

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Faults of programs: death between any two steps; and that they are stopped for a while. */
-#include "run/run.h"
+/* Faults of programs: they are killed between any two steps, or stopped for a while. */
 #include "run/run.h"
 
 #define STOPS 14 /* the shortest are 2^STOPS times shorter than the longest */
@@ -21,8 +20,8 @@ struct sim_proc *sim_draw_program(struct sim_fault_event *e)
 }
 
 /*
- * In one of its next steps: while it does something, more often than while it sleeps. Or a moment
- * later: then it mostly waits for an answer, which finds nobody.
+ * Kills a program in one of its next steps, so more often while it is active than while it sleeps;
+ * or up to 64 µs after that step, when it mostly waits for a reply that then finds it dead.
  */
 static void death_begin(struct sim_fault_event *e)
 {
@@ -59,7 +58,9 @@ static struct sim_proc *draw_ringer(struct sim_fault_event *e)
 	return NULL;
 }
 
-/* Between the look that tells that a queue lives and the store to its doorbell. */
+/*
+ * Stops it after it has checked that its queue still exists, and before it stores to the doorbell.
+ */
 static void stop_at_ring(struct sim_fault_event *e, uint64_t rings)
 {
 	struct sim_proc *p = draw_ringer(e);
@@ -82,9 +83,10 @@ static void stop_now(struct sim_fault_event *e)
 }
 
 /*
- * SIGSTOP, or a machine that swaps: its memory, descriptors and what devices do there go on, and
- * others wait for it in vain. Half the time for longer than they do, else as often for microseconds
- * as for seconds. One time in four where it rings a doorbell next.
+ * As by SIGSTOP, or by a machine that swaps: the program's memory and descriptors stay, devices
+ * still access the memory, and others wait for the program in vain. Half of the time it is stopped
+ * for longer than they wait, else for microseconds as often as for seconds. One time in four it is
+ * stopped where it rings one of its next doorbells.
  */
 static void stop_begin(struct sim_fault_event *e)
 {
@@ -101,7 +103,7 @@ static void stop_begin(struct sim_fault_event *e)
 
 static void stop_end(struct sim_fault_event *e)
 {
-	(void)e; /* it wakes by itself: run/plan.c waits for the end of all */
+	(void)e; /* sim_proc_stop() has the time; run/plan.c waits for the ends of all events */
 }
 
 const struct sim_fault sim_fault_stop = {

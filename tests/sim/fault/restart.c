@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * smartiod is killed and started again, on a host that goes on without it: programs, what they have
- * mapped and the port stay. A seed that has such a fault is one real host, without adapters. Soon
- * (restart), after up to more than a minute (absent), or with an answer of the port on its way to
- * it (unheard).
+ * smartiod is killed and started again, on a host that continues without it: programs, their
+ * mappings and the port stay. A cluster with such a fault is one real host, without adapters.
+ * smartiod is back soon (restart), after up to more than a minute (absent), or it is killed while
+ * an answer of the port is on its way to it (unheard).
  */
 #include "edge/edge.h"
-#include "run/run.h"
 #include "run/run.h"
 
 #define BACK SIM_MS
 
-static unsigned down; /* events that keep it from being started */
-static unsigned away; /* those that do whatever others say */
+static unsigned down; /* events of "restart" during which it does not run */
+static unsigned away; /* events of "absent", during which no other event starts it */
 
 static void restart_prepare(uint64_t *rng)
 {
@@ -27,7 +26,10 @@ static void start(void)
 		sim_daemon_start(0);
 }
 
-/* Some at once: the next one is killed while it learns what there was before. */
+/*
+ * Mostly it is started at once, and killed again at the end of the event, perhaps while it still
+ * recovers; else it is started at the end.
+ */
 static void restart_begin(struct sim_fault_event *e)
 {
 	sim_did.restart += sim_host[0].daemon != NULL;
@@ -50,7 +52,7 @@ static void restart_end(struct sim_fault_event *e)
 		start();
 }
 
-/* ---- for long: calls are given up, and programs that die are not there when it comes back ---- */
+/* ---- for long: calls time out, and programs die before it is back ---- */
 static void absent_begin(struct sim_fault_event *e)
 {
 	(void)e;
@@ -67,7 +69,7 @@ static void absent_end(struct sim_fault_event *e)
 		start();
 }
 
-/* ---- where the port has done something, and nobody will hear of it ---- */
+/* ---- when the port has done something, of which no smartiod will be notified ---- */
 static void back(void *arg)
 {
 	(void)arg;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A second user of the ports of all hosts, beside their daemons. It makes and ends owners with
- * children, memory, grants, windows, DMA channels and members of groups; it asks for what must be
- * refused; it has DMA engines copy to and from wherever its windows lead. It knows what each answer
- * must be, and each byte of its memory; after each visit it compares the ports' lists with what it
- * has. In half of the seeds that have it the room does not check its tables against the naive
- * lists.
+ * children, memory, grants, windows, DMA channels and members of groups; it sends requests that
+ * must be refused; it has DMA engines copy to and from wherever its windows lead. It knows what
+ * each answer must be, and each byte of its memory. At the end of each event it compares the ports'
+ * lists with its own. In half of the seeds that have it the emulated hardware does not compare its
+ * tables with plain lists (emu/memory/check.c).
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
@@ -18,14 +18,14 @@
 #include "run/run.h"
 
 #define ACTS 200u
-#define HOSTS 4u /* that one visit goes to, at most: they are to meet */
+#define HOSTS 4u /* that one event acts on at most, so that they have windows to one another */
 
 static struct {
 	bool visited;
 	unsigned host_now, seen;
 } S;
 
-/* ---- what ports tell ---- */
+/* ---- what ports send ---- */
 static bool owns(unsigned host, uint64_t owner)
 {
 	return owner && stranger_find(host, owner);
@@ -43,7 +43,7 @@ static bool hears(unsigned host, const void *evt, size_t len, const int *fds, un
 	(void)host;
 	if (!stranger.acting || h->op == SIO_EV_FAULT || h->op == SIO_EV_OVERFLOW)
 		return false;
-	if (h->op >= SIO_EV_LINK) /* of its owners */
+	if (h->op >= SIO_EV_LINK) /* an event of one of its owners */
 		return true;
 	assert(len <= sizeof(stranger.answer));
 	memcpy(&stranger.answer, evt, len);
@@ -94,7 +94,7 @@ static void visit(struct sim_fault_event *e)
 	unsigned first, hosts = sim_hosts() < HOSTS ? sim_hosts() : HOSTS;
 	uint64_t acts;
 
-	if (sim_outliving) /* its port has no adapters */
+	if (sim_outliving) /* the port of such a host has no adapters */
 		return;
 	stranger.rng = e->rng;
 	S.visited = true;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Somebody who asks the ports of all hosts beside their daemons, and knows what each answer must
- * be.
+ * A second user of the ports, beside the daemons, which knows what each answer must be.
  *
- *   stranger.c         when; what it has is compared with what ports tell
- *   stranger_owner.c   what it has, and how that ends
- *   stranger_ask.c     what it asks: owners, memory, grants, windows
- *   stranger_dma.c     DMA engines and drives that go there: every byte is known
+ *   stranger.c         the events of the fault; its objects are compared with the ports' lists
+ *   stranger_owner.c   its objects, how they end; how it sends requests
+ *   stranger_ask.c     requests: owners, memory, grants, windows, vectors
+ *   stranger_dma.c     DMA channels; every byte that they copy is known
  *   stranger_group.c   multicast groups
  */
 #ifndef SIM_STRANGER_H
@@ -22,28 +21,28 @@ struct thing {
 	uint32_t kind; /* SIO_KIND_* */
 	unsigned host;
 	uint64_t id;
-	uint64_t owner;		 /* an owner: its parent; 0: none */
-	uint64_t boot;		 /* sim_host_boots() of then */
-	bool ended;		 /* its owner has; an owner: it has, and something is left */
-	int fd;			 /* of an owner that is no child, a memory, a ring; -1 */
+	uint64_t owner;		 /* of an owner: its parent; 0: none */
+	uint64_t boot;		 /* sim_host_boots() when it was made */
+	bool ended;		 /* its owner has; an owner: it has, but not all its objects */
+	int fd;			 /* of a memory, a ring, or an owner without a parent; else -1 */
 	unsigned refs;		 /* grants of a memory; DMA maps of a window */
-	struct thing *source;	 /* of a grant: its memory; of a range: memory or window */
-	struct thing *channel;	 /* of a range */
-	uint64_t offset, length; /* in the source; memory: its size */
+	struct thing *source;	 /* of a grant: the memory; of a DMA range: the memory or window */
+	struct thing *channel;	 /* of a DMA range */
+	uint64_t offset, length; /* in the source; of a memory: 0, and its size */
 	uint32_t access;
-	unsigned adapter, peer, peer_adapter; /* of grants and windows; adapter: of channels */
-	uint64_t bus;			      /* address: of grants and windows; memory: physical */
+	unsigned adapter, peer, peer_adapter; /* of grants and windows; @adapter: of channels */
+	uint64_t bus;			      /* address of grants, windows; memory: physical */
 	uint64_t generation;
 	uint8_t token[SIO_TOKEN];
 	unsigned slot;			/* of a range */
-	uint32_t tail;			/* of a channel: entries, each a transfer */
-	uint8_t *bytes;			/* of a memory: what must be there */
+	uint32_t tail;			/* of a channel: entries so far, each a transfer */
+	uint8_t *bytes;			/* of a memory: the contents that it must have */
 	bool member, published, sender; /* of group @group */
 	unsigned group;
 	struct thing *prev, *next;
 };
 
-/* A grant that has ended, to be tried again. */
+/* A grant that has ended, which must not be mapped any more. */
 struct old_grant {
 	unsigned host, adapter, peer, peer_adapter;
 	uint64_t bus, length, generation;
@@ -55,8 +54,8 @@ struct stranger {
 	struct thing *things;
 	unsigned n_old;
 	struct old_grant old[16];
-	bool acting;	/* what ports say now is for us */
-	unsigned n_fds; /* of the last answer: copies of our own */
+	bool acting;	/* an answer of a port is for the stranger now */
+	unsigned n_fds; /* copies of the descriptors of the last answer */
 	int fds[SIO_PORT_MAX_FDS];
 	int error;
 	union {
@@ -91,16 +90,17 @@ struct thing *stranger_find(unsigned host, uint64_t id);
 struct thing *stranger_new(uint32_t kind, unsigned host, uint64_t id, uint64_t owner);
 /* The object has ended, and all that cannot exist without it. */
 void stranger_gone(struct thing *t);
-/* Ends an owner's objects as the room does. */
+/* Records the end of an owner and of its objects, as the emulated hardware ends them. */
 void stranger_owner_ends(struct thing *w);
-/* Drops all objects on hosts that have crashed. */
+/* Drops the records of all objects on hosts that have crashed. */
 void stranger_forget_dead(void);
 /*
- * Sends a request to a port; stranger.answer is its answer. Return: its error. @errors, which 0
- * ends: one of them must be the answer; none: it succeeds, or lacks room.
+ * Sends a request to a port; the answer is in stranger.answer. @errors: a list that ends with 0. If
+ * it has errors the port must answer with one of them; else the request must succeed, or fail for
+ * lack of room. Return: the error.
  */
 int stranger_ask(unsigned host, void *req, size_t size, uint32_t op, const int *errors);
-/* The errors that a request must get, one after the other. */
+/* The errors of which a request must get one; none: it must not be refused. */
 struct errors {
 	int e[8];
 	unsigned n;
@@ -113,12 +113,16 @@ static inline void errors_add(struct errors *s, bool wrong, int error)
 /* Draws a living owner of @host; 0: none. */
 uint64_t stranger_owner(unsigned host);
 bool stranger_lives(unsigned host, uint64_t owner);
-/* The owner that sends a request about @t: its own, most times. *ret_foreign: another one. */
+/*
+ * The owner in whose name a request about @t is sent: mostly its own, or 0, which is the daemon.
+ * *ret_foreign: it is another one, so the request must be refused.
+ */
 uint64_t stranger_asker(const struct thing *t, bool *ret_foreign);
-/* An object of the port must end by @op. */
+/* Sends the request @op, which ends object @id; @errors as in stranger_ask(). */
 int stranger_end(unsigned host, uint32_t op, uint64_t id, uint64_t owner, const int *errors);
-/* Ends an object of @kind on @host, if there is one: its owner asks, or one that may not. */
+/* Ends an object of @kind on @host, if there is one; the owner as in stranger_asker(). */
 void stranger_end_any(unsigned host, uint32_t kind, uint32_t op);
+/* The path of window @map. */
 struct emu_path *stranger_path(const struct thing *map);
 
 /* ---- fault/stranger_ask.c, fault/stranger_dma.c, fault/stranger_group.c ---- */
@@ -127,10 +131,13 @@ void stranger_act_dma(unsigned host);
 void stranger_act_group(unsigned host);
 /* Checks that all memory has its expected contents. */
 void stranger_compare_memory(void);
-/* @req: which part, for what. NULL: it is refused, as it must be, or there is no room. */
+/*
+ * Attaches @target to @channel; @req has offset, length and access. NULL: it was refused, as it had
+ * to be, or there is no room.
+ */
 struct thing *stranger_attach(struct thing *channel, struct thing *target, uint64_t owner,
 			      struct sio_req_dma_attach *req);
-/* Lets a DMA engine copy. Return: its status word. */
+/* Has a DMA engine copy. Return: the result in the ring: 0 or -errno. */
 int stranger_transfer(struct thing *channel, const struct sio_dma_entry *entry);
 
 #endif

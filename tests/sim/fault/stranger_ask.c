@@ -15,7 +15,7 @@
 
 #define PAGE 4096u
 #define MOST_OWNERS 6u
-#define MOST 10u /* of each other kind, in all hosts */
+#define MOST 10u /* of each other kind, on all hosts together */
 
 static unsigned count(uint32_t kind)
 {
@@ -121,7 +121,7 @@ static bool bad_range(const struct thing *m, uint64_t offset, uint64_t length)
 	       length > m->length - offset;
 }
 
-/* Mostly one that there is, to a host where the stranger is, too. */
+/* Draws a path for @req: mostly one that exists, to a host where the stranger has an owner. */
 static void a_way(unsigned host, struct sio_req_grant *req, unsigned *ret_peer)
 {
 	const struct emu_host *h = &sim_cluster->room->host[host];
@@ -179,7 +179,7 @@ static void new_grant(unsigned host)
 
 /* ---- windows ---- */
 
-/* Something is not as the grant says. */
+/* Makes a request for a window differ from its grant; most values of @kind: not, or in a part. */
 static void spoil(struct sio_req_map *req, uint64_t kind)
 {
 	const struct thing *other = stranger_any(SIO_KIND_GRANT, NULL, NULL);
@@ -191,7 +191,7 @@ static void spoil(struct sio_req_map *req, uint64_t kind)
 	case 1:
 		req->token[at] ^= (uint8_t)n;
 		break;
-	case 2: /* one before, or one that is to come */
+	case 2: /* an earlier generation, or a later one */
 		req->generation += n % 2 ? -1ull : 1ull;
 		break;
 	case 3:
@@ -213,14 +213,14 @@ static void spoil(struct sio_req_map *req, uint64_t kind)
 		memcpy(req->token, other->token, SIO_TOKEN);
 		break;
 	default:
-		if (req->length > PAGE) { /* a part of it */
+		if (req->length > PAGE) { /* a part of the grant, which is allowed */
 			req->length -= PAGE;
 			req->bus_addr += n % 2 ? PAGE : 0;
 		}
 	}
 }
 
-/* Is it granted, to whoever asks, in this way? */
+/* Is what @req asks for granted to @host over this path? */
 static bool is_granted(unsigned host, const struct sio_req_map *req, unsigned exporter)
 {
 	const struct thing *g;
@@ -236,7 +236,7 @@ static bool is_granted(unsigned host, const struct sio_req_map *req, unsigned ex
 	return false;
 }
 
-/* Ask for it as it is now. 0: *ret_id is the window. */
+/* Sends @req, and checks the answer by the paths and grants that there are. Return: its error. */
 static int ask_map(unsigned host, struct sio_req_map *req, unsigned exporter)
 {
 	const struct emu_host *h = &sim_cluster->room->host[host];
@@ -292,7 +292,7 @@ static void new_map(void)
 	m->access = g->access;
 }
 
-/* As a grant of now would have it. */
+/* The generation that a grant for this path would have now. */
 static uint64_t start_now(const struct sio_req_map *req, const struct old_grant *o)
 {
 	struct emu_host *h = &sim_cluster->room->host[o->peer];
@@ -300,7 +300,7 @@ static uint64_t start_now(const struct sio_req_map *req, const struct old_grant 
 	return emu_path_start(h, emu_path_find(h, req->adapter, o->host, req->peer_adapter));
 }
 
-/* By a grant that was taken back, or is of an earlier start of its host. */
+/* Requests a window to a grant that was taken back, or that an earlier start of its host made. */
 static void map_old(void)
 {
 	const struct old_grant *o;
@@ -324,7 +324,7 @@ static void map_old(void)
 	(void)ask_map(o->peer, &req, o->host);
 }
 
-/* ---- what is tried and taken back at once: devices are others' ---- */
+/* ---- devices, which others use, too: what is made is ended at once ---- */
 static struct emu_device *a_device(unsigned host)
 {
 	const struct emu_host *h = &sim_cluster->room->host[host];
@@ -336,7 +336,7 @@ static struct emu_device *a_device(unsigned host)
 	return d->opened && !emu_device_is_out(d) ? d : NULL;
 }
 
-/* A window that a device goes through stays. */
+/* A window that is mapped for a device cannot be unmapped. */
 static void hold_map(unsigned host)
 {
 	const struct thing *m = stranger_any(SIO_KIND_MAP, stranger_is_on, &host);
@@ -377,7 +377,7 @@ static struct sio_req_vector vector(uint64_t owner, const struct emu_device *d, 
 				       .mask = irq != 0};
 }
 
-/* Somebody's vector is nobody else's. */
+/* A vector that is in use is refused to all but its owner. */
 static void take_vector(unsigned host)
 {
 	struct emu_device *d = a_device(host);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * DMA engines that work for the stranger. The source and the target of each byte are known from
- * what was granted and mapped, by a search through all of it; what must not arrive does not.
- * Nothing is tried only where others' memory may lie.
+ * DMA channels of the stranger. Where each byte comes from and goes to is computed by a search
+ * through all that was granted and mapped, and all memory is compared after each transfer, so a
+ * byte that must not arrive is noticed. Transfers that could touch memory of others are not
+ * started.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
@@ -64,7 +65,7 @@ static void new_channel(unsigned host)
 	c->fd = sim_fd_dup(stranger.fds[0]);
 }
 
-/* The rest is tried now and then. */
+/* Can channel @arg reach it? Others are tried less often, and refused. */
 static bool can_be_reached(const struct thing *t, const void *arg)
 {
 	const struct thing *c = arg;
@@ -119,7 +120,7 @@ static void attach(unsigned host)
 	req.access = 1 + (uint32_t)stranger_draw(3);
 	req.offset = PAGE * stranger_draw(pages);
 	req.length = PAGE * (1 + stranger_draw(pages));
-	if (stranger_draw(2)) { /* all */
+	if (stranger_draw(2)) { /* the whole target */
 		req.offset = 0;
 		req.length = target->length;
 	}
@@ -156,7 +157,7 @@ static void learn(struct thing *m)
 	memcpy(m->bytes, memory(m)->bytes, m->length);
 }
 
-/* Somebody stores anything into it. */
+/* A processor of the host fills one of its memories. */
 static void fill(unsigned host)
 {
 	struct thing *m = stranger_any(SIO_KIND_MEM, stranger_is_on, &host);
@@ -169,14 +170,14 @@ static void fill(unsigned host)
 }
 
 /* ---- where a byte lies ---- */
-enum where { OURS, NOWHERE, OTHERS };
+enum where { OURS, NOWHERE, OTHERS }; /* the later ones prevail in a range of bytes */
 
 static bool in(uint64_t at, uint64_t from, uint64_t length)
 {
 	return at >= from && at - from < length;
 }
 
-/* At a physical address of @host. */
+/* What lies at a physical address of @host. OURS: *ret_offset in *ret. */
 static enum where at_physical(unsigned host, uint64_t at, struct thing **ret, uint64_t *ret_offset)
 {
 	struct thing *m;
@@ -188,7 +189,6 @@ static enum where at_physical(unsigned host, uint64_t at, struct thing **ret, ui
 		*ret_offset = at - m->bus;
 		return m->sender ? NOWHERE : OURS;
 	}
-	/* Whatever else is there. */
 	return sio_addrmap_find(&sim_cluster->room->host[host].map, at) ? OTHERS : NOWHERE;
 }
 
@@ -203,7 +203,7 @@ static bool granted_to_others(const struct emu_adapter *a, uint64_t at)
 	return false;
 }
 
-/* At an address that comes in through an adapter of @m's peer. */
+/* What window @m reaches at bus address @at of the host that it leads to. */
 static enum where at_bus(const struct thing *m, uint64_t at, uint32_t access, struct thing **ret,
 			 uint64_t *ret_offset)
 {
@@ -229,7 +229,7 @@ static enum where at_bus(const struct thing *m, uint64_t at, uint32_t access, st
 	return NOWHERE;
 }
 
-/* Byte @at of a range. */
+/* Where byte @at of the DMA range @g lies. */
 static enum where at_range(const struct thing *g, uint64_t at, uint32_t access, struct thing **ret,
 			   uint64_t *ret_offset)
 {
@@ -240,7 +240,7 @@ static enum where at_range(const struct thing *g, uint64_t at, uint32_t access, 
 	return OURS;
 }
 
-/* All of it lies in one memory of ours; else why not. Pages are looked at one by one. */
+/* Where @length bytes lie, page by page. OURS: all of them, in one run, in *ret. */
 static enum where stretch(const struct thing *g, uint64_t at, uint64_t length, uint32_t access,
 			  struct thing **ret, uint64_t *ret_offset)
 {
@@ -255,7 +255,7 @@ static enum where stretch(const struct thing *g, uint64_t at, uint64_t length, u
 			continue;
 		w = at_range(g, at + i, access, &m, &offset);
 		if (w == OURS && (first != OURS || m != *ret || offset != *ret_offset + i))
-			return OTHERS; /* scattered: not followed */
+			return OTHERS; /* in several runs, which are not followed */
 		if (w > worst)
 			worst = w;
 	}
@@ -274,7 +274,7 @@ static int32_t result_of(const struct thing *c, const struct fabric_mem *ring)
 	return result;
 }
 
-/* As somebody sees it who looks as soon as possible. */
+/* The result that a program reads which polls "done" without pause. */
 static int32_t result_when_over(const struct thing *c, const struct fabric_mem *ring)
 {
 	struct fabric_queue *q = fabric_path(c->host, c->host);
@@ -331,7 +331,7 @@ int stranger_transfer(struct thing *c, const struct sio_dma_entry *entry)
 	return result;
 }
 
-/* Anywhere; at the end; a byte behind it. */
+/* Draws an offset: anywhere; one with which @length ends where @g does; a byte more. */
 static uint64_t an_offset(const struct thing *g, uint64_t length)
 {
 	uint64_t kind = stranger_draw(8), room = g->length >= length ? g->length - length : 0;
@@ -366,7 +366,7 @@ static bool copy(struct thing *c, const struct thing *from, const struct thing *
 	source = stretch(from, e->source_offset, e->length, SIO_ACCESS_READ, &a, &a_at);
 	target = stretch(to, e->target_offset, e->length, SIO_ACCESS_WRITE, &b, &b_at);
 	w = source > target ? source : target;
-	/* What overlaps may be copied in any order. */
+	/* Overlapping bytes may be copied in any order, so the result is not known. */
 	if (w == OTHERS ||
 	    (w == OURS && a == b && a_at < b_at + e->length && b_at < a_at + e->length))
 		return false;
@@ -376,14 +376,14 @@ static bool copy(struct thing *c, const struct thing *from, const struct thing *
 		return true;
 	}
 	judge(stranger_transfer(c, e), -EFAULT, c);
-	/* It may have come as far as a page that is not there. */
+	/* It may have copied up to the first page that cannot be reached. */
 	if (at_range(from, e->source_offset, SIO_ACCESS_READ, &a, &a_at) == OURS &&
 	    at_range(to, e->target_offset, SIO_ACCESS_WRITE, &b, &b_at) == OURS)
 		learn(b);
 	return false;
 }
 
-/* Whoever granted what @g leads to takes it back. */
+/* Ends the grant that the window of @g leads to. */
 static void take_back(const struct thing *g)
 {
 	const struct thing *m = g->source;
@@ -401,14 +401,14 @@ static void take_back(const struct thing *g)
 	stranger_gone(t);
 }
 
-/* The way that was there a moment ago is gone. */
+/* Copies once more after a grant on the way was taken back. */
 static void copy_again(struct thing *c, const struct thing *from, const struct thing *to,
 		       const struct sio_dma_entry *e)
 {
 	uint64_t from_id = from->id, to_id = to->id;
 
 	take_back(stranger_draw(2) ? from : to);
-	/* What they are of may have gone with that. */
+	/* Both ranges may have ended with the grant's memory. */
 	if (stranger_find(c->host, from_id) && stranger_find(c->host, to_id))
 		copy(c, from, to, e);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The stranger in exact multicast groups that nobody else is in: members of many sizes, published
- * or not. What is sent reaches those that are, as far as they are long, and is counted once where
- * it leaves and once at each adapter where it comes in.
+ * The stranger in exact multicast groups that nobody else uses: members of many sizes, published or
+ * not. What is sent reaches the published members, as far as they are long, and is counted once at
+ * the sender's adapter and once at each adapter at which it arrives.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
@@ -15,7 +15,7 @@
 #include "fault/stranger.h"
 
 #define PAGE 4096u
-#define FIRST_GROUP 6u /* others use those below */
+#define FIRST_GROUP 6u /* workloads use those below */
 #define LONGEST (4 * PAGE)
 #define MOST 8u
 
@@ -115,7 +115,7 @@ static void publish(unsigned group)
 		t->published = on;
 }
 
-/* ---- what is sent ---- */
+/* ---- sending ---- */
 static bool can_send(const struct thing *t, const void *arg)
 {
 	const struct thing *c = arg;
@@ -130,7 +130,7 @@ static bool can_read(const struct thing *t, const void *arg)
 	return t->host == c->host && !t->ended && !t->sender && !t->member;
 }
 
-/* All of it, as a range of the channel. */
+/* The whole target as a DMA range of the channel, which may exist already. */
 static const struct thing *reach(struct thing *c, struct thing *target, uint32_t access)
 {
 	struct sio_req_dma_attach req = {.access = access};
@@ -152,14 +152,14 @@ static uint64_t written(unsigned host, unsigned adapter)
 	return a->count.pcie.write_bytes + a->dma.write_bytes;
 }
 
-/* Of the member's bytes as they must be: what reaches it. */
+/* Changes the contents that a member must have. */
 static void arrives(struct thing *m, uint64_t at, const uint8_t *bytes, uint64_t length)
 {
 	for (uint64_t i = 0; i < length && at + i < m->length; i++)
 		m->bytes[at + i] = bytes[i];
 }
 
-/* Bytes that must be counted at the adapters. */
+/* The adapters' counters before a transfer, and where it is to be counted. */
 struct count {
 	uint64_t before[SIM_HOSTS][SIO_MAX_ADAPTERS];
 	bool passed[SIM_HOSTS][SIO_MAX_ADAPTERS];
@@ -193,7 +193,7 @@ static void look(struct count *c, const struct thing *sender, uint64_t at, const
 	}
 }
 
-/* Its channels are all that the host's engines have. */
+/* Has the host no channels but the stranger's? Others would count, too. */
 static bool is_alone(unsigned host)
 {
 	const struct thing *t;

@@ -85,7 +85,8 @@ static void remember_grant(const struct thing *t)
 	memcpy(o->token, t->token, sizeof(o->token));
 }
 
-static struct thing *hanging_on(const struct thing *t)
+/* A DMA range of which @t is the channel or the target; NULL: there is none. */
+static struct thing *range_of(const struct thing *t)
 {
 	struct thing *other;
 
@@ -96,7 +97,7 @@ static struct thing *hanging_on(const struct thing *t)
 	return other;
 }
 
-/* Has the ended owner anything left? */
+/* Drops the record of an owner that has ended when it has no objects any more. */
 static void bury(unsigned host, uint64_t owner)
 {
 	struct thing *w = stranger_find(host, owner), *t;
@@ -116,7 +117,7 @@ void stranger_gone(struct thing *t)
 	unsigned host = t->host;
 	bool grant = t->kind == SIO_KIND_GRANT;
 
-	while ((other = hanging_on(t)))
+	while ((other = range_of(t)))
 		stranger_gone(other);
 	if (grant)
 		remember_grant(t);
@@ -137,7 +138,7 @@ static struct thing *child_of(const struct thing *w)
 	return t;
 }
 
-/* What falls with its owner: all but grants, and memory that they are of. */
+/* An object that ends with its owner: all do except grants and the memory of grants. */
 static struct thing *falls(const struct thing *w)
 {
 	struct thing *t;
@@ -170,7 +171,7 @@ void stranger_owner_ends(struct thing *w)
 	bury(host, id);
 }
 
-/* Windows of others lead to what was here, and stay. */
+/* Windows of other hosts that led there stay. */
 void stranger_forget_dead(void)
 {
 	struct thing *t, *next;
@@ -184,10 +185,10 @@ void stranger_forget_dead(void)
 	}
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 static bool is_one_of(int error, const int *errors)
 {
-	/* The port may lack room for anything new. */
+	/* Where no error is expected the port may still lack room for something new. */
 	if (!errors || !*errors)
 		return error == 0 || error == -ENOSPC || error == -ENOMEM || error == -EMFILE;
 	for (; *errors; errors++)

@@ -15,7 +15,6 @@
 
 #include "oracle/pairs.h"
 #include "run/run.h"
-#include "run/run.h"
 
 static const char *const name[PAIR_KINDS] = {
 	[PAIR_START] = "start",

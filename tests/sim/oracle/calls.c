@@ -5,7 +5,6 @@
  */
 #include "edge/daemon_state.h"
 #include "run/run.h"
-#include "run/run.h"
 
 #define SLACK (10 * SIM_MS)
 

@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #include "run/run.h"
-#include "run/run.h"
 #include "smartio/uapi.h"
 
 static const struct {

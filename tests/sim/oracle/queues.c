@@ -27,7 +27,6 @@
 #include "fabric/fabric.h"
 #include "run/run.h"
 #include "smartio/ext.h"
-#include "run/run.h"
 #include "run/listener.h"
 #include "oracle/device.h"
 

@@ -13,7 +13,6 @@
 
 #include "emu/device/device.h"
 #include "run/run.h"
-#include "run/run.h"
 
 static uint64_t looked; /* how much had come and gone, as of the last look */
 

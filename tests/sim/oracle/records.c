@@ -14,7 +14,6 @@
 
 #include "edge/daemon_state.h"
 #include "run/run.h"
-#include "run/run.h"
 #include "smartio/uapi.h"
 
 /* One object that the daemon's tables report. */

@@ -11,7 +11,6 @@
 #include "edge/daemon_state.h"
 #include "run/run.h"
 #include "smartio/uapi.h"
-#include "run/run.h"
 #include "run/listener.h"
 
 #define SETTLED_IN (5 * SIM_SECOND) /* a reset that fails is repeated each second */

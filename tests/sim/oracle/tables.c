@@ -19,7 +19,6 @@
 #include "core/pcie.h"
 #include "core/range.h"
 #include "run/run.h"
-#include "run/run.h"
 
 /* One change in so many is followed by questions, one count of packets in so many looked at. */
 #define ASKED 4u

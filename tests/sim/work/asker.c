@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What askers ask the manager of their drive for, between their reads and writes: who the drive is,
- * which each of them compares with what it heard at first; what they may not have, as queue pairs
- * with keys that are wrong; and nothing, for a while, as a program that has other things to do,
- * with commands in flight. So managers have work at any time, and clients read again and again what
- * they report about themselves.
+ * The requests that the clients "asker" send to the manager of their drive, between their reads and
+ * writes: Identify, whose data must stay what they were when the drive was opened, and the deletion
+ * of queue pairs that are not theirs or with a wrong key, which must be refused. Sometimes they
+ * sleep instead, with commands in flight, as programs do that have other work. So managers always
+ * have requests to serve, and clients often read the managers' metadata.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -42,9 +42,9 @@ static void identify(struct smartio_nvme *n)
 }
 
 /*
- * A queue pair of its own with a wrong key, or of others with its own key. After a takeover the
- * driver takes a refusal for the word that the manager before did it, so only one that serves all
- * the time is held to it.
+ * Requests the deletion of its own queue pair with a wrong key, or of any pair with the key of its
+ * own. After a takeover the driver takes a refusal to mean that the previous manager had deleted
+ * the pair, so a success is an error only if the manager has not changed meanwhile.
  */
 static void delete_wrongly(struct smartio_nvme *n, const struct smartio_nvme_queue *q)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs on the host that lies: they have segments and interrupts for guests (work/guest.c), and
- * take part in nothing else.
+ * Programs on the malicious host: they have segments and interrupts for guests (work/guest.c), and
+ * do nothing else.
  */
 #include "work/bait.h"
 #include "work/life.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What guests of the malicious host request there. */
+/* The segments and interrupts of the malicious host's programs, which guests use (work/guest.c). */
 #ifndef SIM_BAIT_H
 #define SIM_BAIT_H
 
@@ -9,7 +9,7 @@
 #define BAIT_IDS 4
 #define BAIT_NUMBERS 4 /* of interrupts, from 1 on */
 
-/* The program that offers it: honest, whatever its daemon tells other daemons about it. */
+/* The program that has them. It is honest, whatever its daemon tells other daemons about it. */
 void bait_main(struct sim_proc *p);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that copy from map to map without waiting: SCITransferBlockAsync(). Transfers of a
- * program are over in the order of their start; while one is under way its maps stay.
+ * Programs that copy from one mapping to another without waiting: SCITransferBlockAsync(). The
+ * transfers of a program end in the order in which they were started, and a mapping cannot be
+ * unmapped while a transfer uses it.
  */
 #include "work/life.h"
 #include "work/places.h"
@@ -12,9 +13,9 @@
 
 struct state {
 	struct sim_places p;
-	sci_block_transfer_t block[MOST]; /* the oldest first; nobody waited for them yet */
+	sci_block_transfer_t block[MOST]; /* the oldest first; not waited for yet */
 	unsigned n;
-	unsigned asked, called; /* transfers with a callback; callbacks */
+	unsigned asked, called; /* transfers with a callback; callbacks so far */
 };
 
 static int on_over(void *arg, sci_block_transfer_t block, sci_error_t status)
@@ -75,7 +76,7 @@ static sci_error_t wait_for(struct state *s, unsigned i, unsigned timeout)
 	return e;
 }
 
-/* @i is over: those that were started before are. */
+/* Transfer @i is over, so all that were started before it must be. */
 static void older_are_over(struct state *s, unsigned i)
 {
 	while (i-- > 0)
@@ -106,7 +107,9 @@ static void abort_one(struct state *s)
 		older_are_over(s, i + 1);
 }
 
-/* None is under way, so the maps must go. */
+/*
+ * Ends all transfers: aborts those without a callback, and waits for the callbacks of the others.
+ */
 static void finish(struct state *s)
 {
 	while (s->n > 0) {

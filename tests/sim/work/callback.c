@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that live by callbacks: of their segments, of connections made asynchronously, of
- * interrupts, data interrupts and DMA queues; and by waiting for events of segments. What is
- * reported of segments oracle/notified.c judges; of what was given back nothing is reported. Those
- * called "listen" have segments that stay, and stay connected, so that links come back to them.
+ * Programs that use callbacks of segments, of connections (made asynchronously, too), of interrupts
+ * and of data interrupts, or wait for the events of segments. oracle/notified.c judges the
+ * notifications of segments; here it is checked that nothing calls back after its removal. The
+ * workload "listen" keeps its segments and connections for longer, so that links come back while
+ * they exist.
  */
 #include <stdlib.h>
 
@@ -11,15 +12,14 @@
 #include "run/listener.h"
 #include "run/run.h"
 #include "smartio/ext.h"
-#include "run/run.h"
 #include "model/notices.h"
 
-#define IDS 4 /* from 40 on; listeners: from 44 on */
+#define IDS 4 /* of segments: from 40 on; of "listen": from 44 on */
 #define OTHERS 3
 
 struct other {
 	sci_remote_segment_t segment;
-	bool callback; /* else its events are waited for */
+	bool callback; /* else the program waits for its events */
 	bool slow;     /* its callback takes time */
 	struct sim_import *told;
 };
@@ -38,8 +38,8 @@ struct state {
 	struct sim_proc *proc;
 };
 
-/* ---- what is told ---- */
-/* A callback that does something: whoever removes what it is of waits for it. */
+/* ---- notifications ---- */
+/* A callback that takes time: a removal of its object waits until it returns. */
 static void take_time(void)
 {
 	if (sim_pick(2))
@@ -152,7 +152,7 @@ static void remove_own(struct state *s)
 	flags = sim_pick(2) ? SCI_FLAG_FORCE_REMOVE : 0;
 	sim_export_asks(s->told);
 	SIM_END(SCIRemoveSegment, (s->own, flags, &e), &e);
-	if (e == SCI_ERR_NOSPC) /* its daemon had no memory to keep it for those who are */
+	if (e == SCI_ERR_NOSPC) /* the daemon had no memory to keep it for importers */
 		return;
 	sim_export_removed(s->told, flags, e);
 	s->own = NULL;
@@ -243,7 +243,7 @@ static void connect_other(struct state *s, struct other **at)
 
 	if (*at)
 		return;
-	/* A callback that comes too late is to find it: never freed while the program lives. */
+	/* Not freed while the program lives, so that a callback that is too late finds it. */
 	o = calloc(1, sizeof(*o));
 	if (!o)
 		abort();

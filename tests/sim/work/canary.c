@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory that a program shares with nobody (work/canary.h). */
 #include "work/canary.h"
 #include "smartio/io.h"
 
@@ -38,6 +39,7 @@ static bool crashed(const struct sim_canary *c)
 	return !sim_host_alive(host) || sim_host_boots(host) != c->boots;
 }
 
+/* May a restarted smartiod have given up waiting for this program, which did not run? */
 static bool was_forgotten(void)
 {
 	return sim_outliving && (sim_has_fault("stop") || sim_has_fault("clock"));
@@ -49,9 +51,9 @@ void sim_canary_look(const struct sim_canary *c, const char *oracle)
 		uint32_t v = sio_read32(c->at + i);
 
 		/*
-		 * Ones: the host crashed, be it up again, and this program does not know it yet; or
-		 * it was stopped, or the clock jumped, for longer than a smartiod that was started
-		 * again waits for whoever comes back.
+		 * Ones are right if the host has crashed, even if it is up again, and the program
+		 * has not been notified yet; and if the program was stopped, or the clock jumped,
+		 * for longer than a restarted smartiod waits for programs to reconnect.
 		 */
 		if (v != word(i) && (v != ~0u || !(crashed(c) || was_forgotten())))
 			sim_fail(oracle, "%s: %#x where nobody was to write", sim_self()->name, v);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Memory of a program that it does not share: its contents must not change. */
+/* Memory that a program shares with nobody, so its contents must not change. */
 #ifndef SIM_CANARY_H
 #define SIM_CANARY_H
 
@@ -10,10 +10,10 @@ struct sim_canary {
 	sci_local_segment_t segment;
 	sci_map_t map; /* NULL: there is none */
 	volatile uint32_t *at;
-	uint64_t boots; /* of our host, when it was put there */
+	uint64_t boots; /* of the program's host, when the memory was filled */
 };
 
-/* Allocated in a session of its own; where that is impossible there is none. */
+/* Allocates and fills it, with an SCIOpen() of its own; @c->map is NULL if that fails. */
 void sim_canary_put(struct sim_canary *c);
 /* Checks that the contents are unchanged, or @oracle fails. */
 void sim_canary_look(const struct sim_canary *c, const char *oracle);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that have a memory device alone and drive its engine: data go from their own memory to
- * another device, which is a memory device or the controller memory buffer of a drive, and from
- * there back. The engine's read is behind its own writes, so what comes back is what was sent,
- * unless the other device was lost meanwhile.
+ * Programs that borrow a memory device exclusively and drive its engine: data go from their own
+ * memory to another device, which is a memory device or the controller memory buffer of a drive,
+ * and from there back. The engine's read does not pass its own writes, so what comes back is what
+ * was sent, unless the other device was lost meanwhile.
  */
 #include "fabric/fabric.h"
 #include "work/life.h"
@@ -17,18 +17,18 @@
 #define PAGE 4096u
 #define RAM_BAR 2u /* of a memory device; and the controller memory buffer of a drive */
 #define ENTRIES 8u
-#define OUT_AT PAGE /* in our memory: the ring, what goes out, what comes back */
+#define OUT_AT PAGE /* the program's memory: ring, data to be sent, data that came back */
 #define BACK_AT (2 * PAGE)
 #define BYTES (3 * PAGE)
 #define DONE_AT (PAGE - (uint32_t)sizeof(struct sio_memdev_completion))
 #define PATIENCE (200 * SIM_MS)
-#define PLACES 32u /* pages of a target, a program each */
+#define PLACES 32u /* pages of a target; each program has one */
 #define GROUPS 6u  /* the others are the stranger's (fault/stranger_group.c) */
 
 struct device {
 	const struct sio_topo_device *topo;
 	unsigned host, boots;
-	uint64_t since;
+	uint64_t since; /* when it was requested */
 	sci_smartio_device_t device;
 	sci_remote_segment_t bar, ram;
 	sci_map_t map; /* of its registers, and its doorbell */
@@ -42,19 +42,19 @@ struct carrier {
 	sci_map_t map;
 	volatile uint8_t *at;
 	sci_ioaddr_t own, there; /* for the engine; 0: it is not mapped */
-	uint32_t n, place;	 /* entries; our page of the target */
-	unsigned group;		 /* that our page of the target is a member of */
+	uint32_t n, place;	 /* entries so far; the program's page of the target */
+	unsigned group;		 /* if @joined: the one that this page is a member of */
 	bool runs, joined;
 };
 
-/* ---- which ---- */
+/* ---- which devices ---- */
 
 static bool is_target(const struct sio_topo_device *d)
 {
 	return !sim_is_drive(d) || d->cmb;
 }
 
-/* ---- having a device ---- */
+/* ---- borrowing ---- */
 
 static void drop_device(struct device *d)
 {
@@ -86,7 +86,7 @@ static sci_remote_segment_t connect_bar(struct device *d, unsigned bar)
 	return e == SCI_ERR_OK ? seg : NULL;
 }
 
-/* Registers, and with them what only their holder has; the doorbell of an engine. */
+/* Maps @bytes of BAR 0, which makes the program the owner of the registers. */
 static bool hold(struct device *d, size_t bytes)
 {
 	sci_error_t e;
@@ -177,7 +177,7 @@ static void have_engine(struct carrier *s)
 		start(s);
 }
 
-/* Its CMB is for who holds the registers of a drive. */
+/* A drive is borrowed exclusively: its CMB is for the owner of its registers. */
 static void have_target(struct carrier *s)
 {
 	static struct sim_shares shares;
@@ -203,8 +203,9 @@ static void have_target(struct carrier *s)
 }
 
 /*
- * Our page is a member of a group for a while, to which others may write: what is in it is not
- * judged then. Only exact groups have such members, and none those of a real host.
+ * Makes the program's page of the target a member of a group for a while. Others may write to the
+ * group, so the page's contents are not judged then. BARs are members of exact groups only, and of
+ * none on a real host.
  */
 static void join(struct carrier *s)
 {
@@ -246,7 +247,7 @@ static void drop_target(struct carrier *s)
 	drop_device(&s->target);
 }
 
-/* It may have something under way still, which is to be over before anything is unmapped. */
+/* A transfer may still be in flight; it has to be over before anything is unmapped. */
 static void stop(struct carrier *s)
 {
 	uint64_t until = sim_now() + PATIENCE;
@@ -284,7 +285,7 @@ static void drop_engine(struct carrier *s)
 
 /* ---- carrying ---- */
 
-/* Return: it says that it has done it. */
+/* Return: whether the engine reports success. */
 static bool copy(struct carrier *s, uint64_t from, uint64_t to, uint32_t bytes)
 {
 	struct sio_memdev_entry entry = {
@@ -298,14 +299,14 @@ static bool copy(struct carrier *s, uint64_t from, uint64_t to, uint32_t bytes)
 	while (sio_read32(done) != s->n && sim_now() < until)
 		sim_sleep(1 + sim_pick(20000));
 	if (sio_read32(done) != s->n) {
-		s->runs = false; /* it may do it yet: all is given back */
+		s->runs = false; /* it may still be done: the engine is given back */
 		return false;
 	}
 	sio_from_fabric_barrier();
 	return sio_read32(done + 4) == SIO_MEMDEV_OK;
 }
 
-/* Nothing was lost between the two ends since. */
+/* Has nothing been lost there since the device was borrowed? */
 static bool is_sound(const struct device *d)
 {
 	return sim_drive_pulled(d->topo->fdid) < d->since && sim_host_boots(d->host) == d->boots;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Clients of a malicious lender: clients, and now and then managers, of drives of the host whose
- * daemon lies (fault/liar.c, fault/liar_answer.c), which decides where the drive's registers are,
- * where a queue lies as the drive sees it, and what was reset. Any error and any data may be the
- * result. But each call ends in time; what completes was submitted; memory that is shared with
- * nobody keeps its contents; and nothing is left when all programs have ended.
+ * Clients, and sometimes managers, of drives whose lender's daemon is malicious (fault/liar.c,
+ * fault/liar_answer.c): it says where the drive's registers are, at which address the drive sees a
+ * queue, and whether it was reset. Any error and any data may be the result. But each call ends in
+ * time; what completes was submitted; memory that is shared with nobody keeps its contents; and
+ * nothing is left when all programs have ended.
  *
  * On the malicious host itself the same workload is an honest manager of its drives.
  */
@@ -14,12 +14,11 @@
 #include "work/life.h"
 #include "run/run.h"
 #include "smartio/nvme.h"
-#include "run/run.h"
 
 #define DEPTH 6u
 #define MOST 4u /* blocks of a command */
 #define SLOT 16384u
-#define ENDS_MS 120000u /* of a call that asks a daemon, a manager and a drive for several things */
+#define ENDS_MS 120000u /* a call that waits several times for daemon, manager and drive */
 
 struct deceived {
 	struct smartio_nvme *n;
@@ -30,7 +29,7 @@ struct deceived {
 	bool used[DEPTH];
 };
 
-/* SIM_CALL for the driver's: 0 or -errno, of any number. */
+/* As SIM_CALL(), for calls that return 0 or -errno; any error is allowed. */
 #define NVME_ASK(rc, fn, args)                                                                     \
 	(sim_call(#fn, ENDS_MS), (rc) = fn args, (void)sim_called(SCI_ERR_OK, SCI_ERR_OK))
 
@@ -42,7 +41,7 @@ static const char *a_drive(void)
 }
 
 /* ---- clients ---- */
-/* Return: whether the queue lives. */
+/* Return: whether the queue can still be used. */
 static bool submit(struct deceived *l)
 {
 	unsigned i = (unsigned)sim_pick(DEPTH);

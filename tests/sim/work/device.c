@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that borrow devices, alone or with others, make and connect segments of theirs, map BARs
- * and memory for them, and whoever has a device alone resets it. Registers are only read: what
- * drives do is another workload's.
+ * Programs that borrow drives, exclusively or together with others, create device segments and
+ * connect to them, map BARs, map memory for the drive, and, where a borrow is exclusive, reset it.
+ * The drives are not used: the controller is never enabled. Commands are the workload "nvme".
  */
 #include <string.h>
 
@@ -10,14 +10,13 @@
 #include "run/run.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
-#include "run/run.h"
 #include "run/listener.h"
 
 #define SEGMENTS 3
 #define IDS 3
 #define PAGE 4096u
-#define NVME_VS 8     /* registers: version, */
-#define NVME_AQA 0x24 /* and depths of the admin queues, which nobody uses while it is disabled */
+#define NVME_VS 8     /* register: version */
+#define NVME_AQA 0x24 /* register: depths of the admin queues, unused while it is disabled */
 #define MINE 0x00070007u
 #define LOSS_TOLD (100 * SIM_MS)
 
@@ -34,10 +33,10 @@ struct state {
 	sci_smartio_device_t device;
 	uint32_t fdid;
 	bool exclusive;
-	bool alone;	   /* since it has it */
-	bool wrote;	   /* its own value, into a register */
-	uint64_t borrowed; /* since when it has it */
-	bool lost;	   /* as it was notified */
+	bool alone;	   /* exclusive from the beginning */
+	bool wrote;	   /* MINE into NVME_AQA */
+	uint64_t borrowed; /* when */
+	bool lost;	   /* it was notified of that */
 	struct segment segment[SEGMENTS];
 	unsigned placed[IDS + 1]; /* flags of private segments: where they may lie */
 	sci_local_segment_t own;
@@ -69,7 +68,7 @@ static void borrow(struct state *s)
 	sim_note_borrowed(s->fdid, s->exclusive, since);
 }
 
-/* Memory of its own that a program wanted here, or at the device, is there. */
+/* A private segment that was to lie on the program's host, or on the device's, lies there. */
 static void check_place(const struct state *s, unsigned id, unsigned node)
 {
 	if ((s->placed[id] == SCI_FLAG_LOCAL_ONLY && node != sim_node(sim_self()->host)) ||
@@ -110,12 +109,12 @@ static void make_segment(struct state *s)
 		return;
 	SIM_CALL(SCICreateDeviceSegment, (s->device, id, PAGE, type, hints, flags, &e), &e,
 		 SCI_ERR_SEGMENTID_USED, SCI_ERR_NOT_CONNECTED);
-	/* What failed late may have been made. */
+	/* A request that failed may have made the segment: then its place is not known. */
 	if (type == SCI_MEMTYPE_PRIVATE && e != SCI_ERR_SEGMENTID_USED)
 		s->placed[id] = e == SCI_ERR_OK ? flags : 0;
 }
 
-/* Registers, writable, are for whoever is alone. */
+/* Only an exclusive borrow maps registers writable. */
 static void map_segment(struct state *s)
 {
 	struct segment *g = &s->segment[sim_pick(SEGMENTS)];
@@ -130,7 +129,7 @@ static void map_segment(struct state *s)
 		g->map = NULL;
 }
 
-/* Whoever borrows it exclusively finds registers as after a reset, until it changes them. */
+/* An exclusive borrower finds the registers as after a reset, until it changes them. */
 static void look_at_registers(struct state *s, const struct segment *g)
 {
 	uint32_t v = sio_read32(g->at + NVME_AQA / 4);
@@ -206,7 +205,7 @@ static void drop_own(struct state *s)
 
 	if (!s->own)
 		return;
-	/* Or by the removal itself. */
+	/* Otherwise the removal unmaps it. */
 	if (s->own_mapped && sim_pick(2)) {
 		SIM_END(SCIUnmapLocalSegmentForDevice, (s->own, 0, s->device, 0, &e), &e,
 			SCI_ERR_BUSY);
@@ -227,7 +226,7 @@ static void drop_segment(struct state *s, struct segment *g)
 	if (g->map)
 		SIM_CALL(SCIUnmapSegment, (g->map, 0, &e), &e);
 	g->map = NULL;
-	/* A lender that does not answer in time will. */
+	/* Tried again until the lender answers. */
 	while (g->mapped) {
 		SIM_END(SCIUnmapRemoteSegmentForDevice, (g->segment, s->device, 0, &e), &e,
 			SCI_ERR_BUSY);
@@ -266,13 +265,16 @@ static void reset(struct state *s)
 		return;
 	}
 	sim_note_shares(s->fdid);
-	/* Answered too late before, it is not exclusive any more. */
+	/* ILLEGAL_OPERATION: an earlier release was carried out, but answered too late. */
 	SIM_CALL(SCIReleaseExclusiveBorrow, (s->device, 0, &e), &e, SCI_ERR_NOT_CONNECTED,
 		 SCI_ERR_ILLEGAL_OPERATION);
 	s->exclusive = e != SCI_ERR_OK && e != SCI_ERR_ILLEGAL_OPERATION;
 }
 
-/* A drive was pulled out: who has it hears that, if it hears anything and its lender does. */
+/*
+ * A borrower is notified when its drive is pulled out, unless a fault may have kept the lender's
+ * daemon or the program from being notified.
+ */
 static void check_loss(const struct state *s)
 {
 	const struct sim_proc *p = sim_self();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Programs that copy between segments by the adapters' DMA engines: transfers that are waited for,
- * polled, aborted, and left behind. What is copied are words that say which segment they come from;
- * nothing else may ever be seen where transfers write. The queue's states follow the sheet.
+ * polled, aborted, or abandoned. The source contains words that identify their segment, and zeros;
+ * nothing else may ever be seen where transfers write. The states of the queue are checked.
  */
 #include "work/life.h"
 #include "work/places.h"
@@ -24,7 +24,7 @@ static void make_queue(struct sim_places *p)
 		sim_fail("states", "%s: a new DMA queue is not idle", sim_self()->name);
 }
 
-/* From a first half to a second half, in one piece or several. */
+/* Copies from the first half of one segment to the second half of the other, in 1 to 4 pieces. */
 static void transfer(struct sim_places *p)
 {
 	dis_dma_vec_t vec[4];
@@ -38,7 +38,7 @@ static void transfer(struct sim_places *p)
 		uint32_t from = sim_pick_from();
 		uint32_t to = sim_pick_to();
 
-		/* Whole strides of words, so that what arrives is words and zeros. */
+		/* Each piece is as long as the distance of two words: one of them, and zeros. */
 		vec[i] = (dis_dma_vec_t){.size = 256,
 					 .local_offset = flags ? to : from,
 					 .remote_offset = flags ? from : to};
@@ -94,7 +94,7 @@ static void act(void *state)
 		break;
 	default:
 		transfer(p);
-		/* One at the heels of the other: the engine is about to fall asleep. */
+		/* Close to one another, so that the next finds the engine falling asleep. */
 		for (unsigned i = 0; sim_has_fault("doze") && p->queue && i < AT_ONCE; i++) {
 			wait_queue(p);
 			transfer(p);

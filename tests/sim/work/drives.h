@@ -6,21 +6,25 @@
 #include "run/run.h"
 
 /* ---- work/manager.c ---- */
-/* Ends a call that returns 0 or -errno, as sim_called(); @also: another error that is allowed. */
+/* As sim_called(), for a call that returned 0 or -errno; @also: a further error that is allowed. */
 int sim_nvme_called(int rc, int also);
-/* May commands of drives be lost, or be late? */
+/* May completions of drives be lost, be late, or be taken for old ones? */
 bool sim_drives_fail(void);
-/* Are drives' faults, and programs that end, the only faults? */
+/* Are faults of drives, and the deaths of programs, the only faults of this seed? */
 bool sim_drives_alone(void);
 
-/* work/wild.c: an address at which nothing is mapped for a drive of @lender: @kind 0 to 4. */
+/*
+ * work/wild.c: an address at which nothing is mapped for a drive of @lender. @kind: 0 to 2: in the
+ * RAM, a window or a BAR of the lender; 3: in the RAM of any host; 4: the first or last page of
+ * all.
+ */
 uint64_t sim_wild_address(const struct sio_topo_host *lender, uint64_t kind);
 
-/* work/trial.c: the first thing that a new manager does with its drive, with the fault "flood". */
+/* work/trial.c: what a new manager does with its drive first, in seeds that have "flood". */
 struct smartio_nvme_manager;
 void sim_manager_tries(struct smartio_nvme_manager *m);
 
-/* work/pull.c: a cable is out, or about to be. */
+/* work/pull.c: is a cable out, or about to be pulled out? */
 extern bool sim_pulling;
 /* Pulls a cable of this program's host, for a while. */
 void sim_pull(unsigned adapter);

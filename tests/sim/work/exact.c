@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs in exact multicast groups: each member has memory of its own, and copy calls write to
- * all. Each sender has a slot of its own in a group, and counts what it copies there. So members
- * see the numbers of a slot go up, none that was not sent, at least what was said to be there,
- * where nothing breaks; and nobody writes what a member keeps to itself.
+ * Programs in exact multicast groups: each member has memory of its own, and a copy writes to all
+ * members. Each sender has a slot of its own in a group, and copies ascending numbers to it. So in
+ * each slot a member sees numbers that ascend and that were sent; where nothing breaks, also every
+ * number whose copy was reported as done. The word behind the bytes that are copied is the
+ * member's, and never changes.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
@@ -14,22 +15,21 @@
 #include "../../lib/topology_path.h"
 #include "run/run.h"
 #include "smartio/io.h"
-#include "run/run.h"
 
 #define GROUPS 3u
 #define SLOTS 64u
 #define SLOT_BYTES 64u
-#define MOST 32u /* bytes of a copy: behind them lies what a member keeps to itself */
+#define MOST 32u /* bytes of a copy; the member's own word follows them */
 #define BYTES (SLOTS * SLOT_BYTES)
 #define OWN (MOST / 4)
 
 /* What all programs know of a slot. */
 static struct slot {
-	uint32_t user;	/* pid; of one that died without a word the slot is never used again */
+	uint32_t user;	/* pid; a slot that its program did not release is not used again */
 	uint32_t sent;	/* the last number that was tried */
-	uint32_t there; /* the last one that was told as copied */
-	uint64_t begun; /* that copy */
-	unsigned host;	/* of who copied it */
+	uint32_t there; /* the last one that was reported as copied; */
+	uint64_t begun; /* when that copy was started, */
+	unsigned host;	/* and where */
 } slots[GROUPS][SLOTS];
 
 struct member {
@@ -37,7 +37,7 @@ struct member {
 	sci_map_t map;
 	volatile uint32_t *at;
 	bool available;
-	uint64_t since; /* it is */
+	uint64_t since; /* since when it is available */
 	uint32_t own, seen[SLOTS];
 };
 
@@ -105,7 +105,7 @@ static void hide(struct state *s, unsigned g)
 	SIM_END(SCISetSegmentUnavailable, (m->segment, 0, 0, &e), &e);
 }
 
-/* A copy from @host reaches members of ours that joined on adapter 0. */
+/* Does a copy from @host reach this host's members, which joined on adapter 0? */
 static bool reached_by(unsigned host)
 {
 	struct sio_path path;
@@ -115,7 +115,7 @@ static bool reached_by(unsigned host)
 					    path.peer_adapter == 0);
 }
 
-/* Must the number that was announced be here by now? */
+/* Must the last number that was reported as copied be here by now? */
 static bool must_be_here(const struct member *m, const struct slot *slot)
 {
 	return slot->there && m->available && slot->begun > m->since && reached_by(slot->host) &&
@@ -136,7 +136,7 @@ static void look(struct state *s, unsigned g)
 	sio_from_fabric_barrier();
 	v = sio_read32(m->at + i * SLOT_BYTES / 4);
 	at_first = sio_read32(m->at + i * SLOT_BYTES / 4 + OWN);
-	if (v == 0xffffffffu && at_first == v) /* its smartiod is gone */
+	if (v == 0xffffffffu && at_first == v) /* its own smartiod has ended */
 		return;
 	if (at_first != m->own)
 		sim_fail("groups", "%s: %#x where it keeps %#x in group %u", sim_self()->name,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that use DMA queues as API 1.x has them: copies are enqueued, posted as one transfer,
- * waited for and reset, in any order, between segments and with memory of the program. A model of
- * the queue says what each call must give; what is enqueued keeps its segments.
+ * Programs that use DMA queues as in version 1 of the SISCI API: copies are enqueued, posted as one
+ * transfer, waited for and reset, in any order, between segments and with memory of the program. A
+ * model of the queue says what each call must give; a segment of a copy that is enqueued cannot be
+ * removed or disconnected.
  */
 #include <string.h>
 
@@ -16,10 +17,10 @@
 struct state {
 	struct sim_places p;
 	sci_dma_queue_t queue;
-	unsigned max, n;	 /* copies it was made for; that are enqueued */
-	unsigned posted, called; /* with a callback; callbacks */
-	bool unknown;		 /* an error left open how many are enqueued */
-	uint32_t words[WORDS];	 /* of the program's memory */
+	unsigned max, n;	 /* copies that it has room for; that are enqueued */
+	unsigned posted, called; /* transfers with a callback; callbacks so far */
+	bool unknown;		 /* after an error @n may be wrong */
+	uint32_t words[WORDS];	 /* memory of the program for transfers */
 };
 
 static void wrong(const char *call, sci_dma_queue_state_t before, sci_error_t e,
@@ -49,7 +50,7 @@ static bool takes_copies(sci_dma_queue_state_t state)
 	return state == SCI_DMAQUEUE_IDLE || state == SCI_DMAQUEUE_GATHER;
 }
 
-/* The state while it is posted may change at any time; else nobody but this program changes it. */
+/* While the queue is POSTED its state may change at any time, else only by this program's calls. */
 static void check_enqueued(struct state *s, sci_dma_queue_state_t before, unsigned flags,
 			   sci_dma_queue_state_t after, sci_error_t e)
 {
@@ -197,7 +198,10 @@ static void abort_queue(struct state *s)
 	}
 }
 
-/* There or back, waiting: what was sent may be changed, what was read is in place. */
+/*
+ * Copies memory of the program to the segment or back, and waits. Then that memory may be used
+ * again, or has what was read.
+ */
 static void with_memory(struct state *s)
 {
 	bool read = sim_pick(2);
@@ -241,7 +245,7 @@ static void drop_queue(struct state *s)
 	s->unknown = false;
 }
 
-/* A copy that is enqueued keeps its segments; one that is done or forgotten does not. */
+/* The segments of copies that are enqueued are busy, those of other copies are not. */
 static void drop_remote(struct state *s)
 {
 	bool gathers = s->queue && SCIDMAQueueState(s->queue) == SCI_DMAQUEUE_GATHER;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that join fused multicast groups with a segment, and reach whole groups: what one writes
- * is seen by the members as one of the words that anybody writes.
+ * Programs that join fused multicast groups with a segment, and map whole groups. All write words
+ * that identify the group, and none sees another word in a group.
  */
 #include "work/groups.h"
 #include "work/life.h"
 #include "run/run.h"
 #include "smartio/io.h"
-#include "run/run.h"
 
 #define GROUPS 3
 #define BYTES 4096u

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Calls of programs in multicast groups (work/groups.h). */
 #include "work/groups.h"
 #include "dis/dis_types.h"
 

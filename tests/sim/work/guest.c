@@ -3,11 +3,11 @@
  * Clients of a malicious host (fault/liar.c, fault/liar_answer.c): they connect to its segments and
  * map them, store and copy there, trigger its interrupts, borrow its devices and map memory for
  * them, map its memory for devices of others. The malicious host decides the result: any error, any
- * contents. But each call ends in time; what needs no message of that host gives what it always
- * gives; memory that is shared with nobody keeps its contents; and when the program has ended,
- * nothing of it is left but what the malicious host refers to, which ends with that.
+ * contents. But each call ends in time; calls that need no message of that host give the usual
+ * results; memory that is shared with nobody keeps its contents; and when the program has ended,
+ * nothing of it is left except what the malicious host refers to, which ends with that host.
  *
- * On the malicious host itself the same workload offers all that (work/bait.c).
+ * On the malicious host itself the workload has these segments and interrupts (work/bait.c).
  */
 #include "work/bait.h"
 #include "work/guest.h"
@@ -76,7 +76,7 @@ static void unmap_for_device(struct guest_seen *v)
 		v->mapped_for = NULL;
 }
 
-/* Busy as long as it is mapped, or a transfer uses it. */
+/* Refused as busy as long as the segment is mapped or a transfer uses it. */
 void guest_disconnect(struct guest_seen *v)
 {
 	sci_error_t e;
@@ -90,7 +90,10 @@ void guest_disconnect(struct guest_seen *v)
 		v->segment = NULL;
 }
 
-/* What borrowers of other devices write into segments of theirs says which that is. */
+/*
+ * The workload "device" writes the device's id into its device segments: a segment that the liar
+ * says is of its own device must not have another device's.
+ */
 static void check_device(const struct guest_seen *v)
 {
 	uint32_t word;
@@ -118,7 +121,7 @@ void guest_map(struct guest_seen *v, size_t offset, size_t bytes)
 		guest_disconnect(v);
 }
 
-/* All of it, or as much as it should have. Registers are only read. */
+/* Maps a page, or as many bytes as the whole segment has, sometimes not from its beginning. */
 static void map(struct guest *s)
 {
 	struct guest_seen *v = guest_pick_seen(s);
@@ -201,7 +204,7 @@ static void data(struct guest *s)
 		return;
 	}
 	length = 1 + (unsigned)sim_pick(sizeof(message));
-	/* A ring whose reader lies is full whenever it likes. */
+	/* The ring's reader is malicious, and may make it look full at any time. */
 	SIM_CALL(SCITriggerDataInterrupt, (s->data, message, length, 0, &e), &e,
 		 SCI_ERR_NOT_CONNECTED);
 	if (e != SCI_ERR_NOT_CONNECTED && sim_pick(8))

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A client of the malicious host: work/guest.c, and work/guest_device.c for what it does with
- * devices.
+ * A client of the malicious host: work/guest.c, and work/guest_device.c for its use of devices.
  */
 #ifndef SIM_GUEST_H
 #define SIM_GUEST_H
@@ -14,11 +13,9 @@
 #define GUEST_PAGE 4096u
 #define GUEST_OWN_BYTES (16u * GUEST_PAGE)
 
-/*
- * For a call whose result the malicious daemon can influence: any error, as long as the API has it.
- */
+/* For a call whose result the malicious daemon can influence: any error of the API is allowed. */
 #define GUEST_ASK(fn, args, e) (sim_call(#fn, 0), fn args, guest_judge(*(e)))
-/* As SIM_END(). */
+/* As SIM_END(), for such a call. */
 #define GUEST_END(fn, args, e)                                                                     \
 	do {                                                                                       \
 		unsigned tries_ = 0;                                                               \
@@ -27,24 +24,24 @@
 		while (sim_again(*(e), tries_++));                                                 \
 	} while (0)
 
-/* A segment, of whatever kind, that is the malicious host's, or whose place it reports. */
+/* A segment of any kind that the malicious host has, or of which it says where it lies. */
 struct guest_seen {
 	sci_remote_segment_t segment;
 	sci_map_t map;
 	volatile uint32_t *at;
 	size_t offset, bytes; /* mapped */
 	bool bar;
-	bool of_device;			 /* a device segment of the liar's device */
+	bool of_device;			 /* a segment of a device of the malicious host */
 	sci_smartio_device_t mapped_for; /* NULL: for no device */
 };
 
-/* A device, of the malicious host or of another, and the guest's own segment in its domain. */
+/* A borrowed device, and whether the guest's own segment is mapped for it. */
 struct guest_place {
 	sci_smartio_device_t device;
 	uint32_t fdid;
 	bool own_mapped;
 	unsigned vector;
-	sci_remote_interrupt_t tied;
+	sci_remote_interrupt_t tied; /* the interrupt that the vector triggers, or is to trigger */
 };
 
 struct guest {
@@ -58,9 +55,9 @@ struct guest {
 	sci_dma_queue_t queue;
 };
 
-/* Ends a call: the error must be one of the API's. */
+/* Ends a call: the error must be one that the API has. */
 sci_error_t guest_judge(sci_error_t e);
-/* Maps the segment from @offset on, and reads it at once. */
+/* Maps @bytes of the segment from @offset on; one that is not connected any more is released. */
 void guest_map(struct guest_seen *v, size_t offset, size_t bytes);
 void guest_disconnect(struct guest_seen *v);
 struct guest_seen *guest_pick_seen(struct guest *s);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What guests of the host that lies do with its devices, and with others' for its memory. */
+/* How guests use devices of the malicious host, and other devices with its memory. */
 #include "work/bait.h"
 #include "work/guest.h"
 #include "work/life.h"
 #include "run/listener.h"
 
-/* The first place is for a device of the liar's, the other one for anybody else's. */
+/* The first place is for a device of the malicious host, the other one for any other device. */
 void guest_borrow(struct guest *s)
 {
 	const struct sio_topo_host *liar = &sim_cluster->topology->host[sim_liar()];
@@ -99,7 +99,10 @@ void guest_own_for_device(struct guest *s)
 	p->own_mapped = e == SCI_ERR_OK;
 }
 
-/* The liar's device is to trigger an interrupt of anybody's, another one the liar's. */
+/*
+ * Connects a device to an interrupt, or disconnects it: the malicious host's device to an interrupt
+ * of any host, another device to one of the malicious host.
+ */
 void guest_tie(struct guest *s)
 {
 	struct guest_place *p = guest_pick_place(s);
@@ -147,7 +150,7 @@ void guest_hear(struct guest *s)
 		GUEST_ASK(SCIReleaseExclusiveBorrow, (p->device, 0, &e), &e);
 }
 
-/* Busy as long as something is mapped for it, which the liar may refuse to unmap. */
+/* Refused as busy as long as something is mapped for it, which the liar may refuse to unmap. */
 void guest_give_back(struct guest *s, struct guest_place *p)
 {
 	sci_error_t e;

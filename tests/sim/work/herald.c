@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Programs that send messages to all: data interrupts made with SCI_FLAG_BROADCAST, and connections
- * to every node that has one of a number. What a sender sent comes in its order; each message is
- * whole.
+ * to each node that has such an interrupt of a certain number. The messages of a sender arrive in
+ * their order, and each is complete.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 #define NUMBERS 2u
 #define FIRST 40u
-#define SENDERS 256u /* whose messages are remembered */
+#define SENDERS 256u /* of which a receiver knows the last message */
 #define FLOOD 600u
 #define MAGIC 0x68657261u
 
@@ -100,7 +100,10 @@ static void send(struct state *s, unsigned n)
 	sim_did.flood += e == SCI_ERR_NOSPC;
 }
 
-/* What was refused nobody has: where nothing breaks, all have all that was sent. */
+/*
+ * A message that was refused reaches nobody. So where nothing breaks each receiver gets every
+ * message that was sent: the numbers have no gaps.
+ */
 static bool all_come(void)
 {
 	for (unsigned i = 0; sim_faults[i]; i++)
@@ -110,7 +113,7 @@ static bool all_come(void)
 	return true;
 }
 
-/* Two messages of one sender come in the order in which they were sent, none comes twice. */
+/* The messages of one sender arrive in the order in which they were sent, none of them twice. */
 static void judge(struct state *s, unsigned n, const struct message *m, unsigned length)
 {
 	unsigned at = m->sender % SENDERS;
@@ -177,7 +180,9 @@ static void act(void *state)
 		hear(s, n);
 		break;
 	default:
-		/* More than a ring holds, now and then: what is refused by one nobody gets. */
+		/*
+		 * Sometimes more than a ring holds: what one receiver's ring refuses nobody gets.
+		 */
 		for (uint64_t more = sim_has_fault("flood") && sim_pick(8) == 0 ? FLOOD : 1; more;
 		     more--)
 			send(s, n);
@@ -200,7 +205,7 @@ static void herald_main(struct sim_proc *p)
 	sim_live_and_exit(p, &life, &s, &s.sd);
 }
 
-/* All of them are asked, and none may lie. */
+/* A broadcast asks every daemon, so none may be malicious. */
 static bool fits(unsigned host)
 {
 	return sim_adapters(host) && !sim_has_fault("liar");

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that speak to their daemon without the library: requests of any type and content, true
- * sizes and wrong ones, with descriptors that nobody asked for, packets of noise, answers that are
- * not read, and a hang-up in between. Whatever they do, only they may have the harm.
+ * Malicious programs, which send their daemon what they like instead of using the library: requests
+ * of any type and content, with right and wrong sizes, with descriptors that no request takes,
+ * packets of noise. They leave replies unread, and disconnect at any time. Whatever they do, no
+ * other program may notice.
  */
 #include <errno.h>
 #include <string.h>
 
-#include "run/run.h"
 #include "run/run.h"
 #include "wire/check.h"
 #include "wire/client.h"
@@ -39,8 +39,9 @@ static uint32_t number(void)
 }
 
 /*
- * For most that is wrong with a packet's form its sender is cut off: one in @odd has such a fault,
- * so that daemons have to look at what the others ask for.
+ * A daemon disconnects a client for most errors of a packet's form. Only one packet in @odd has
+ * one, so that the daemon has to examine the contents of the others. True for a type that is such
+ * an error: not a request, or not at this time.
  */
 static bool is_odd(uint32_t type)
 {
@@ -99,7 +100,7 @@ static bool greet(struct sio_world *w, int fd)
 	return w->send(w, fd, &hello, sizeof(hello), NULL, 0) > 0;
 }
 
-/* Return: connected still. */
+/* Return: whether it is still connected. */
 static bool listen_to(struct sio_world *w, int fd, uint64_t deadline)
 {
 	union packet k;
@@ -108,7 +109,7 @@ static bool listen_to(struct sio_world *w, int fd, uint64_t deadline)
 	ssize_t len = w->recv(w, fd, &k, sizeof(k), fds, SIO_WIRE_MAX_FDS, &n, deadline);
 
 	for (unsigned i = 0; len > 0 && i < n; i++)
-		if (fds[i] >= 0 && sim_pick(2)) /* the others are kept until the end */
+		if (fds[i] >= 0 && sim_pick(2)) /* the others stay open until the end */
 			w->close(w, fds[i]);
 	return len > 0 || len == -ETIMEDOUT;
 }
@@ -144,7 +145,7 @@ static void hostile_main(struct sim_proc *p)
 		return;
 	if (sim_pick(10) && !greet(w, fd))
 		return;
-	/* Whoever asks before that is answered is cut off. */
+	/* A client that sends a request before its HELLO is answered is disconnected. */
 	if (sim_pick(10))
 		listen_to(w, fd, w->now(w) + SIM_SECOND);
 	for (uint32_t id = 2; acts > 0 && !sim_stopping_programs(); acts--, id++) {

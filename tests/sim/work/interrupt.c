@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that make interrupts and data interrupts, connect to those of others, trigger and wait.
- * Each message says which connection it came through and its number there: they arrive in order,
- * none twice, and where nothing breaks, all of them.
+ * Programs that make interrupts and data interrupts, connect to those of others, trigger them, and
+ * wait. Each message has the number of its connection, and its own number there: messages arrive in
+ * order, none of them twice, and, where nothing breaks, all of them.
  */
 #include <string.h>
 
 #include "work/life.h"
 #include "run/run.h"
 #include "smartio/ext.h"
-#include "run/run.h"
 #include "work/drives.h"
 
 #define OWN 2
 #define OTHERS 3
-#define NUMBERS 4 /* of a host's interrupts, of either kind: programs fight for them */
+#define NUMBERS 4 /* of interrupts of a host, for each kind; its programs compete for them */
 #define SENDERS 64
 #define NVME_REPLY 0x504e4953u
 #define NVME_REQUEST 0x514e4953u
 #define MAGIC 0x6d657373u
 #define PLAINS 512u
-#define ARRIVES (10 * SIM_MS) /* by then a trigger that was sent is there */
+#define ARRIVES (10 * SIM_MS) /* a trigger that was sent has arrived by then */
 #define FLOOD 1000u	      /* messages: a ring holds about half as many */
 
 struct message {
@@ -29,15 +28,18 @@ struct message {
 	uint8_t more[200];
 };
 
-/* What is known of a plain interrupt: how many triggers it was sent, and how many waits had one. */
+/* What all programs know of a plain interrupt: triggers sent to it, and waits that had one. */
 struct plain {
 	uint64_t id; /* in the order of creation */
 	unsigned host, number;
 	bool shared, counting, removed;
-	uint64_t sent_before; /* triggers to that number that had begun when it was created */
-	uint64_t waits;	      /* that had a trigger */
-	uint64_t last_wait;   /* the time when the last of them was over */
-	/* Through connections that are its own: triggers that are done, and when the last was. */
+	uint64_t sent_before; /* triggers of that number that had begun when it was created */
+	uint64_t waits;	      /* waits that a trigger ended */
+	uint64_t last_wait;   /* when the last of them returned */
+	/*
+	 * Triggers through connections that certainly lead to it: how many calls have returned,
+	 * when the last one did, and when the latest of them began.
+	 */
 	uint64_t done, done_at, begun_at;
 };
 
@@ -51,7 +53,7 @@ struct own {
 
 struct other {
 	sci_remote_interrupt_t plain;
-	uint64_t known; /* the struct plain of whom it leads to; 0: of somebody else */
+	uint64_t known; /* the struct plain that it leads to; 0: not known */
 	unsigned plain_host, number;
 	sci_remote_data_interrupt_t data;
 	uint64_t connection, count;
@@ -66,7 +68,7 @@ struct state {
 
 static uint64_t last_connection; /* of the cluster */
 
-/* Where nothing can break on the way, nothing may be missing either. */
+/* Can nothing be lost between two hosts? Then nothing may be missing. */
 static bool lossless(void)
 {
 	return !sim_has_workload("mover") && !sim_has_fault("link") && !sim_has_fault("between") &&
@@ -75,17 +77,20 @@ static bool lossless(void)
 }
 
 /* ---- what is known of plain interrupts ---- */
-static struct plain plains[PLAINS]; /* the last ones */
+static struct plain plains[PLAINS]; /* the latest, by @id modulo PLAINS */
 static uint64_t n_plains;
 static uint64_t sent[SIM_HOSTS][NUMBERS + 1]; /* triggers that have begun */
 
-/* NULL: too long ago. */
+/* NULL: its entry has been used again. */
 static struct plain *known(uint64_t id)
 {
 	return id && n_plains - id < PLAINS ? &plains[id % PLAINS] : NULL;
 }
 
-/* The number is one program's alone as long as this one lives: then it is the latest. */
+/*
+ * The interrupt that has this number of @host; 0: none, or several, because it is shared. As long
+ * as an interrupt that is not shared exists nobody else gets its number, so it is the latest.
+ */
 static uint64_t latest(unsigned host, unsigned number)
 {
 	for (uint64_t id = n_plains; known(id); id--) {
@@ -97,7 +102,7 @@ static uint64_t latest(unsigned host, unsigned number)
 	return 0;
 }
 
-/* Each trigger is for one wait at most; a latched one may be for none, as one before it was. */
+/* Each trigger ends one wait at most; two that meet, where they are not counted, end one wait. */
 static void had_trigger(struct own *o)
 {
 	struct plain *k = known(o->known);
@@ -111,7 +116,7 @@ static void had_trigger(struct own *o)
 			 (unsigned long long)(sent[k->host][k->number] - k->sent_before));
 }
 
-/* It waited since @since, and none came. */
+/* A wait that began at @since has timed out. */
 static void had_none(const struct own *o, uint64_t since)
 {
 	const struct plain *k = known(o->known);
@@ -188,19 +193,22 @@ static void remove_data(struct own *o)
 	o->data = NULL;
 }
 
-/* They are stopped, or wait for a drive that does not answer. */
+/* May managers be stopped, or wait for a drive that does not answer? */
 static bool managers_may_be_slow(void)
 {
 	return sim_has_fault("stop") || sim_has_fault("fatal") || sim_drives_fail();
 }
 
-/* A manager and its clients, which mean others. */
+/*
+ * Is it a message between the manager of a drive and a client, of which one has ended and whose
+ * number this program has now, or whose number a malicious manager has made up?
+ */
 static bool is_a_drives(const struct message *m)
 {
-	/* Whom it answers is gone, and the number is ours now. */
+	/* A reply to a client that has ended. */
 	if (m->magic == NVME_REPLY)
 		return managers_may_be_slow();
-	/* Its manager lied about the number. */
+	/* A request to a number that the manager made up. */
 	return m->magic == NVME_REQUEST && sim_wild.lies;
 }
 
@@ -241,11 +249,11 @@ static void check_message(struct own *o, const struct message *m, unsigned lengt
 static void wait_data(struct own *o)
 {
 	unsigned timeout = sim_pick(2) ? 0 : (unsigned)sim_pick(50), length;
-	/* What comes behind a full ring tells whether one was left out. */
+	/* After a flood all messages are read, so that a missing one is noticed. */
 	bool all = sim_has_fault("flood") && sim_pick(4) == 0;
 	union {
 		struct message m;
-		/* For a manager's reply, to whose client the number belonged before. */
+		/* Room for a manager's reply to a client that had the number before. */
 		uint8_t room[4352];
 	} got;
 	sci_error_t e;
@@ -329,7 +337,7 @@ static sci_error_t send_message(struct other *o, unsigned length)
 	return e;
 }
 
-/* As much as its ring holds, of any lengths, until none goes in any more. */
+/* Sends messages of any length until the ring is full for each of them. */
 static void flood(struct other *o)
 {
 	sci_error_t e = SCI_ERR_OK;
@@ -355,7 +363,7 @@ static void trigger_data(struct other *o)
 			break;
 }
 
-/* No program here writes into rings but by the library: what one holds makes sense. */
+/* All programs here write to rings by the library, which must find none of their data invalid. */
 static void on_log(const char *text)
 {
 	if (strstr(text, "invalid data into its ring") && lossless() && !sim_has_fault("liar"))
@@ -450,7 +458,7 @@ static void tear_down(void *state)
 		disconnect(&s->other[i], true);
 		disconnect(&s->other[i], false);
 	}
-	/* SCITerminate() takes what others are still connected to. */
+	/* What others are still connected to is removed by SCITerminate(). */
 	for (unsigned i = 0; i < OWN; i++) {
 		remove_data(&s->own[i]);
 		remove_plain(&s->own[i]);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Programs that borrow a device together, map memory for it, connect its interrupts, and take turns
- * in owning its registers; the owner requests what it may have, and what nobody may: memory behind
- * what a borrower mapped, the end of the quarantine of a live borrower, another borrower's
- * interrupts. Answers are judged by what all programs know of all borrowers (work/keepers.h); no
- * daemon is trusted.
+ * as the owner of its registers. The owner requests what it may have, and what must be refused:
+ * pins beyond the end of what a borrower mapped, the end of the quarantine of a live borrower,
+ * another borrower's vectors. Answers are judged by what all programs know of all borrowers
+ * (work/keepers.h); no daemon is trusted.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,15 +15,14 @@
 #include "work/life.h"
 #include "run/run.h"
 #include "smartio/ext.h"
-#include "run/run.h"
 #include "run/listener.h"
 
 #define PAGE 4096u
 #define PAGES 4
 #define NO_VECTOR (~0u)
 #define WAITS 8
-#define HEARD_OF (200 * SIM_MS) /* an end, by all daemons, if nothing breaks */
-#define TOLD (50 * SIM_MS)	/* a keeper, of who is in quarantine */
+#define HEARD_OF (200 * SIM_MS) /* all daemons know of a borrower's end by then */
+#define TOLD (50 * SIM_MS)	/* a new owner knows who is in quarantine by then */
 
 struct state {
 	sci_desc_t sd;
@@ -35,11 +34,15 @@ struct state {
 	sci_local_interrupt_t interrupt;
 	sci_remote_interrupt_t link;
 	unsigned number;
-	/* Who is in quarantine, and we have not been notified of, since we have the registers. */
+	/*
+	 * Borrowers that were in quarantine when the program became the owner of the registers,
+	 * at @since, and of which it has not been notified yet.
+	 */
 	uint64_t since, wait[WAITS];
 	unsigned waits;
 };
 
+/* May a fault separate two daemons, or end one? */
 static bool parts(void)
 {
 	return sim_has_workload("mover") || sim_has_fault("link") || sim_has_fault("between") ||
@@ -47,7 +50,7 @@ static bool parts(void)
 	       sim_has_fault("restart");
 }
 
-/* ---- having the device ---- */
+/* ---- borrowing the device ---- */
 static void borrow(struct state *s)
 {
 	uint64_t since = sim_now();
@@ -134,7 +137,7 @@ static void tie(struct state *s)
 		s->me->vector = vector;
 }
 
-/* ---- keeping the registers ---- */
+/* ---- owning the registers ---- */
 static void note_quarantine(struct state *s)
 {
 	struct keeper *k;
@@ -184,7 +187,7 @@ static void drop_registers(struct state *s)
 	s->bar = NULL;
 }
 
-/* What is asked for: inside of what a borrower mapped, or from there beyond its end. */
+/* Requests a pin, which lies in what a borrower mapped or extends a page beyond its end. */
 static void hold(struct state *s)
 {
 	const struct keeper *k = sim_keeper_pick(s->me->fdid);
@@ -313,7 +316,7 @@ static void drop_interrupt(struct state *s)
 	}
 }
 
-/* Until that is done, or the device is lost, the interrupt is the device's, too. */
+/* The interrupt is in use until the device is disconnected from it, or lost. */
 static void untie(struct state *s)
 {
 	sci_error_t e;
@@ -326,7 +329,8 @@ static void untie(struct state *s)
 }
 
 /*
- * A keeper that died, or lost the lender, may have left a hold: whoever may resets the device then.
+ * A borrower that died or lost the lender may have left a pin, because of which the segment is
+ * busy. A reset of the device, if the program may do one, ends the pin.
  */
 static void drop_own(struct state *s)
 {
@@ -354,7 +358,7 @@ static void give_back(void *state)
 	if (s->me->vector != NO_VECTOR && sim_pick(2))
 		untie(s);
 	drop_own(s);
-	/* Its host is about to be gone, and it with it. */
+	/* Its host has crashed, and the program is about to die. */
 	if (!sim_host_alive(sim_self()->host))
 		return;
 	sim_note_returned(s->me->fdid);
@@ -362,7 +366,7 @@ static void give_back(void *state)
 		SIM_END(SCIReturnDevice, (s->device, 0, &e), &e);
 	} while (sim_later(e));
 	s->device = NULL;
-	drop_interrupt(s); /* its tie ended with the borrow */
+	drop_interrupt(s); /* the device's connection to it ended with the borrow */
 	DL_DELETE(sim_keepers, s->me);
 	free(s->me);
 	s->me = NULL;
@@ -373,7 +377,7 @@ static void keep(struct state *s)
 	static void (*const acts[])(struct state * s) = {hold, hold, settle, settle, reset};
 
 	if (s->device && s->registers && smartio_holds_registers(s->device)) {
-		/* It hears first who is in quarantine. */
+		/* First it is to be notified of who is in quarantine. */
 		if (!s->waits || sim_now() > s->since + 2 * TOLD)
 			acts[sim_pick(5)](s);
 	} else {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The borrowers of the workload "keep" (work/keepers.h). */
 #include <utlist.h>
 
 #include "run/listener.h"

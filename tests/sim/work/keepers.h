@@ -9,44 +9,50 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define SETTLED UINT32_MAX /* the quarantine has ended */
+
 /* What all programs know of a borrower. */
-#define SETTLED UINT32_MAX
 struct keeper {
 	char name[32];
 	uint32_t pid, fdid;
 	uint64_t borrower, since;
-	uint64_t breaks, gone; /* of the two hosts: all paths, and one of them */
+	/* sim_peer_breaks() and sim_paths_gone() of @host and @lender when it was borrowed */
+	uint64_t breaks, gone;
 	unsigned host, lender;
-	uint64_t from, bytes; /* mapped for the device; 0 bytes: nothing */
+	uint64_t from, bytes; /* what it mapped for the device; 0 bytes: nothing */
 	unsigned vector;
-	bool leaves;	  /* it returns the device, or has done so */
-	uint64_t end;	  /* when it was seen to be dead; 0: it was not */
-	uint32_t settled; /* by whom, whose call is not answered; SETTLED; 0: it is not */
+	bool leaves;  /* it is returning the device, or has returned it */
+	uint64_t end; /* when its program was found dead; 0: it was not */
+	/*
+	 * The pid of the program whose request to end the quarantine is not answered yet; SETTLED
+	 */
+	uint32_t settled;
 	struct keeper *prev, *next;
 };
 
 extern struct keeper *sim_keepers;
-/* Listens for settlements, and for resets by lenders. */
+/* Learns of ended quarantines and of resets by lenders. */
 struct sim_listener;
 extern const struct sim_listener sim_keepers_listener;
 
 /*
- * The device was pulled out of its slot: it has had no borrower since, and nothing is in
- * quarantine.
+ * Was the device pulled out of its slot since it was borrowed? Then the borrow has ended, and
+ * nothing of it is in quarantine.
  */
 bool sim_keeper_pulled(const struct keeper *k);
 /*
- * Other borrowers' entries are freed during any call, so they are looked up again after it. NULL:
- * it was freed.
+ * Any call may free the entries of other borrowers, so they have to be looked up again after it.
+ * NULL: it was freed.
  */
 const struct keeper *sim_keeper_find(uint32_t fdid, uint64_t borrower);
 /*
- * Does the borrower certainly have the device: it lives, is not returning it, and nobody can take
- * it for dead?
+ * Has the borrower certainly still the device? Its program lives and is not returning it, and no
+ * daemon can take it for dead.
  */
 bool sim_keeper_lives(const struct keeper *k);
+/* Sets @end of those whose programs have died. */
 void sim_keepers_notice_deaths(void);
-/* Draws a borrower that has, or had, this device. */
+/* Draws a borrower that has or had this device; NULL: there is none. */
 struct keeper *sim_keeper_pick(uint32_t fdid);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs with segments of all kinds: private ones, empty ones that get pages of the program, ids
- * that smartiod chooses, and shared ones, which other programs of the host attach to. Each segment
- * has a tag in its first word; who attached or connected to it never sees another one.
+ * Programs with segments of all kinds: private ones, empty ones that receive pages of the program,
+ * ones whose ids smartiod chooses, and shared ones, which other programs of the host attach to.
+ * Each segment has a tag in its first word; a program that attached or connected to it never sees
+ * another tag there.
  */
 #include "work/life.h"
 #include "smartio/ext.h"
@@ -22,12 +23,12 @@ struct own {
 	sci_local_segment_t segment; /* NULL: none */
 	sci_map_t map;
 	volatile uint32_t *at;
-	volatile uint32_t *pages; /* of the program, while they are the segment's; NULL */
+	volatile uint32_t *pages; /* pages of the program that are the segment's memory; NULL */
 	size_t size;
 	unsigned id;
-	uint32_t tag; /* attached: what was seen first, 0: nothing yet */
+	uint32_t tag; /* if attached: the first that was seen; 0: none yet */
 	bool attached, is_private, empty, tagged;
-	bool leaving; /* removed, and its pages not yet given back */
+	bool leaving; /* removed, but smartiod has not given back its pages yet */
 };
 
 struct other {
@@ -49,7 +50,7 @@ static bool was_shared[SIM_HOSTS][IDS]; /* ever */
 
 static bool remove_own(struct own *o, bool force);
 
-/* What is removed but for its pages is of no other use. */
+/* First finishes the removals of segments whose pages have not been given back. */
 static struct own *pick_own(struct state *s)
 {
 	for (unsigned i = 0; i < OWN; i++)
@@ -135,7 +136,7 @@ static void map(struct state *s)
 	o->tagged = true;
 }
 
-/* A segment has no room for more pages than it was made for. */
+/* More pages than the segment was made for are refused. */
 static void give_too_much(struct own *o)
 {
 	size_t size = o->size + PAGE * (1 + sim_pick(2));
@@ -149,7 +150,7 @@ static void give_too_much(struct own *o)
 	sim_pages_free(pages, size);
 }
 
-/* Pages that have contents already. They are the program's, whatever becomes of its host. */
+/* The pages have contents already, which stay. They outlive the crash of the host's daemon. */
 static void give_memory(struct state *s)
 {
 	volatile uint32_t *pages;
@@ -242,8 +243,9 @@ static void unmap(struct own *o)
 }
 
 /*
- * The last handle is busy while others are connected, a mapped one always. Where its daemon has no
- * memory for what it must ask the port, nothing is changed.
+ * Without force the removal is refused as busy while the segment is mapped, and if it is the last
+ * handle while others are connected. If the daemon has no memory for its requests to the port,
+ * nothing changes. Return: whether it was removed.
  */
 static bool remove_own(struct own *o, bool force)
 {

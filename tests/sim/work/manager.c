@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Managers of drives: they come, serve for a while, go or die; two may want the same drive, and
- * every other one stands by where another serves. A
- * steward stays until all others have ended, so that clients whose drive lost something wait for it
- * in vain.
+ * Managers of drives: they start, serve for a while, and end or are killed. Several may want the
+ * same drive; about half of them stand by where another one serves, and take over when it ends. A
+ * "steward" stays until all other programs have ended, so that clients wait in vain for completions
+ * that their drive has lost: no reset by a new manager ends that wait.
  */
 #include <errno.h>
 
 #include "work/life.h"
 #include "run/run.h"
 #include "smartio/nvme.h"
-#include "run/run.h"
 #include "work/drives.h"
 
 #define STEWARD_LASTS (44 * SIM_SECOND)
@@ -20,7 +19,7 @@ int sim_nvme_called(int rc, int also)
 	static const int fine[] = {-ENODEV, -ENOTCONN, -EBUSY,	-ENOSPC,      -ENOMEM,
 				   -EIO,    -ENETDOWN, -EAGAIN, -ETIMEDOUT,   -ECONNRESET,
 				   -EACCES, -ENOENT,   -EMFILE, -EHOSTUNREACH};
-	/* A manager that lies may say anything. */
+	/* A malicious manager may reply with any error. */
 	bool known = rc >= 0 || rc == also || sim_wild.lies;
 
 	for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++)
@@ -39,7 +38,10 @@ static uint32_t takeovers(const struct smartio_nvme_manager *m)
 	return status.takeovers;
 }
 
-/* A queue pair that its client was not notified of is nobody's, but by the manager before it. */
+/*
+ * A manager must not make more queue pairs than it sends replies, because a pair whose client had
+ * no reply has no owner. Takeovers are excepted: the previous manager may have replied.
+ */
 static int serve_once(struct smartio_nvme_manager *m, uint32_t ms)
 {
 	uint64_t told = sim_self()->triggered;
@@ -65,7 +67,10 @@ static void serve(struct smartio_nvme_manager *m, uint64_t until)
 		rc = serve_once(m, (uint32_t)sim_pick(300));
 }
 
-/* Longer than a client waits for what is in flight when it ends, not so long as all may take. */
+/*
+ * After the others were told to end: for longer than a client that closes its queue waits for what
+ * is in flight, and for less time than all programs together have.
+ */
 static void serve_to_the_end(struct smartio_nvme_manager *m)
 {
 	uint64_t until = UINT64_MAX;
@@ -95,7 +100,10 @@ bool sim_drives_alone(void)
 	return true;
 }
 
-/* By its program's end, which is to follow; false: it was closed. */
+/*
+ * Ends the manager. True: it has handed the drive over, and the program has to end now, too. False:
+ * it is closed.
+ */
 static bool ends_with_program(struct smartio_nvme_manager *m)
 {
 	bool handed_over = false;
@@ -118,8 +126,7 @@ static void manage(struct sim_proc *p, bool stays)
 	struct smartio_nvme_manager_options o = {.size = sizeof(o)};
 	struct smartio_nvme_manager *m;
 	uint64_t until = sim_now() + sim_pick(8 * SIM_SECOND);
-	unsigned tries =
-		1 + (unsigned)sim_pick(3); /* each asks for a second, if another one serves */
+	unsigned tries = 1 + (unsigned)sim_pick(3); /* each takes a second if another one serves */
 	const char *name = sim_pick_drive(NULL, NULL)->name;
 	int rc;
 

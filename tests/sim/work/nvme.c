@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Clients of drives: each opens a queue pair, has up to its depth of commands in flight, and judges
- * every block that it reads by the model of all blocks (model/blocks.h). Clients write where they
- * like. Askers are the same, and ask their manager for this and that meanwhile (work/asker.c).
- * Movers have queues that survive their pair, and two ways to the drive where there are. Placers
- * have their data in the RAM of a memory device, which the drive reads and writes from device to
- * device.
+ * Clients of drives. Each opens a queue pair, has as many commands in flight as the queue is deep,
+ * and compares every block that it reads with the model of all blocks (model/blocks.h); all write
+ * to the same blocks. Four workloads are such clients: "nvme"; "asker", which also sends requests
+ * to its manager (work/asker.c); "mover", whose queues survive the loss of their pair, and which
+ * uses two paths to the drive if there are two; "placer", whose data lie in the RAM of a memory
+ * device, so that the drive reads and writes there from device to device.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,24 +18,23 @@
 #include "smartio/io.h"
 #include "smartio/memdev.h"
 #include "smartio/nvme.h"
-#include "run/run.h"
 #include "edge/trouble.h"
 #include "run/listener.h"
 #include "work/drives.h"
 
 #define DEPTH 6u
-#define SEEN_IN 8	  /* seeds that have movers: one of so many */
+#define SEEN_IN 8	  /* one seed in so many has movers */
 #define MOST 8u		  /* blocks of a command */
-#define BLOCK_BYTES 4096u /* most */
+#define BLOCK_BYTES 4096u /* of the largest block */
 #define SLOT 32768u
 #define MEMORY_BYTES (1u << 20) /* of a memory device: run/draw.c */
 #define STRAY_COMES (20 * SIM_MS)
-#define DRAINED (37 * SIM_SECOND) /* a queue that is closed, where its manager answers */
-#define SILENCE (31 * SIM_SECOND) /* longer than the driver's own */
+#define DRAINED (37 * SIM_SECOND) /* by then a queue is closed, if its manager answers */
+#define SILENCE (31 * SIM_SECOND) /* longer than the driver waits for completions */
 
 struct command {
-	enum smartio_nvme_op op; /* of one in flight */
-	bool used;
+	enum smartio_nvme_op op;
+	bool used; /* in flight */
 	uint32_t lba, n;
 	unsigned epoch;
 	uint64_t sent, stamp[MOST];
@@ -47,21 +46,22 @@ struct client {
 	struct smartio_nvme_buffer *b;
 	struct blocks_drive *drive;
 	uint32_t block, blocks, depth, in_flight;
-	uint64_t size; /* blocks of the namespace; those above are what is used */
+	uint64_t size; /* blocks of the namespace, of which @blocks are used */
 	bool interrupts;
-	bool moves;  /* its queues survive */
-	bool places; /* its data lie on a device: this one, since then, of host @at */
+	bool moves;  /* its queues survive the loss of their pair */
+	bool places; /* its data lie on a memory device, where there is one */
+	/* That device; NULL: the data lie in RAM. When they were placed there; its host. */
 	const struct sio_topo_device *on;
 	uint64_t placed;
-	unsigned at, boots;
-	bool asks, strays; /* strays: the drive may complete what nobody asked for */
-	unsigned number;   /* of the drive */
-	uint64_t patience; /* how long it waits for an answer */
-	uint64_t heard;	   /* last completion, or the first command since none was in flight */
+	unsigned at, boots; /* the host, and sim_host_boots() of it when they were placed */
+	bool asks, strays;  /* strays: the drive may complete commands that were not sent */
+	unsigned number;    /* of the drive */
+	uint64_t patience;  /* how long it waits for an answer */
+	uint64_t heard;	    /* last completion, or the first command since none was in flight */
 	struct command command[DEPTH];
 };
 
-/* What a drive sends can vanish on its way while a cable is out, and nobody hears of it. */
+/* May what a drive sends be lost without notice, because a cable is out? */
 static bool lossy(void)
 {
 	return sim_has_fault("link") || sim_has_fault("between") || sim_has_fault("anew") ||
@@ -69,12 +69,13 @@ static bool lossy(void)
 }
 
 /*
- * A drive that answers what nobody asked ends the queue. So does memory that became ones, when the
- * program did not run and so has not heard why.
+ * Is @rc the error of a queue that may have ended? A completion of a command that was not sent ends
+ * it. So does memory that reads as ones, if the program was stopped when it was to be notified of
+ * the loss.
  */
 static bool may_be_dead(const struct client *c, int rc)
 {
-	/* Why it got no other pair; the same as of opening one. */
+	/* Errors of opening another pair, after the loss of the first. */
 	static const int ends[] = {-EAGAIN, -ENOTCONN, -ETIMEDOUT, -ENOSPC, -EBUSY,	  -ENETDOWN,
 				   -ENOMEM, -EFAULT,   -EIO,	   -ESTALE, -EHOSTUNREACH};
 
@@ -102,14 +103,20 @@ static struct command *free_command(struct client *c)
 
 /* ---- data on a device ---- */
 
-/* Nothing that is in the device's RAM has been lost since, nor could we be cut off from it. */
+/*
+ * Are the data in the device's RAM what they must be: has the device not been lost since they were
+ * placed there, and has the path to it held?
+ */
 static bool is_sound(const struct client *c)
 {
 	return !c->on || (!lossy() && sim_drive_pulled(c->on->fdid) < c->placed &&
 			  sim_host_boots(c->at) == c->boots);
 }
 
-/* A range is nobody else's: what a dead one's commands still move is not another one's data. */
+/*
+ * Allocates memory for the data. Each range of a device is used once, because the drive may still
+ * write to the range of a client that has died.
+ */
 static int have_buffer(struct client *c)
 {
 	static struct sim_shares shares;
@@ -133,8 +140,9 @@ static int have_buffer(struct client *c)
 }
 
 /*
- * The drive is rung by another way than the data take to the device: they are there when the last
- * of them was read back. Return: they are what was stored; not if the device is lost, or cut off.
+ * The doorbell takes another path than the data, which have arrived on the device when the last of
+ * them was read back. Return: whether they are what was stored. They are not if the device is lost,
+ * or the path to it.
  */
 static bool has_arrived(const struct client *c, const struct command *cmd)
 {
@@ -171,7 +179,7 @@ static void prepare(struct client *c, struct command *cmd)
 	}
 }
 
-/* Nothing is read or written behind the last block: the drive is not even asked. */
+/* A command that extends beyond the last block is refused by the driver. */
 static void submit_behind(struct client *c)
 {
 	uint32_t n = 1 + (uint32_t)sim_pick(MOST);
@@ -185,7 +193,7 @@ static void submit_behind(struct client *c)
 			 rc);
 }
 
-/* Return: whether the queue lives. */
+/* Return: whether the queue can still be used. */
 static bool submit(struct client *c)
 {
 	struct command *cmd = free_command(c);
@@ -218,7 +226,7 @@ static bool submit(struct client *c)
 		if (c->in_flight++ == 0)
 			c->heard = sim_now();
 	} else if (c->moves && rc == -EAGAIN) {
-		/* It is between two pairs. */
+		/* It has lost its pair and does not have another one yet. */
 		for (uint32_t i = 0; cmd->op == SMARTIO_NVME_WRITE && i < cmd->n; i++)
 			blocks_unsent(c->drive, cmd->epoch, cmd->lba + i, cmd->stamp[i]);
 		return true;
@@ -235,7 +243,7 @@ static void judge(struct client *c, const struct command *cmd)
 
 	if (!is_sound(c))
 		return;
-	/* The completion has come by another way than the data: they are waited for. */
+	/* The completion took another path than the data, which are waited for. */
 	if (c->on)
 		fabric_path_all(c->at, sim_now());
 	for (uint32_t i = 0; i < cmd->n; i++) {
@@ -246,8 +254,9 @@ static void judge(struct client *c, const struct command *cmd)
 }
 
 /*
- * Reads are sent again, unless they were overdue too often; of writes nobody knows, but they are
- * not done from now on.
+ * A command with an unknown fate. Only writes may have one, because the driver repeats all others;
+ * it gives up on one that was overdue three times. The blocks of the write have the old contents or
+ * the new ones, and will not change any more.
  */
 static void unsure(struct client *c, const struct command *cmd)
 {
@@ -289,7 +298,10 @@ static void completed(struct client *c, const struct smartio_nvme_completion *do
 			blocks_written(c->drive, cmd->epoch, cmd->lba + i, cmd->stamp[i]);
 }
 
-/* Whoever knows that the drive was reset does not write to its doorbells: they may be another's. */
+/*
+ * A client that can know of a reset of the drive does not write to its doorbells, which may be
+ * another client's now.
+ */
 static int look(struct client *c, struct smartio_nvme_completion *done, unsigned max)
 {
 	const struct smartio_nvme_queue *q = c->q;
@@ -309,8 +321,9 @@ static int look(struct client *c, struct smartio_nvme_completion *done, unsigned
 }
 
 /*
- * The drive completes what this client did not ask for, which has nothing in flight and sends
- * nothing before it came. Return: whether the queue lives: not if it came.
+ * The drive completes a command that this client did not send. The client has nothing in flight,
+ * and sends nothing until that completion has arrived or is overdue. Return: whether the queue can
+ * still be used: not if the drive was made to send it.
  */
 static bool stray(struct client *c)
 {
@@ -331,7 +344,7 @@ static bool stray(struct client *c)
 	return false;
 }
 
-/* Return: whether the queue lives. */
+/* Return: whether the queue can still be used, and has not been silent for too long. */
 static bool poll(struct client *c)
 {
 	struct smartio_nvme_completion done[DEPTH];
@@ -354,12 +367,12 @@ static bool poll(struct client *c)
 		return n >= 0;
 	}
 	silent = c->in_flight ? sim_now() - c->heard : 0;
-	/* Whoever has waited for long looks more seldom. */
+	/* The longer it has waited, the longer it sleeps. */
 	sim_sleep(1 + sim_pick(c->in_flight ? 20000 + silent / 16 : 2 * SIM_MS));
 	return silent < c->patience;
 }
 
-/* Now and then one of its two ways goes for a while, or it has a rest. */
+/* Sometimes sleeps, or pulls a cable of one of its two paths for a while. */
 static void move(struct client *c)
 {
 	if (sim_pick(100) == 0)
@@ -395,7 +408,10 @@ static void use_queue(struct client *c)
 		lives = poll(c);
 }
 
-/* How long its commands may take. Came late: it draws nothing from what seeds of before draw. */
+/*
+ * The time-out of its commands, in ms; 0: none. Drawn from a stream of its own, so that older seeds
+ * draw what they always did.
+ */
 static uint32_t draw_limit(void)
 {
 	uint64_t drawn = sim_options.seed ^ 0x6c696d6974ull ^ sim_now();
@@ -417,7 +433,7 @@ static int open_queue(struct client *c)
 	if (smartio_nvme_get_namespace(c->n, 1, &other) != -ENOENT && !blocks_distrusted(c->drive))
 		sim_fail("states", "%s: a manager reports more namespaces than its drive has",
 			 sim_self()->name);
-	if (ns.block_size > BLOCK_BYTES || ns.blocks < MOST) /* says a manager that lies */
+	if (ns.block_size > BLOCK_BYTES || ns.blocks < MOST) /* of a malicious manager */
 		return -EINVAL;
 	c->block = ns.block_size;
 	c->size = ns.blocks;
@@ -429,33 +445,33 @@ static int open_queue(struct client *c)
 	c->interrupts = sim_pick(4) == 0;
 	o.flags = c->interrupts ? SMARTIO_NVME_INTERRUPT : 0;
 	if (c->moves) {
-		o.sq_placement %= SMARTIO_NVME_PLACE_CMB; /* which survives nothing */
+		o.sq_placement %= SMARTIO_NVME_PLACE_CMB; /* queues in the CMB cannot survive */
 		o.flags |= SMARTIO_NVME_SURVIVE;
 		o.survive_ms = 1 + (uint32_t)sim_pick(20000);
 		o.timeout_ms = draw_limit();
 	}
-	if (c->places && sim_pick(3) == 0) { /* somebody may have it, or it is another host's */
+	if (c->places && sim_pick(3) == 0) { /* it may be in use, or on another host */
 		o.sq_device = sim_pick_device(sim_is_memory, &beside)->name;
 		o.sq_placement = SMARTIO_NVME_PLACE_AUTO;
 	}
-	o.wait_ms = sim_pick(3) ? 0 : (uint32_t)sim_pick(1500); /* past a look for the manager */
+	o.wait_ms = sim_pick(3) ? 0 : (uint32_t)sim_pick(1500); /* for a pair to become free */
 	resets = sim_resets_noted(c->n->d.fdid);
 	sim_call("smartio_nvme_queue_open", 0);
 	rc = smartio_nvme_queue_open(c->n, &o, &c->q);
-	if (rc == 0 && !c->moves) /* other queues are reported nowhere */
+	if (rc == 0 && !c->moves) /* later pairs of a mover are not reported to oracles */
 		sim_note_queue(c->n->d.fdid, c->q, resets);
 	/*
-	 * The manager asked a lender that has lost this host, and will be notified later than we
-	 * are.
+	 * The lender has lost this host, of which the manager knows nothing yet, and refused the
+	 * manager's request for this client's memory.
 	 */
 	if (rc == -EFAULT && (lossy() || sim_has_fault("cut") || sim_has_fault("delay")))
 		return sim_nvme_called(rc, rc);
-	/* A drive without interrupts, memory of its own or beside it; or of short queues. */
+	/* The drive may lack interrupts, a CMB, or the device; its queues may be too short. */
 	lacks = c->interrupts || o.sq_placement == SMARTIO_NVME_PLACE_CMB || o.sq_device;
 	return sim_nvme_called(rc, rc == -ENOTSUP && lacks ? rc : -EINVAL);
 }
 
-/* Waits for what is in flight; but not for ever, though its manager lives. */
+/* Waits for what is in flight, but for a limited time, even if its manager lives. */
 static void close_queue(struct client *c)
 {
 	uint64_t began = sim_now();
@@ -478,7 +494,7 @@ static void use_drive(struct client *c)
 		c->in_flight = 0;
 		c->b = NULL;
 		if (open_queue(c) != 0) {
-			/* Once more, with the memory that it had, unless the drive may use that. */
+			/* Tries again: with the same memory, unless the drive may use that. */
 			if (c->asks && sim_pick(4))
 				continue;
 			return;
@@ -492,11 +508,11 @@ static void use_drive(struct client *c)
 		sim_call("smartio_nvme_buffer_free", 0);
 		rc = sim_nvme_called(smartio_nvme_buffer_free(c->b), 0);
 		if (rc)
-			return; /* it goes when the drive is closed */
+			return; /* the buffer is freed when the drive is closed */
 	}
 }
 
-/* Askers come also before their manager, and wait for it. */
+/* Askers may be started before their manager, and wait for it. */
 static int open_drive(const char *name, struct client *c)
 {
 	uint32_t wait_ms = c->asks ? (uint32_t)sim_pick(400) : 0;
@@ -556,7 +572,7 @@ static void placer_main(struct sim_proc *p)
 	live(p, false, false, true);
 }
 
-/* Came late: not in the seeds of before. */
+/* Added later than other workloads: whether a seed has it is drawn by itself. */
 static bool seen(unsigned hosts)
 {
 	uint64_t seed = sim_options.seed ^ 0x6d6f766572ull;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From device to device: programs that have two devices each map a page of the one's BAR for the
- * other: doorbells, which every borrower has, or registers while they hold them. Pages are taken
- * away under the mappings: by resets, deaths, returns in any order, drives that are pulled out, and
- * cables. What devices send there is not looked at; that every mapping ends at both lenders and at
- * both ports, in the one order, is: by the oracles agree, records, reach and hardware, and what
- * must be refused as long as it is mapped.
+ * Mappings from device to device: each program borrows two drives, and maps a page of the BAR of
+ * one for the other: doorbells, which every borrower may have, or registers while it is their
+ * owner. Such pages are taken away under the mappings by resets, deaths, returns in any order,
+ * surprise removals and pulled cables. Nothing is sent there. What is judged is that every mapping
+ * ends at both lenders and both ports (oracles agree, records, reach and hardware), and that a BAR
+ * which is mapped cannot be disconnected.
  */
 #include <string.h>
 
@@ -23,8 +23,8 @@ struct device {
 	uint32_t fdid;
 	bool exclusive;
 	sci_remote_segment_t bar;
-	sci_map_t map; /* of its registers, writable: they are held */
-	bool mapped;   /* its BAR, for the other one */
+	sci_map_t map; /* of its registers, writable, by which the program owns them */
+	bool mapped;   /* its BAR is mapped for the other device */
 };
 
 struct peers {
@@ -96,7 +96,7 @@ static void release_registers(struct device *d)
 	d->map = NULL;
 }
 
-/* Registers that somebody else holds are refused; so are all BARs behind a real host's port. */
+/* Registers of which the program is not the owner are refused; on real hosts so are all BARs. */
 static void map_for_other(struct peers *s, unsigned i)
 {
 	struct device *d = &s->d[i], *other = &s->d[!i];
@@ -127,7 +127,7 @@ static void unmap_for_other(struct peers *s, unsigned i)
 	}
 }
 
-/* What is mapped for the other is in use, whatever became of its pages. */
+/* A BAR that is mapped for a device is busy, even if its pages were taken away. */
 static void return_too_early(struct device *d)
 {
 	sci_error_t e;
@@ -168,7 +168,7 @@ static void give_back(void *state)
 	give_one_back(state, !first);
 }
 
-/* It takes the doorbells away from all who have them, by whatever device. */
+/* A reset takes the doorbells away from all programs and devices that have them mapped. */
 static void reset(struct device *d)
 {
 	sci_error_t e;

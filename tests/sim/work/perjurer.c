@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Forged recovery: programs that send the next smartiod forged claims about what they had of the
- * previous one: objects of another program, or another one of their own; that a segment was shared
- * or available that was not, or the other way round; or no claim at all. Each has many objects to
- * claim: segments, shared, available and not; handles of others' segments; connections; two borrows
- * of one device, and one of another; private segments and mappings of each; registers, and pinned
- * memory. The results of their own calls are not judged; oracle/restore.c judges which claims are
- * accepted, and the others' oracles that no other program is harmed.
+ * Forged recovery: programs that send a restarted smartiod forged claims of what they had before.
+ * They claim an object of another program, or one of their own in another's place; say that a
+ * segment was shared or available which was not, or the other way round; or leave a claim out. Each
+ * has many objects to claim: segments that are shared, available, or neither; handles of others'
+ * segments; connections; two borrows of one device, and one of any device; device segments and DMA
+ * mappings of each; registers, and pinned memory. The results of their own calls are not judged.
+ * oracle/restore.c judges which claims are accepted, and the other oracles that no other program is
+ * harmed.
  */
 #include <string.h>
 
 #include "work/life.h"
 #include "run/run.h"
 #include "smartio/ext.h"
-#include "run/run.h"
 #include "wire/client.h"
 #include "run/listener.h"
 
@@ -37,12 +37,12 @@ struct state {
 	bool has_at;
 };
 
-/* What was told last, by anybody, honestly or not. */
+/* The latest claims of all perjurers, as they were before one may have been forged. */
 static struct sio_msg_restore known[KNOWN];
 static unsigned n_known;
 
 /* ---- lies ---- */
-/* One that was told before, of the same type if there is one soon. */
+/* An earlier claim, of @type if a few draws find one; NULL: there is none. */
 static const struct sio_msg_restore *another(uint64_t *rng, sio_le32 type)
 {
 	unsigned have = n_known < KNOWN ? n_known : KNOWN;
@@ -116,7 +116,7 @@ static void restores(const struct sim_proc *p, struct sio_msg_restore *m)
 }
 
 /* ---- what it has ---- */
-/* What a call gives is not judged: its daemon accepts part of what it is sent. */
+/* The result of a call is not judged, because the daemon rejects some of the claims. */
 #define TRY(fn, args) (sim_call(#fn, 0), fn args, sim_called(SCI_ERR_OK, SCI_ERR_OK))
 
 static unsigned pick_id(void)
@@ -124,7 +124,7 @@ static unsigned pick_id(void)
 	return FIRST_ID + (unsigned)sim_pick(IDS);
 }
 
-/* Few: so borrows have some of the same number. */
+/* Of two numbers, so that several borrows have segments of the same number. */
 static unsigned pick_device_segment(void)
 {
 	return 1 + (unsigned)sim_pick(2);
@@ -201,7 +201,7 @@ static void disconnect(struct state *s, unsigned i)
 	s->link[i] = NULL;
 }
 
-/* The first two are of one device, the third of any. */
+/* The first two borrows are of one device, the third is of any. */
 static void borrow(struct state *s, unsigned i)
 {
 	const struct sio_topo_host *h = &sim_cluster->topology->host[sim_self()->host];
@@ -301,7 +301,7 @@ static void perjurer_main(struct sim_proc *p)
 	sim_live(&life, &s, &s.sd);
 }
 
-/* Where a smartiod is started again. */
+/* Only where hosts outlive their smartiod, which is restarted. */
 static bool fits(unsigned host)
 {
 	(void)host;

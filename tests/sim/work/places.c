@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The two places that programs copy between (work/places.h). */
 #include "work/places.h"
 #include "work/sequence.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
 
 #define BYTES SIM_PLACE_BYTES
-#define STRIDE 64 /* words from one to the next */
+#define STRIDE 64 /* words from one marked word to the next */
 #define ONES 0xffffffffu
 
 void sim_place_own(struct sim_places *p)
@@ -184,14 +185,14 @@ void sim_queue_judge(const char *call, sci_dma_queue_state_t before, sci_error_t
 		sim_fail("states", "%s: %s is refused in state %d", sim_self()->name, call, before);
 }
 
-/* It is still there, and has been. */
+/* Is the segment that @map leads to still there? */
 static bool is_there(sci_map_t map)
 {
 	sci_sequence_status_t status;
 	sci_sequence_t sequence;
 	sci_error_t e;
 
-	sim_sleep(SIM_MS); /* who ended tells it first */
+	sim_sleep(SIM_MS); /* by then the program has been notified of the segment's end */
 	SIM_CALL(SCICreateMapSequence, (map, &sequence, 0, &e), &e, SCI_ERR_NOT_CONNECTED);
 	if (e != SCI_ERR_OK)
 		return false;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The two places that programs copy between: a segment of their own and another program's, both
- * mapped. In the first half of each are words that identify its owner, with zeros between them;
- * copies are written to the second half. No other contents may ever be seen there.
+ * mapped. The first half of each contains words that identify its owner, with zeros between them;
+ * copies are written to the second half. Nothing but such words and zeros may ever be seen there,
+ * or ones where something is lost.
  */
 #ifndef SIM_PLACES_H
 #define SIM_PLACES_H
@@ -13,9 +14,9 @@
 
 struct sim_places {
 	sci_desc_t sd;
-	unsigned first_id, ids; /* of segments: of each such workload */
-	uint32_t mark;		/* in the upper four bits of its words */
-	bool maps_busy;		/* copies use maps: SCIUnmapSegment() may be refused */
+	unsigned first_id, ids; /* of segments: others in each such workload */
+	uint32_t mark;		/* the upper four bits of the workload's words */
+	bool maps_busy;		/* copies use mappings: SCIUnmapSegment() may be refused */
 	sci_local_segment_t own;
 	sci_map_t own_map;
 	volatile uint32_t *at;
@@ -25,52 +26,52 @@ struct sim_places {
 	sci_dma_queue_t queue;
 };
 
-/* Makes it if there is none yet. */
+/* Makes the program's segment, or connects to another one, if there is none yet; maps it. */
 void sim_place_own(struct sim_places *p);
 void sim_place_remote(struct sim_places *p);
-/* Checks what copies left there: marked words, zeros, or, of what is lost, ones. */
+/* Checks what copies have left there: words with @mark, zeros, or ones where it is lost. */
 void sim_look_own(const struct sim_places *p);
 void sim_look_remote(const struct sim_places *p);
-/* A multiple of 256 in the first half; in the second half. */
+/* Draws a multiple of 256 in the first half; in the second half. */
 uint32_t sim_pick_from(void);
 uint32_t sim_pick_to(void);
-/* Checks, then unmaps. False: a copy is under way. */
+/* Checks, then unmaps. False: refused, because a copy is in progress. */
 bool sim_unmap_own(struct sim_places *p);
 bool sim_unmap_remote(struct sim_places *p);
-/* Removes it after it was unmapped. False: SCI_ERR_BUSY. */
+/* Removes the segment, or disconnects from it, after it was unmapped. False: SCI_ERR_BUSY. */
 bool sim_remove_own(struct sim_places *p, bool force);
 bool sim_disconnect_remote(struct sim_places *p);
-/* Nothing uses it any more, for the reason @why: it must not be busy. */
+/* Disconnects; fails the run if the segment is busy, which nothing can use because of @why. */
 void sim_must_disconnect_remote(struct sim_places *p, const char *why);
 /*
- * The most usual acts: with @what 0 on the own place, with 1 and 2 on another program's. False:
- * another @what.
+ * Acts that all such workloads have: @what 0: sim_place_own(); 1, 2: sim_place_remote(). False:
+ * none.
  */
 bool sim_place_by(struct sim_places *p, uint64_t what);
 
 /*
- * Waits for a DMA queue; @may is also an allowed result. *ret_before: its state until then; NULL.
- * False: @queue is NULL.
+ * Waits for a DMA queue; @may is a further result that is allowed. *ret_before (unless NULL): the
+ * state of the queue before the wait. False: @queue is NULL.
  */
 bool sim_wait_queue(sci_dma_queue_t queue, sci_error_t may, sci_dma_queue_state_t *ret_before,
 		    sci_error_t *ret);
 /*
- * Only a queue that was POSTED refuses for its state (sheet, 9.7): no other thread starts a
- * transfer.
+ * Fails the run if @call returned SCI_ERR_ILLEGAL_OPERATION though the queue was not POSTED: no
+ * other thread starts transfers.
  */
 void sim_queue_judge(const char *call, sci_dma_queue_state_t before, sci_error_t e);
 /*
- * A queue that was POSTED was aborted: it may have failed only if another program's segment, of a
- * map that it used, is gone.
+ * Checks the state after an abort. A queue that was POSTED may have failed only if the segment that
+ * @map leads to, another program's, is gone.
  */
 void sim_queue_aborted(sci_dma_queue_t queue, sci_dma_queue_state_t before, sci_map_t map);
-/* Removes a queue, if there is one; @abort is called first if necessary. */
+/* Removes the queue, if there is one; calls @abort if the queue is in use. */
 void sim_remove_queue(sci_dma_queue_t *queue, void (*abort)(void *state), void *state);
 
 /* Aborts the queue between both places, if there is one. */
 void sim_abort_queue(struct sim_places *p);
 void sim_drop_queue(struct sim_places *p);
-/* Drops the place, and the queue with it if that prevents it. */
+/* Unmaps and releases the segment, and if the queue keeps it busy, the queue, too. */
 void sim_drop_remote(struct sim_places *p);
 void sim_drop_own(struct sim_places *p);
 

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Premature release: managers of drives that end quarantines too early. Notified that a borrower
- * has ended, they settle its quarantine at once and leave its queues to the drive, which completes
- * what is in flight there, and fetches the next commands when its doorbell is rung. The memory at
- * those addresses is then another program's, or free.
+ * Premature release: malicious managers of drives that end quarantines too early. Notified of a
+ * borrower's end, they end its quarantine at once without deleting its queues. The drive completes
+ * what is in flight there, and fetches further commands when their doorbell is rung, while the
+ * memory at those addresses is already another program's, or free.
  *
- * With an IOMMU before the drive its addresses lead to what is mapped for it and nowhere else. So
- * the contents of such a drive's blocks are not judged, for it may write to its borrowers' memory;
- * all other memory is, by its owners, and nothing that the drive has sent may arrive in freed
- * memory.
+ * With an IOMMU before the drive its addresses lead only to what is mapped for it. It may write to
+ * the memory of its borrowers, so the contents of its blocks are not judged. All other memory is
+ * judged by its owners, and nothing that the drive has sent may arrive in freed memory.
  *
- * Without an IOMMU the lender's memory, and everything that it has windows to, is at the manager's
- * mercy: it could have the drive write there anyway. In seeds that have such managers no program
- * runs that looks at memory there; what is judged is memory of other hosts behind an IOMMU, that
- * calls end, and that the drive serves afterwards.
+ * Without an IOMMU the manager can have the drive write to all of the lender's memory, and to
+ * everything that the lender has windows to. In seeds with such managers no program runs that
+ * checks memory there; judged are the memory of other hosts behind an IOMMU, that calls end, and
+ * that the drive serves afterwards.
  */
 #include "model/blocks.h"
 #include "work/canary.h"
@@ -25,8 +24,8 @@
 #include "run/run.h"
 #include "work/drives.h"
 
-#define SEEN_IN 16u /* one seed in so many: drives at work take long to run */
-#define OPEN_IN 3u  /* ... and of those in one of so many without an IOMMU */
+#define SEEN_IN 16u /* in one seed of so many: drives at work take long to simulate */
+#define OPEN_IN 3u  /* in one of so many of these the drive may have no IOMMU before it */
 #define PAIRS 8u
 
 struct state {
@@ -36,8 +35,8 @@ struct state {
 };
 
 /*
- * Managers without an IOMMU before their drive are in this seed, and nobody who judges memory. A
- * completion that is late would come when somebody does.
+ * May this seed have such managers without an IOMMU before their drive? Then it has no program that
+ * checks memory; but a completion could be so late that the probes at the end check memory already.
  */
 static bool is_open(void)
 {
@@ -63,7 +62,7 @@ static void ring(struct state *s)
 	sio_nvme_wake(c->db_map, c->db_sleeps);
 }
 
-/* The drive's answer to what was in flight is still to come. */
+/* Ends the quarantine while completions of what was in flight are still to come. */
 static void settle(struct state *s, uint64_t borrower)
 {
 	sci_error_t e;
@@ -72,7 +71,7 @@ static void settle(struct state *s, uint64_t borrower)
 		 SCI_ERR_ILLEGAL_PARAMETER, SCI_ERR_ACCESS, SCI_ERR_NOT_CONNECTED, SCI_ERR_BUSY);
 	sim_wild.premature += e == SCI_ERR_OK;
 	s->lives = e != SCI_ERR_ACCESS && e != SCI_ERR_NOT_CONNECTED;
-	/* At once, or when somebody else has what is there. */
+	/* Rings at once; act() does so later, when another program may have the memory. */
 	for (uint64_t n = sim_pick(2) ? 0 : sim_pick(PAIRS); s->lives && n > 0; n--)
 		ring(s);
 }
@@ -96,7 +95,7 @@ static void hear(struct state *s)
 		s->lives = event.generation == s->m->meta.generation; /* its own reset */
 }
 
-/* Serves a request, without taking the events of deaths that a manager would take with it. */
+/* Serves one request, but leaves the notifications of borrowers' ends to hear(). */
 static void serve_one(struct state *s)
 {
 	unsigned len = sizeof(s->m->message), timeout = 1 + (unsigned)sim_pick(20);
@@ -147,7 +146,7 @@ static void rule(struct state *s, uint64_t until)
 	sim_called(SCI_ERR_OK, SCI_ERR_OK);
 }
 
-/* Blocks are what drives wrote to memory. */
+/* The contents of the blocks of all drives that such a manager can affect are not judged. */
 static void distrust(const struct sio_topo_host *lender, unsigned host, unsigned device)
 {
 	sim_wild.lies++;
@@ -168,7 +167,7 @@ static void premature_main(struct sim_proc *p)
 
 	if ((!lender->iommu && !is_open()) || !sim_initialize())
 		return;
-	/* One that the lender's drive cannot come to. */
+	/* Only in memory that the drive cannot reach. */
 	if (lender->iommu || (p->host != host && sim_cluster->topology->host[p->host].iommu))
 		sim_canary_put(&s.canary);
 	for (; tries > 0 && sim_now() < until && !sim_stopping_programs(); tries--) {

@@ -19,7 +19,7 @@ static void out(void *arg)
 	sim_cable_out(p->host, p->adapter);
 }
 
-/* Both daemons have heard that it is back. */
+/* By now both daemons know that the cable is in again. */
 static void over(void *arg)
 {
 	(void)arg;

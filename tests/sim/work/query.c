@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that make queries: which nodes can be reached, which devices there are, what adapters,
- * segments and mappings are. The answers are compared with the topology and with each other.
- * Between queries they copy by functions that few others use: SCIMemWrite(), SCITransferBlock(),
- * one DMA transfer at a time; in memory that nobody else writes to every byte must be right.
+ * Programs that make queries: which nodes can be reached, which devices there are, and what
+ * adapters, segments and mappings are like. The answers are compared with the topology and with
+ * each other. Between queries the programs copy by functions that few other workloads use
+ * (SCIMemWrite(), SCITransferBlock(), single DMA transfers); in memory that nobody else writes to
+ * every byte is compared.
  */
 #include <string.h>
 
@@ -14,9 +15,9 @@
 #include "../../lib/topology_path.h"
 #include "run/run.h"
 
-#define NOBODY 250u   /* no node of any cluster */
+#define NOBODY 250u   /* a node id that no cluster has */
 #define STRIDE 256u   /* bytes from one marked word of a segment to the next */
-#define FREE_FROM 64u /* of such a piece: copies of others bring these bytes along, nobody looks */
+#define FREE_FROM 64u /* from there on no program looks into such a piece when others copy it */
 #define MOST 64u
 
 static const struct sio_topo_host *here(void)
@@ -24,7 +25,7 @@ static const struct sio_topo_host *here(void)
 	return &sim_cluster->topology->host[sim_self()->host];
 }
 
-/* No fault of this seed makes anything fail, or come late; nor do movers, who pull cables out. */
+/* Has this seed nothing that makes calls fail or messages late: no such fault, and no movers? */
 static bool nothing_breaks(void)
 {
 	if (sim_has_workload("mover"))
@@ -41,7 +42,7 @@ static void probe(struct sim_places *p)
 {
 	unsigned host = (unsigned)sim_pick(sim_hosts()),
 		 adapter = (unsigned)sim_pick(here()->n_adapters);
-	/* One that lies may give any error. */
+	/* A malicious daemon may give any error, so it is not probed. */
 	uint32_t node = sim_pick(8) && host != sim_liar() ? sim_node(host) : NOBODY;
 	struct sio_path path;
 	bool leads = node == here()->node ||
@@ -59,7 +60,7 @@ static void probe(struct sim_places *p)
 			 SCIGetErrorString(e));
 }
 
-/* NULL: the cluster has none with that id. */
+/* The device with that id, and its node; NULL: there is none. */
 static const struct sio_topo_device *device_of(unsigned fdid, uint32_t *ret_node)
 {
 	for (unsigned h = 0; h < sim_hosts(); h++)
@@ -126,6 +127,7 @@ static void ask_device(void)
 }
 
 /* ---- adapters ---- */
+/* Subcommands; the last two have no answer. */
 static const unsigned about[] = {
 	SCI_Q_ADAPTER_NODEID,
 	SCI_Q_ADAPTER_NUMBER,
@@ -184,7 +186,7 @@ static bool is_right(unsigned what, unsigned adapter, unsigned value)
 		return value == (here()->node << 8 | adapter);
 	case SCI_Q_ADAPTER_FIRMWARE_OK:
 	case SCI_Q_ADAPTER_NODEID + 0xff:
-		return false; /* no answer is right */
+		return false; /* any answer is wrong */
 	default:
 		return true;
 	}
@@ -229,7 +231,7 @@ static void ask_library(void)
 }
 
 /* ---- segments and maps ---- */
-/* False: there is no answer, or it is @right. */
+/* True: the answer differs from @right. False: it is the same, or there is none. */
 static bool map_is_not(sci_map_t map, unsigned what, uint64_t right)
 {
 	sci_query_map_t q = {.map = map, .subcommand = what};
@@ -290,7 +292,7 @@ static bool is_node(unsigned node)
 	return false;
 }
 
-/* Takes events of the program's own segment: who connected, left, or has lost the path to it. */
+/* Takes an event of the program's own segment, as a connection, its end, or its loss. */
 static void hear(struct sim_places *p)
 {
 	unsigned node = 0, adapter = 0;
@@ -320,14 +322,14 @@ static void compare(struct sim_places *p, unsigned at, const uint8_t *bytes, siz
 	uint8_t there[128];
 
 	sio_copy_from(there, (volatile uint8_t *)p->at + at, n);
-	/* What lies in a host that has just crashed nobody knows. */
+	/* The memory of a host that has just crashed may have any contents. */
 	for (size_t i = 0; i < n && sim_host_alive(sim_self()->host); i++)
 		if (there[i] != bytes[i])
 			sim_fail("memory", "%s: %s left %#x at %#zx, not %#x", sim_self()->name,
 				 how, there[i], at + i, bytes[i]);
 }
 
-/* In pieces of the own segment that nobody else writes to. */
+/* Copies within parts of the program's own segment that no other program writes to. */
 static void copy_exactly(struct sim_places *p)
 {
 	unsigned from = free_place() + (unsigned)sim_pick(64), to = free_place();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that speak the daemon's protocol without a library that would stop them: they make,
- * connect and map segments, borrow devices, and request what must be refused: a map that ends
- * behind its segment, to disconnect what is mapped, to return a device whose BAR they are connected
- * to.
+ * Programs that use the daemon's protocol without the library, which would check their requests.
+ * They make, connect and map segments, borrow devices, and request what the daemon must refuse: a
+ * mapping that extends beyond its segment, the end of a connection that is mapped, the return of a
+ * device while they are connected to its BAR.
  */
 #include <errno.h>
 
@@ -33,11 +33,13 @@ uint32_t sim_raw_ask(struct sim_raw *r, struct sio_msg *m, size_t len, uint32_t 
 		got = r->w->recv(r->w, r->fd, &r->reply, sizeof(r->reply), fds, SIO_WIRE_MAX_FDS,
 				 &n, SIO_FOREVER);
 		for (unsigned i = 0; got > 0 && i < n; i++)
-			/* Those of HELLO say that we live. */
+			/*
+			 * Those of HELLO stay open: the daemon learns of the program's end by them.
+			 */
 			if (fds[i] >= 0 && type != SIO_MSG_HELLO)
 				r->w->close(r->w, fds[i]);
 		if (got > 0 && sio_from_le32(r->reply.h.id) == r->id)
-			break; /* others are events */
+			break; /* else it is an event */
 	}
 	sim_called(SCI_ERR_OK, SCI_ERR_OK);
 	return got > 0 ? sio_from_le32(r->reply.h.error) : ~0u;
@@ -70,7 +72,7 @@ static void offer(struct sim_raw *r)
 		(void)sim_raw_ask(r, &m.h, sizeof(m), SIO_MSG_SEG_AVAILABLE);
 }
 
-/* Return: the map's handle; 0: none. */
+/* Return: the mapping's handle; 0: it was refused. */
 static uint32_t map(struct sim_raw *r, uint32_t connection, uint64_t offset, uint64_t bytes)
 {
 	struct sio_msg_seg_map m = {.handle = sio_to_le32(connection),
@@ -90,7 +92,7 @@ static void visit(struct sim_raw *r)
 	uint32_t connection, at;
 	uint64_t offset, bytes;
 
-	/* One after the other: compilers choose the order within an expression. */
+	/* Drawn in statements of their own: compilers choose the order within an expression. */
 	m.node = sio_to_le32(sim_node((unsigned)sim_pick(sim_hosts())));
 	m.segment_id = sio_to_le32(FIRST_ID + (uint32_t)sim_pick(IDS));
 	if (sim_raw_ask(r, &m.h, sizeof(m), SIO_MSG_SEG_CONNECT) != 0)

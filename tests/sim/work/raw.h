@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A program that knows the daemon's protocol and has no library (work/raw.c). */
+/* A program that uses the daemon's protocol without the library (work/raw.c). */
 #ifndef SIM_RAW_H
 #define SIM_RAW_H
 
@@ -17,9 +17,9 @@ struct sim_raw {
 	} reply;
 };
 
-/* Sends a request. Return: the answer's error; ~0: the daemon is gone. */
+/* Sends a request and waits for its reply. Return: the reply's error; ~0: the daemon has gone. */
 uint32_t sim_raw_ask(struct sim_raw *r, struct sio_msg *m, size_t len, uint32_t type);
-/* Sends the first request, as a client of @kind. */
+/* Sends HELLO, as a client of @kind. False: it was refused. */
 bool sim_raw_greet(struct sim_raw *r, uint32_t kind);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Programs that make segments, connect to those of others, map, write, read, copy and check them,
- * in any order, and check that each call gives what the state of its object allows (the tables of
- * docs/library.md). Every segment has a tag in its first word, which says whose it is and which
- * one: a map that shows another one than at first leads into memory that was freed. The second word
- * of each page is its number: a map begins anywhere, and each of its pages has to be the right one.
+ * in any order, and check that each call gives what the state of its object allows. The first word
+ * of each page of a segment is a tag, which identifies host and segment: a mapping that shows
+ * another tag than at first leads to memory that was freed. The second word is the number of the
+ * page: a mapping may begin at any page, and each of its pages has to be the right one.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +14,11 @@
 #include "work/sequence.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
-#include "run/run.h"
 
 #define OWN 4
 #define OTHERS 4
-#define IDS 6	/* of a host's segments: programs fight for them */
-#define ALONE 3 /* the others are those of work/share.c, too */
+#define IDS 6	/* of the segments of a host, for which its programs compete */
+#define ALONE 3 /* ids up to this one are of this workload alone, others of work/share.c, too */
 #define PAGE 4096u
 #define PAGES 8
 #define ONES 0xffffffffu
@@ -30,7 +29,7 @@ struct own {
 	volatile uint32_t *at;
 	uint32_t tag, id;
 	unsigned pages;
-	unsigned prepared; /* adapters, a bit each */
+	unsigned prepared; /* a bit for each adapter */
 };
 
 struct other {
@@ -38,15 +37,18 @@ struct other {
 	sci_map_t map;
 	struct sim_sequence sequence;
 	volatile uint32_t *at;
-	uint32_t tag; /* seen first; 0: none yet */
+	uint32_t tag; /* the first that was seen; 0: none yet */
 	unsigned host, id, adapter, pages;
-	unsigned first, mapped; /* pages */
+	unsigned first, mapped; /* the first page that is mapped; how many are */
 };
 
-/* What all know of a host's segment with an id; who died leaves it behind: then more is allowed. */
+/*
+ * What all programs know of the segment that has an id of a host. A program that is killed leaves
+ * it as it was: then checks allow more than is right.
+ */
 struct shown {
-	bool on[SIO_MAX_ADAPTERS];	  /* it is, or may be, available there */
-	uint64_t until[SIO_MAX_ADAPTERS]; /* else since when not */
+	bool on[SIO_MAX_ADAPTERS];	  /* it is available there, or may be */
+	uint64_t until[SIO_MAX_ADAPTERS]; /* if not: until when it was */
 	unsigned pages, changes;
 	uint32_t tag;
 };
@@ -57,7 +59,7 @@ struct state {
 	struct other other[OTHERS];
 };
 
-static uint32_t last_tag; /* of the whole cluster: tags are distinguished by all */
+static uint32_t last_tag; /* of the whole cluster */
 
 static struct shown shown[SIM_HOSTS][IDS + 1];
 
@@ -75,7 +77,7 @@ static void show_none(struct shown *w)
 	w->changes++;
 }
 
-/* NULL: another program has made the next one since. */
+/* NULL: another segment has the id now. */
 static struct shown *shown_of(const struct own *o)
 {
 	struct shown *w = &shown[sim_self()->host][o->id];
@@ -138,7 +140,8 @@ static void map_own(struct state *s)
 		sim_fail("memory", "%s: a segment begins with %#x", sim_self()->name,
 			 sio_read32(o->at));
 	/*
-	 * Stores of a processor to its own memory come in order: who sees the tag sees the number.
+	 * A processor's stores to its host's memory become visible in their order: a program that
+	 * sees the tag sees the number, too.
 	 */
 	for (unsigned i = 0; i < o->pages; i++) {
 		sio_write32(o->at + i * PAGE / 4 + 1, i);
@@ -156,7 +159,7 @@ static void unmap_own(struct own *o)
 	o->map = NULL;
 }
 
-/* created -> prepared -> available and back; each adapter by itself. */
+/* Prepares the segment, or makes it available or unavailable, on one adapter. */
 static void change(struct state *s)
 {
 	struct own *o = pick_own(s);
@@ -177,7 +180,7 @@ static void change(struct state *s)
 	case 1:
 	case 2:
 		if (w)
-			w->on[a] = true; /* before anybody can know */
+			w->on[a] = true; /* first: others may connect before the call returns */
 		SIM_CALL(SCISetSegmentAvailable, (o->segment, a, 0, &e), &e,
 			 SCI_ERR_SEGMENT_NOT_PREPARED);
 		if ((e == SCI_ERR_OK && !(o->prepared & bit)) ||
@@ -226,7 +229,10 @@ static void remove_own(struct own *o, bool force)
 }
 
 /* ---- others' ---- */
-/* It was connected to by a call that began at @begin, when there had been @changes. */
+/*
+ * A connect to @o that began at @begin has succeeded: the segment must have been available
+ * meanwhile. @changes: struct shown's then.
+ */
 static void check_connected(const struct other *o, uint64_t begin, unsigned changes)
 {
 	const struct shown *w = &shown[o->host][o->id];
@@ -274,7 +280,7 @@ static void connect_other(struct state *s)
 	check_connected(o, begin, changes);
 }
 
-/* Nothing behind a segment's end can be mapped. */
+/* A mapping that extends beyond the end of its segment is refused. */
 static void map_behind(const struct other *o)
 {
 	size_t first = sim_pick(o->pages + 2) * PAGE, bytes = (o->pages + 1) * PAGE;
@@ -330,14 +336,14 @@ static void look(struct other *o)
 }
 
 /*
- * All that is stored in second halves is different, so what was there before a store is gone after.
+ * Each word that is stored in a page's second half differs from all before, so a store is noticed.
  */
 static uint32_t new_word(void)
 {
 	return 0xb0000000u | (++last_tag & 0xfffffff);
 }
 
-/* Everyone writes in the second half only, and only tags. */
+/* Stores a word in the second half of the first page, as all do, and reads there. */
 static void use(struct state *s)
 {
 	struct other *o = pick_other(s);
@@ -416,7 +422,7 @@ static void act(void *state)
 		change(s);
 		break;
 	case 4:
-		force = sim_pick(3) == 0; /* drawn alone: compilers choose the order in a call */
+		force = sim_pick(3) == 0; /* here: compilers choose the order of arguments */
 		if (sim_pick(2))
 			unmap_own(pick_own(s));
 		else

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Sequences (fact sheet, 7.4 and 9.8). What was stored before a check that finds nothing wrong has
- * arrived; and a check finds something wrong if a cable of the way was pulled since the sequence
- * began, whether it is in again or not. A daemon hears of that a moment later, until when
- * either is right.
+ * Sequences. What was stored before a check that returns SCI_SEQ_OK has arrived. And a check must
+ * not return SCI_SEQ_OK if a cable of the path was pulled out since the sequence was started, even
+ * if it is in again. Daemons are notified of that a moment later; until then either result is
+ * right.
  */
 #include <string.h>
 
@@ -12,10 +12,10 @@
 #include "work/sequence.h"
 #include "smartio/io.h"
 
-#define HEARD SIM_MS /* by then daemons have reported a cable */
+#define HEARD SIM_MS /* daemons know of a pulled cable by then */
 #define ONES 0xffffffffu
 
-/* Where no way breaks a sequence is fine, or its segment is gone. */
+/* Then the status of a sequence is SCI_SEQ_OK, or its segment is gone. */
 bool sim_ways_hold(void)
 {
 	static const char *const breaks[] = {"crash",	"link",	  "between", "anew",
@@ -28,7 +28,7 @@ bool sim_ways_hold(void)
 	return true;
 }
 
-/* The adapter at the other end, where there is but one. False: not known. */
+/* The adapter at the other end. False: there are several, so it is not known. */
 static bool far_end(const struct sim_sequence *s, unsigned *ret)
 {
 	unsigned there = sim_adapters_behind(s->adapter, s->host);
@@ -37,7 +37,7 @@ static bool far_end(const struct sim_sequence *s, unsigned *ret)
 	return there == 1u << *ret;
 }
 
-/* Its way did, which is known where but one adapter is at the other end. */
+/* Was its path lost between the two times? False also if the adapter at its end is not known. */
 static bool broke(const struct sim_sequence *s, uint64_t from, uint64_t until)
 {
 	unsigned there;
@@ -49,14 +49,14 @@ static bool broke(const struct sim_sequence *s, uint64_t from, uint64_t until)
 	return lost > from && lost < until;
 }
 
-/* It is out, and daemons know. */
+/* Is the cable out, and do daemons know of it? */
 static bool out(unsigned host, unsigned adapter)
 {
 	return sim_cable_is_out(host, adapter) &&
 	       sim_cable_changed(host, adapter) + HEARD < sim_now();
 }
 
-/* Nothing that is in leads from one to the other, and daemons know. */
+/* Do no switches and links lead from one adapter to the other, and do daemons know of it? */
 static bool apart(unsigned host, unsigned adapter, unsigned peer, unsigned there)
 {
 	return sim_is_cut_off(host, adapter, peer, there) &&
@@ -85,7 +85,7 @@ void sim_sequence_new(struct sim_sequence *s, sci_map_t map, unsigned host, unsi
 	s->since = sim_now();
 }
 
-/* What @at holds in the memory that it leads to, whoever still has something on the way there. */
+/* The word in the memory that @at leads to, without any stores that are still in flight. */
 static uint32_t arrived(const volatile void *at)
 {
 	struct fabric_view v = fabric_look(at, sizeof(uint32_t), false);

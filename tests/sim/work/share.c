@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that make segments for others of their host to attach to, attach to such segments, and
- * release them in any order. The ids are among those of work/segment.c, whose programs connect to
- * them. A handle always leads to the same segment; it is lost only if the creator of the segment
- * has died with its own handle.
+ * Programs that make segments to which others of their host attach, and release the handles in any
+ * order. The ids are among those of work/segment.c, whose programs connect to them. A handle always
+ * leads to the same segment, which is lost only if its creator was killed before it had released
+ * its own handle.
  */
 #include "work/life.h"
 #include "run/run.h"
 #include "smartio/io.h"
-#include "run/run.h"
 
 #define HANDLES 4
 #define FIRST_ID 4
@@ -31,7 +30,7 @@ struct state {
 };
 
 static uint32_t last_tag;	 /* of the whole cluster */
-static bool left_in_order[TAGS]; /* by who made it */
+static bool left_in_order[TAGS]; /* by tag: its creator has released it */
 
 static struct handle *pick(struct state *s, bool used)
 {
@@ -88,8 +87,9 @@ static void attach(struct state *s)
 }
 
 /*
- * It reads as ones: who made it has died, unless our smartiod has. Where that is started again the
- * port takes no memory over, and who made it may have left in order.
+ * The segment reads as ones: its creator was killed, or this host's smartiod has ended. A creator
+ * that released it in order is no reason, except where smartiod is restarted, because the memory
+ * cannot be taken over then.
  */
 static void expect_lost(struct handle *h)
 {
@@ -155,7 +155,8 @@ static void release_handle(struct handle *h, bool force)
 		left_in_order[h->tag & (TAGS - 1)] = true;
 	if (e == SCI_ERR_OK || e == SCI_ERR_NO_LINK_ACCESS)
 		h->segment = NULL;
-	else if (force && e != SCI_ERR_NOSPC) /* the maker's: the daemon had no memory to take it */
+	else if (force &&
+		 e != SCI_ERR_NOSPC) /* the daemon had no memory to take over the creator's */
 		sim_fail("states", "%s: forced removal gives %s", sim_self()->name,
 			 SCIGetErrorString(e));
 }
@@ -189,7 +190,7 @@ static void tear_down(void *state)
 {
 	struct state *s = state;
 
-	/* Again, where the daemon had no memory the first time. */
+	/* Twice, because the daemon may have had no memory the first time. */
 	for (unsigned i = 0; i < 2 * HANDLES; i++)
 		if (s->handle[i % HANDLES].segment)
 			release_handle(&s->handle[i % HANDLES], true);

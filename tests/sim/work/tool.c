@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Observers, as "smartio" and its audit are: they list the objects of daemon and port, page by page,
- * and read all counters, while other programs come and go. The keys of a list ascend, whatever
- * changes between its pages; nodes, devices and the observer itself are in it; counters only grow.
+ * Observers, as the command "smartio" and its audit: they list the objects of daemon and port, page
+ * by page, and read all counters, while other programs come and go. The keys of a list ascend,
+ * whatever changes between two pages; the lists have all nodes, and the observer itself; counters
+ * only grow.
  */
 #include <string.h>
 
@@ -14,7 +15,7 @@
 
 struct tool {
 	struct sim_raw r;
-	uint64_t counted[COUNTERS]; /* the daemon's, as told last */
+	uint64_t counted[COUNTERS]; /* the daemon's counters, as last read */
 };
 
 static const struct sio_topo_host *host_of(uint32_t node)
@@ -33,7 +34,7 @@ static bool has_device(const struct sio_topo_host *h, uint32_t fdid)
 	return false;
 }
 
-/* What a row says makes sense. */
+/* Does the row of a list make sense? */
 static bool is_right(uint32_t kind, const struct sio_wire_row *row)
 {
 	uint32_t node = sio_from_le32(row->node), flags = sio_from_le32(row->flags);
@@ -50,7 +51,7 @@ static bool is_right(uint32_t kind, const struct sio_wire_row *row)
 	case SIO_LIST_CLIENTS:
 		return node == own->node && sio_from_le32(row->id) <= SIO_CLIENT_KEEPER;
 	case SIO_LIST_BORROWS:
-		/* A daemon that was started again does not know whose, before it has told. */
+		/* A restarted daemon learns the borrower only when its program reconnects. */
 		return has_device(own, sio_from_le32(row->id)) &&
 		       (host_of(node) || (node == 0 && sim_outliving));
 	default:
@@ -59,8 +60,8 @@ static bool is_right(uint32_t kind, const struct sio_wire_row *row)
 }
 
 /*
- * Return: whether it was answered to its end; *ret_rows: of how many, *ret_me: this program is in
- * it.
+ * Return: whether all pages were answered. *ret_rows: how many rows they have; *ret_me: whether
+ * this program is in one.
  */
 static bool list(struct tool *t, uint32_t kind, unsigned *ret_rows, bool *ret_me)
 {
@@ -117,7 +118,9 @@ static void look(struct tool *t)
 		sim_fail("records", "%s: who asks is not among the clients", sim_self()->name);
 }
 
-/* Of the daemon's own, those that count what happened only grow. */
+/*
+ * The daemon's counters of messages and requests only grow; that of clients' by this one at least.
+ */
 static void compare(struct tool *t, const struct sio_rep_stats *rep, uint32_t n)
 {
 	static const char *const grow[] = {"client_messages", "peer_messages_received",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What no client's driver does with a drive, tried by a manager before it serves: more commands
- * than the completion queue has room for, while nobody consumes completions; lists of pages that
- * begin anywhere in a page and continue in another. Blocks are only read: they are the clients'.
+ * What the driver of a client never does with a drive, tried by a manager before it serves: more
+ * commands than the completion queue has entries, while no completion is consumed; PRP lists that
+ * begin anywhere in a page and continue in another one. The clients' blocks are only read.
  */
 #include <nvme/types.h>
 
@@ -58,7 +58,7 @@ static void put(struct trial *t, uint32_t cid, uint64_t prp1, uint64_t prp2, uin
 	t->tail = (t->tail + 1) % t->sq_entries;
 }
 
-/* The entry at @i places behind the head has come. */
+/* Is there a completion in the entry @i places behind the head? */
 static bool has_come(struct trial *t, uint32_t i)
 {
 	uint32_t place = t->head + i;
@@ -68,7 +68,7 @@ static bool has_come(struct trial *t, uint32_t i)
 	return (dw3 >> 16 & 1) == phase;
 }
 
-/* Return: the command whose completion was taken; ~0: none came. */
+/* Takes the next completion. Return: the id of its command; ~0: none came. */
 static uint32_t take(struct trial *t)
 {
 	uint32_t dw3;
@@ -91,7 +91,7 @@ static uint32_t take(struct trial *t)
 	return dw3 & 0xffff;
 }
 
-/* More than there is room for: those that have room come, the others as it is made. */
+/* More completions than the queue has room for: the others come as entries are consumed. */
 static void overflow(struct trial *t)
 {
 	uint32_t n = t->sq_entries - 1, seen = 0;
@@ -99,7 +99,7 @@ static void overflow(struct trial *t)
 	for (uint32_t i = 0; i < n; i++)
 		put(t, i, address(t, PLAIN), 0, 1);
 	ring(t, 0, t->tail);
-	sim_sleep(20 * SIM_MS); /* commands take less than one */
+	sim_sleep(20 * SIM_MS); /* a command takes less than one millisecond */
 	for (uint32_t i = 0; i < t->cq_entries; i++)
 		if (has_come(t, i) != (i < n && i < t->cq_entries - 1))
 			sim_fail("drive", "%s: entry %u of %u in a completion queue has%s come",
@@ -119,7 +119,7 @@ static void list(volatile uint8_t *where, unsigned i, uint64_t page)
 	sio_write64(where + 8 * (size_t)i, htole64(page));
 }
 
-/* The same blocks, by a list in one page and by one that is cut anywhere. */
+/* Reads the same blocks by a list in one page and by a list that continues in a second page. */
 static void chain(struct trial *t)
 {
 	unsigned here = 1 + (unsigned)sim_pick(PAGES - 1), first = PAGE / 8 - here, n = 0;
@@ -150,7 +150,9 @@ static void chain(struct trial *t)
 	}
 }
 
-/* Where drives, ways and hosts may fail nothing can be told from that. */
+/*
+ * Is nothing wrong with the drive but what the trial finds? Not if drives, paths or hosts may fail.
+ */
 static bool fits(const struct smartio_nvme_manager *m)
 {
 	static const char *const other[] = {"crash",   "link",	  "between", "anew",   "cut",

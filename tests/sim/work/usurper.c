@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Malicious managers: each takes a drive as any manager does, then sends its clients what it likes:
- * metadata that changes while they read it, replies that nobody asked for, of queues that do not
- * exist or are another client's, errors of any number, texts without an end; and it makes queues at
- * addresses where nothing is mapped. It owns the drive, so the contents of the drive's blocks are
- * not judged any more, and a client's calls may fail in any way. But each call ends in time, no
- * program accesses memory of others, the lender's IOMMU lets nothing through, and when the manager
- * has gone the drive serves as before.
+ * metadata that changes while they read it; replies to no request, about queues that do not exist
+ * or are another client's; errors of any number; texts without a terminating zero. And it creates
+ * queues at addresses where nothing is mapped. Because it owns the drive the contents of the
+ * drive's blocks are not judged any more, and a client's calls may fail in any way. But each call
+ * ends in time, no program accesses memory of others, the lender's IOMMU refuses accesses to what
+ * is not mapped, and when the manager has gone the drive serves as before.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 #include "run/run.h"
 #include "work/drives.h"
 
-#define SEEN_IN 4u /* one seed in so many, for where it is blocks are not judged */
+#define SEEN_IN 4u /* in one seed of so many: where there is one, blocks are not judged */
 #define PAIRS 8u
 #define FLOOD 40u
 
@@ -52,7 +52,10 @@ static void send_all(struct state *s)
 	sio_write32(m->shared.at, m->wire.magic);
 }
 
-/* Not who is to be asked: another program would take the question for a message of its own. */
+/*
+ * Changes a word of the metadata, but not the number of the manager's interrupt: requests would go
+ * to another program, which would judge them.
+ */
 static void lie(struct state *s)
 {
 #define AT(field) offsetof(struct sio_nvme_meta, field)
@@ -157,7 +160,7 @@ static void serve_one(struct state *s)
 }
 
 /* ---- the drive ---- */
-/* Queues where nothing is mapped. The first fetch from there ends the drive, until it is reset. */
+/* Queues where nothing is mapped. The first fetch from there is fatal: the drive needs a reset. */
 static void wild_queue(struct state *s)
 {
 	struct sio_nvme_ctrl *c = &s->m->ctrl;
@@ -219,7 +222,7 @@ static void usurper_main(struct sim_proc *p)
 	const char *name = sim_pick_drive(&host, &device)->name;
 	struct state s = {.lender = &sim_cluster->topology->host[host]};
 
-	/* Without an IOMMU a drive's manager has its lender's memory. */
+	/* Without an IOMMU the manager of a drive can reach all of the lender's memory. */
 	if (!s.lender->iommu || !sim_initialize())
 		return;
 	for (; tries > 0 && sim_now() < until && !sim_stopping_programs(); tries--) {
@@ -229,7 +232,7 @@ static void usurper_main(struct sim_proc *p)
 		if (sim_nvme_called(smartio_nvme_manager_open(name, NULL, &s.m), 0) == 0) {
 			rule(&s, until);
 			if (sim_pick(4) == 0)
-				break; /* it leaves the drive as it is */
+				break; /* without closing: it leaves the drive as it is */
 			sim_call("smartio_nvme_manager_close", 0);
 			smartio_nvme_manager_close(s.m);
 			sim_called(SCI_ERR_OK, SCI_ERR_OK);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two ways to a drive, and one of them goes: who has borrowed the drive over it hears so within
- * LOST_MS of virtual time, by an event, and borrows it anew over the other one, with registers and
- * memory, at once. Where nothing else breaks each of these must be; else any error may come, but
- * none that waits. Each program pulls a cable of its own host, one at a time in the whole cluster.
+ * Two paths to a drive, of which one is lost: a program that has borrowed the drive over it is
+ * notified by an event within LOST_MS of virtual time, and can at once borrow it again over the
+ * other path, with registers and memory. If the seed has no fault that breaks anything else both
+ * must succeed; otherwise any error is allowed. Each program pulls a cable of its own host, one at
+ * a time in the whole cluster.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -75,7 +76,7 @@ static bool borrow(struct ways *w, const struct sio_topo_device *d)
 	return must(e, "borrow");
 }
 
-/* The program reaches the registers: both daemons know of it. */
+/* The program reaches the registers: both daemons know the path of that. */
 static bool take_registers(struct ways *w)
 {
 	sci_error_t e;
@@ -95,7 +96,7 @@ static bool take_registers(struct ways *w)
 	return must(e, "map");
 }
 
-/* The device reaches memory of the program's: the lender alone knows by which way. */
+/* The device reaches memory of the program: only the lender's daemon knows the path of that. */
 static bool take_memory(struct ways *w)
 {
 	sci_ioaddr_t at;
@@ -119,7 +120,7 @@ static bool take_memory(struct ways *w)
 	return must(e, "memory");
 }
 
-/* The program reaches memory beside the device: its own host's daemon alone knows. */
+/* The program reaches memory beside the device: only its own host's daemon knows the path. */
 static bool take_beside(struct ways *w)
 {
 	sci_error_t e;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Clients of drives that use wild addresses: they have the drive read and write where nothing is
- * mapped for it (memory of hosts, windows, registers, behind what is theirs), and request queues
- * there. The IOMMU refuses the one, the manager the other; memory that is not mapped keeps its
- * contents, and the drive goes on. A hostile program may write to the memory of its library, so
- * this one includes what is inside.
+ * Malicious clients of drives that use wild addresses: they have the drive read and write where
+ * nothing is mapped for it (memory of hosts, windows, registers, beyond the end of their own
+ * memory), and request queues there. The IOMMU refuses the accesses, the manager the queues; memory
+ * that is not mapped keeps its contents, and the drive continues to serve. A malicious program can
+ * change the library's memory in its process, so this one includes the driver's private header and
+ * does.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ struct state {
 	struct smartio_nvme_queue *q;
 	struct smartio_nvme_buffer *b;
 	const struct sio_topo_host *lender;
-	struct sim_canary canary; /* of ours, and not for the drive */
+	struct sim_canary canary; /* memory of the program that is not mapped for the drive */
 };
 
 /* ---- addresses ---- */
@@ -36,7 +37,6 @@ static uint64_t page_in(uint64_t base, uint64_t size)
 	return base + sim_pick(size / PAGE) * PAGE;
 }
 
-/* Of the lender, as its processors see it, or of any other host; or of nobody. */
 uint64_t sim_wild_address(const struct sio_topo_host *lender, uint64_t kind)
 {
 	const struct sio_topo_host *other = &sim_cluster->topology->host[sim_pick(sim_hosts())];
@@ -55,7 +55,7 @@ uint64_t sim_wild_address(const struct sio_topo_host *lender, uint64_t kind)
 	}
 }
 
-/* The same, or just behind our own. */
+/* The same, or just beyond the end of the program's own buffer. */
 static uint64_t wild_address(const struct state *s)
 {
 	uint64_t kind = sim_pick(7);
@@ -66,7 +66,7 @@ static uint64_t wild_address(const struct state *s)
 }
 
 /* ---- data ---- */
-/* Poll for the one that is in flight. Return: its status; -1: none came. */
+/* Polls for the completion of the one command in flight. Return: its status; -1: none came. */
 static int status_of_one(struct state *s)
 {
 	uint64_t until = sim_now() + PATIENCE;
@@ -78,7 +78,7 @@ static int status_of_one(struct state *s)
 	return n > 0 ? (int)c.status : -1;
 }
 
-/* One command, to or from address @at. */
+/* One command that has the drive access address @at. Return: as status_of_one(). */
 static int command(struct state *s, enum smartio_nvme_op op, uint64_t at, uint64_t lba,
 		   uint32_t blocks)
 {
@@ -92,8 +92,9 @@ static int command(struct state *s, enum smartio_nvme_op op, uint64_t at, uint64
 }
 
 /*
- * What the drive cannot write vanishes, and it does not know; what it cannot read fails its
- * command, and nothing of it gets to the media.
+ * A Read whose data the drive cannot write to memory may succeed, because posted writes are not
+ * answered. A Write whose data it cannot read fails, and leaves the media as they were. Return:
+ * whether the queue can still be used.
  */
 static bool wild_data(struct state *s)
 {
@@ -105,16 +106,16 @@ static bool wild_data(struct state *s)
 
 	if (!s->lender->iommu || smartio_nvme_get_namespace(s->n, 0, &ns))
 		return true;
-	if (ns.block_size < 512 || ns.block_size > 4096) /* says a manager that lies */
+	if (ns.block_size < 512 || ns.block_size > 4096) /* of a malicious manager */
 		return false;
 	blocks = 1 + (uint32_t)sim_pick(BYTES / ns.block_size);
 	/*
-	 * Whoever shares a drive reaches what all have mapped for it; behind ours is one page that
-	 * nobody has.
+	 * All borrowers of a drive reach what any of them has mapped for it. Beyond the end of this
+	 * buffer one page is mapped for nobody, and further mappings may follow.
 	 */
 	if (at == s->b->ioaddr + s->b->size)
 		blocks = 1;
-	/* Behind what honest clients use. */
+	/* Blocks beyond those that honest clients use. */
 	first = ns.blocks > 1024 ? 512 : 0;
 	write = first && sim_pick(2);
 	sim_wild.commands++;
@@ -139,7 +140,7 @@ static bool is_ours(const struct state *s, struct sio_nvme_mem *const *mem, cons
 	for (unsigned i = 0; i < n; i++)
 		if (at >= right[i] && at - right[i] < mem[i]->size)
 			return true;
-	/* Of a queue that could not be closed. */
+	/* Memory of a queue that could not be deleted. */
 	for (const struct smartio_nvme_queue *q = s->n->kept; q; q = q->next)
 		if (lies_in(q->sq_mem, at) || lies_in(q->cq_mem, at))
 			return true;
@@ -154,7 +155,10 @@ static bool is_one_of(struct sio_nvme_mem *const *mem, unsigned n, const struct 
 	return false;
 }
 
-/* The memory of closed queues is used again: say that it lies elsewhere. */
+/*
+ * The driver uses the memory of closed queues again. Here it is made to believe that this memory
+ * lies at a wild address, so that it requests a queue there, which the manager must refuse.
+ */
 static void wild_queue(struct state *s)
 {
 	struct smartio_nvme_queue_options o = {.size = sizeof(o), .depth = DEPTH};
@@ -179,7 +183,7 @@ static void wild_queue(struct state *s)
 	rc = smartio_nvme_queue_open(s->n, &o, &q);
 	sim_nvme_called(rc, rc == -EINVAL ? rc : -EFAULT);
 	sim_wild.queues_refused += rc == -EFAULT || rc == -EINVAL;
-	/* It may have taken new memory instead, even one that was mapped right there. */
+	/* The driver may have used new memory instead, perhaps mapped at that very address. */
 	sq_lies = rc == 0 && is_one_of(mem, n, q->sq_mem) && q->sq_mem->ioaddr == at;
 	cq_lies = rc == 0 && is_one_of(mem, n, q->cq_mem) && q->cq_mem->ioaddr == at;
 	if (!sim_wild.lies && ((sq_lies && (cq_lies || q->cq_mem->ioaddr != at)) ||
@@ -225,7 +229,7 @@ static void use_drive(struct state *s)
 		for (acts = (unsigned)sim_pick(20); lives && acts > 0; acts--) {
 			lives = wild_data(s);
 			sim_canary_look(&s->canary, "wild");
-			/* The drive goes on: an honest command after each. */
+			/* The drive still serves: a valid command succeeds after each. */
 			if (lives)
 				lives = command(s, SMARTIO_NVME_READ, s->b->ioaddr, 0, 1) == 0;
 		}
