@@ -31,6 +31,18 @@ struct sio_wire_header {
 int sio_wire_header(const void *msg, size_t len, struct sio_wire_header *ret,
 		    struct sio_err *reterr);
 
+/* The field of a message that is 0; at 0, in the header: it has none. */
+struct sio_wire_zero {
+	const char *field;
+	uint16_t at;
+};
+#define SIO_WIRE_ZERO(type, field) #field, offsetof(struct type, field)
+/*
+ * Return: 0; @rc with a text that names message (@kind @name) and field: the field is not 0.
+ */
+int sio_wire_zero(const void *msg, const struct sio_wire_zero *zero, const char *kind,
+		  const char *name, int rc, struct sio_err *reterr);
+
 /*
  * Checks a refusal (struct sio_msg_error), between peers or to a client. -EPROTO: its text is not
  * terminated, its reason is unknown, or reserved is not 0.

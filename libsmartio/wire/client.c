@@ -6,19 +6,45 @@
 #include "wire/check.h"
 
 struct client_type {
-	uint16_t type, request, reply, zero; /* sizes; zero: offset of a field, or 0 */
+	const char *name;
+	uint16_t type, request, reply; /* sizes */
+	struct sio_wire_zero zero, reply_zero;
 };
 
-#define TYPE(NAME, name, number, request, reply, zero)                                             \
-	{number, sizeof(struct request), sizeof(struct reply), offsetof(struct request, zero)},
+#define TYPE(NAME, name, number, request, zero, reply, reply_zero)                                 \
+	{#NAME,                                                                                    \
+	 number,                                                                                   \
+	 sizeof(struct request),                                                                   \
+	 sizeof(struct reply),                                                                     \
+	 {SIO_WIRE_ZERO(request, zero)},                                                           \
+	 {SIO_WIRE_ZERO(reply, reply_zero)}},
 
 static const struct client_type types[] = {SIO_CLIENT_REQUESTS(TYPE)};
+
+struct event_type {
+	const char *name;
+	uint16_t type, size;
+	struct sio_wire_zero zero;
+};
+
+#define EVENT(NAME, number, event, zero)                                                           \
+	{#NAME, number, sizeof(struct event), {SIO_WIRE_ZERO(event, zero)}},
+
+static const struct event_type events[] = {SIO_CLIENT_EVENTS(EVENT)};
 
 static const struct client_type *find(uint32_t type)
 {
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		if (types[i].type == type)
 			return &types[i];
+	return NULL;
+}
+
+static const struct event_type *find_event(uint32_t type)
+{
+	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+		if (events[i].type == type)
+			return &events[i];
 	return NULL;
 }
 
@@ -31,18 +57,9 @@ size_t sio_client_request_size(uint32_t type)
 
 size_t sio_client_event_size(uint32_t type)
 {
-	switch (type) {
-	case SIO_EVM_SEGMENT_LOCAL:
-	case SIO_EVM_SEGMENT_REMOTE:
-		return sizeof(struct sio_evm_segment);
-	case SIO_EVM_DINT_RING:
-	case SIO_EVM_DINT_RING_END:
-	case SIO_EVM_DINT_LOST:
-		return sizeof(struct sio_evm_dint_ring);
-	case SIO_EVM_DEVICE:
-		return sizeof(struct sio_evm_device);
-	}
-	return 0;
+	const struct event_type *e = find_event(type);
+
+	return e ? e->size : 0;
 }
 
 int sio_client_check_request(const void *msg, size_t len, struct sio_wire_header *ret,
@@ -50,7 +67,6 @@ int sio_client_check_request(const void *msg, size_t len, struct sio_wire_header
 {
 	int rc = sio_wire_header(msg, len, ret, reterr);
 	const struct client_type *t;
-	sio_le32 reserved;
 
 	if (rc < 0)
 		return rc;
@@ -63,12 +79,17 @@ int sio_client_check_request(const void *msg, size_t len, struct sio_wire_header
 	if (ret->id == 0 || ret->error != 0)
 		return sio_fail(reterr, -EPROTO, "request %u has id %u and error %u", ret->type,
 				ret->id, ret->error);
-	if (t->zero) {
-		memcpy(&reserved, (const char *)msg + t->zero, sizeof(reserved));
-		if (reserved != 0)
-			return sio_fail(reterr, -EINVAL, "request %u: a reserved field is not 0",
-					ret->type);
-	}
+	return sio_wire_zero(msg, &t->zero, "request", t->name, -EINVAL, reterr);
+}
+
+/* Each row of a listing has a reserved field of its own. */
+static int check_rows(const struct sio_rep_list *rep, struct sio_err *reterr)
+{
+	for (unsigned i = 0; i < SIO_LIST_ROWS; i++)
+		if (rep->row[i].reserved != 0)
+			return sio_fail(reterr, -EPROTO,
+					"reply to LIST: reserved of row %u is %#x, 0 is right", i,
+					sio_from_le32(rep->row[i].reserved));
 	return 0;
 }
 
@@ -91,7 +112,11 @@ int sio_client_check_reply(uint32_t type, const void *msg, size_t len, struct si
 	if (len != want)
 		return sio_fail(reterr, -EPROTO, "the reply to %u has %zu bytes, not %zu", type,
 				len, want);
-	return ret->error ? sio_wire_refusal(msg, reterr) : 0;
+	if (ret->error)
+		return sio_wire_refusal(msg, reterr);
+	if (type == SIO_MSG_LIST)
+		return check_rows(msg, reterr);
+	return sio_wire_zero(msg, &t->reply_zero, "reply to", t->name, -EPROTO, reterr);
 }
 
 /* So often does its receiver do something. */
@@ -114,13 +139,15 @@ int sio_client_check_event(const void *msg, size_t len, struct sio_wire_header *
 			   struct sio_err *reterr)
 {
 	int rc = sio_wire_header(msg, len, ret, reterr);
+	const struct event_type *e;
 
 	if (rc < 0)
 		return rc;
-	if (len != sio_client_event_size(ret->type) || ret->id != 0 || ret->error != 0)
+	e = find_event(ret->type);
+	if (!e || len != e->size || ret->id != 0 || ret->error != 0)
 		return sio_fail(reterr, -EPROTO, "event %u of %zu bytes, id %u", ret->type, len,
 				ret->id);
 	if (ret->type == SIO_EVM_SEGMENT_LOCAL || ret->type == SIO_EVM_SEGMENT_REMOTE)
 		return check_segment(msg, reterr);
-	return 0;
+	return sio_wire_zero(msg, &e->zero, "event", e->name, -EPROTO, reterr);
 }

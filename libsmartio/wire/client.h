@@ -30,77 +30,83 @@
 
 /*
  * All requests, in one list for each room of smartiod that serves some, from which tables are made:
- * X(NAME, name, number, request, reply, zero). SIO_MSG_NAME is a struct @request, served by
- * smartiod_name(), and a successful reply a struct @reply. Field @zero is 0 in a request; h: it has
- * no such field, or is HELLO, where a program of another version must get the answer that its
- * version is another one.
+ * X(NAME, name, number, request, zero, reply, reply_zero). SIO_MSG_NAME is a struct @request,
+ * served by smartiod_name(), and a successful reply a struct @reply. Field @zero is 0 in a request,
+ * and @reply_zero in a reply. The first field (h, size): there is no such field, or it is HELLO,
+ * where a program of another version must get the answer that its version is another one.
  */
 /* clang-format off */
 #define SIO_CLIENT_DAEMON(X) \
-	X(HELLO, hello, 1, sio_msg_hello, sio_rep_hello, h)                      \
-	X(ADAPTER, adapter_query, 2, sio_msg_adapter, sio_rep_adapter, reserved) \
-	X(NODE_PROBE, node_probe, 3, sio_msg_node_probe, sio_msg, h)             \
-	X(BYE, bye, 6, sio_msg_bye, sio_msg, h)                                  \
-	X(LINK, link_query, 7, sio_msg_adapter, sio_rep_link, reserved)          \
-	X(LIST, list, 64, sio_msg_list, sio_rep_list, reserved)                  \
-	X(STATS, stats, 65, sio_msg_stats, sio_rep_stats, h)                     \
-	X(RELOAD, reload, 66, sio_msg_reload, sio_rep_reload, reserved)          \
-	X(RELOAD_LINE, reload_line, 67, sio_msg_reload_line, sio_rep_reload_line, reserved) \
-	X(FILE, file, 68, sio_msg_file, sio_rep_file, h)
+	X(HELLO, hello, 1, sio_msg_hello, h, sio_rep_hello, h) \
+	X(ADAPTER, adapter_query, 2, sio_msg_adapter, reserved, sio_rep_adapter, h) \
+	X(NODE_PROBE, node_probe, 3, sio_msg_node_probe, h, sio_msg, size) \
+	X(BYE, bye, 6, sio_msg_bye, h, sio_msg, size) \
+	X(LINK, link_query, 7, sio_msg_adapter, reserved, sio_rep_link, reserved) \
+	X(LIST, list, 64, sio_msg_list, reserved, sio_rep_list, h) \
+	X(STATS, stats, 65, sio_msg_stats, h, sio_rep_stats, reserved) \
+	X(RELOAD, reload, 66, sio_msg_reload, reserved, sio_rep_reload, h) \
+	X(RELOAD_LINE, reload_line, 67, sio_msg_reload_line, reserved, \
+	  sio_rep_reload_line, reserved) \
+	X(FILE, file, 68, sio_msg_file, h, sio_rep_file, h)
 #define SIO_CLIENT_RESTART(X) \
-	X(RESTORE, restore, 4, sio_msg_restore, sio_msg, h)                \
-	X(RESTORE_STEP, restore_step, 5, sio_msg_restore_step, sio_msg, h)
+	X(RESTORE, restore, 4, sio_msg_restore, h, sio_msg, size) \
+	X(RESTORE_STEP, restore_step, 5, sio_msg_restore_step, h, sio_msg, size)
 #define SIO_CLIENT_SEGMENT(X) \
-	X(SEG_CREATE, seg_create, 16, sio_msg_seg_create, sio_rep_seg_create, h)        \
-	X(SEG_PREPARE, seg_prepare, 17, sio_msg_seg_adapter, sio_msg, reserved)         \
-	X(SEG_AVAILABLE, seg_available, 18, sio_msg_seg_adapter, sio_msg, reserved)     \
-	X(SEG_UNAVAILABLE, seg_unavailable, 19, sio_msg_seg_adapter, sio_msg, reserved) \
-	X(SEG_REMOVE, seg_remove, 20, sio_msg_handle, sio_msg, h)                       \
-	X(SEG_CONNECT, seg_connect, 21, sio_msg_seg_connect, sio_rep_seg_connect, h)    \
-	X(SEG_DISCONNECT, seg_disconnect, 22, sio_msg_handle, sio_msg, h)               \
-	X(SEG_MAP, seg_map, 23, sio_msg_seg_map, sio_rep_seg_map, h)                    \
-	X(SEG_UNMAP, seg_unmap, 24, sio_msg_handle, sio_msg, h)                         \
-	X(SEG_FILL, seg_fill, 26, sio_msg_handle, sio_rep_seg_create, h)                \
-	X(SEG_SHARE, seg_share, 27, sio_msg_handle, sio_msg, h)                         \
-	X(SEG_ATTACH, seg_attach, 28, sio_msg_seg_attach, sio_rep_seg_attach, h)        \
-	X(SEG_TAKE, seg_take, 29, sio_msg_seg_take, sio_rep_seg_create, reserved)
+	X(SEG_CREATE, seg_create, 16, sio_msg_seg_create, h, sio_rep_seg_create, h) \
+	X(SEG_PREPARE, seg_prepare, 17, sio_msg_seg_adapter, reserved, sio_msg, size) \
+	X(SEG_AVAILABLE, seg_available, 18, sio_msg_seg_adapter, reserved, sio_msg, size) \
+	X(SEG_UNAVAILABLE, seg_unavailable, 19, sio_msg_seg_adapter, reserved, sio_msg, size) \
+	X(SEG_REMOVE, seg_remove, 20, sio_msg_handle, h, sio_msg, size) \
+	X(SEG_CONNECT, seg_connect, 21, sio_msg_seg_connect, h, sio_rep_seg_connect, h) \
+	X(SEG_DISCONNECT, seg_disconnect, 22, sio_msg_handle, h, sio_msg, size) \
+	X(SEG_MAP, seg_map, 23, sio_msg_seg_map, h, sio_rep_seg_map, h) \
+	X(SEG_UNMAP, seg_unmap, 24, sio_msg_handle, h, sio_msg, size) \
+	X(SEG_FILL, seg_fill, 26, sio_msg_handle, h, sio_rep_seg_create, h) \
+	X(SEG_SHARE, seg_share, 27, sio_msg_handle, h, sio_msg, size) \
+	X(SEG_ATTACH, seg_attach, 28, sio_msg_seg_attach, h, sio_rep_seg_attach, h) \
+	X(SEG_TAKE, seg_take, 29, sio_msg_seg_take, reserved, sio_rep_seg_create, h)
 #define SIO_CLIENT_INTERRUPT(X) \
-	X(DINT_CREATE, dint_create, 32, sio_msg_dint_create, sio_rep_dint_create, reserved) \
-	X(DINT_REMOVE, dint_remove, 33, sio_msg_handle, sio_msg, h)                      \
-	X(DINT_CONNECT, dint_connect, 34, sio_msg_dint_connect, sio_rep_dint_connect, h) \
-	X(DINT_DISCONNECT, dint_disconnect, 35, sio_msg_handle, sio_msg, h)              \
-	X(DINT_RING_FREE, dint_ring_free, 36, sio_msg_dint_ring_free, sio_msg, h)
+	X(DINT_CREATE, dint_create, 32, sio_msg_dint_create, reserved, sio_rep_dint_create, h) \
+	X(DINT_REMOVE, dint_remove, 33, sio_msg_handle, h, sio_msg, size) \
+	X(DINT_CONNECT, dint_connect, 34, sio_msg_dint_connect, h, sio_rep_dint_connect, h) \
+	X(DINT_DISCONNECT, dint_disconnect, 35, sio_msg_handle, h, sio_msg, size) \
+	X(DINT_RING_FREE, dint_ring_free, 36, sio_msg_dint_ring_free, h, sio_msg, size)
 #define SIO_CLIENT_DMA(X) \
-	X(QUEUE_CREATE, queue_create, 80, sio_msg_queue_create, sio_rep_queue_create, h) \
-	X(QUEUE_REMOVE, queue_remove, 81, sio_msg_handle, sio_msg, h)                    \
-	X(QUEUE_ATTACH, queue_attach, 82, sio_msg_queue_attach, sio_rep_queue_attach, reserved) \
-	X(QUEUE_DETACH, queue_detach, 83, sio_msg_queue_detach, sio_msg, h)
+	X(QUEUE_CREATE, queue_create, 80, sio_msg_queue_create, h, \
+	  sio_rep_queue_create, reserved) \
+	X(QUEUE_REMOVE, queue_remove, 81, sio_msg_handle, h, sio_msg, size) \
+	X(QUEUE_ATTACH, queue_attach, 82, sio_msg_queue_attach, reserved, \
+	  sio_rep_queue_attach, reserved) \
+	X(QUEUE_DETACH, queue_detach, 83, sio_msg_queue_detach, h, sio_msg, size)
 #define SIO_CLIENT_DEVICE(X) \
-	X(DEV_LIST, dev_list, 48, sio_msg_dev_list, sio_rep_dev_list, reserved) \
-	X(HOPS, hops_query, 63, sio_msg_hops, sio_rep_hops, h)
+	X(DEV_LIST, dev_list, 48, sio_msg_dev_list, reserved, sio_rep_dev_list, h) \
+	X(HOPS, hops_query, 63, sio_msg_hops, h, sio_rep_hops, reserved)
 #define SIO_CLIENT_BORROWER(X) \
-	X(SEG_WATCH, seg_watch, 25, sio_msg_seg_watch, sio_rep_seg_watch, h)            \
-	X(GROUP_JOIN, group_join, 30, sio_msg_group_join, sio_rep_group_join, h)        \
-	X(GROUP_LEAVE, group_leave, 31, sio_msg_handle, sio_msg, h)                     \
-	X(DEV_BORROW, dev_borrow, 49, sio_msg_dev_borrow, sio_rep_dev_borrow, reserved) \
-	X(DEV_RETURN, dev_return, 50, sio_msg_handle, sio_msg, h)                       \
-	X(DEV_RELEASE_EXCLUSIVE, dev_release_exclusive, 51, sio_msg_handle, sio_msg, h) \
-	X(DEV_SEG_CREATE, dev_seg_create, 52, sio_msg_dev_seg_create, sio_rep_dev_seg_create, \
-	  reserved) \
-	X(DEV_SEG_CONNECT, dev_seg_connect, 53, sio_msg_dev_seg_connect, sio_rep_seg_connect, h) \
-	X(DMA_MAP, dma_map, 54, sio_msg_dma_map, sio_rep_dma_map, reserved)             \
-	X(DMA_UNMAP, dma_unmap, 55, sio_msg_handle, sio_msg, h)                         \
-	X(DEV_SETTLED, dev_settled, 56, sio_msg_dev_settled, sio_msg, h)                \
-	X(DEV_RESET, dev_reset, 57, sio_msg_handle, sio_msg, h)                         \
-	X(DEV_HOLD, dev_hold, 58, sio_msg_dev_hold, sio_rep_dev_hold, reserved)         \
-	X(DEV_UNHOLD, dev_unhold, 59, sio_msg_dev_unhold, sio_msg, reserved)            \
-	X(DEV_VECTOR, dev_vector, 60, sio_msg_dev_vector, sio_rep_dev_vector, reserved) \
-	X(DEV_UNVECTOR, dev_unvector, 61, sio_msg_dev_vector, sio_msg, reserved)        \
-	X(SHADOW, shadow, 96, sio_msg_shadow, sio_rep_shadow, reserved)                 \
-	X(SHADOW_DEL, shadow_del, 97, sio_msg_handle, sio_msg, h)                       \
-	X(DEV_ASSIGN, dev_assign, 98, sio_msg_dev_assign, sio_msg, h)
+	X(SEG_WATCH, seg_watch, 25, sio_msg_seg_watch, h, sio_rep_seg_watch, reserved) \
+	X(GROUP_JOIN, group_join, 30, sio_msg_group_join, h, sio_rep_group_join, reserved) \
+	X(GROUP_LEAVE, group_leave, 31, sio_msg_handle, h, sio_msg, size) \
+	X(DEV_BORROW, dev_borrow, 49, sio_msg_dev_borrow, reserved, sio_rep_dev_borrow, h) \
+	X(DEV_RETURN, dev_return, 50, sio_msg_handle, h, sio_msg, size) \
+	X(DEV_RELEASE_EXCLUSIVE, dev_release_exclusive, 51, sio_msg_handle, h, sio_msg, size) \
+	X(DEV_SEG_CREATE, dev_seg_create, 52, sio_msg_dev_seg_create, reserved, \
+	  sio_rep_dev_seg_create, h) \
+	X(DEV_SEG_CONNECT, dev_seg_connect, 53, sio_msg_dev_seg_connect, h, \
+	  sio_rep_seg_connect, h) \
+	X(DMA_MAP, dma_map, 54, sio_msg_dma_map, reserved, sio_rep_dma_map, reserved) \
+	X(DMA_UNMAP, dma_unmap, 55, sio_msg_handle, h, sio_msg, size) \
+	X(DEV_SETTLED, dev_settled, 56, sio_msg_dev_settled, h, sio_msg, size) \
+	X(DEV_RESET, dev_reset, 57, sio_msg_handle, h, sio_msg, size) \
+	X(DEV_HOLD, dev_hold, 58, sio_msg_dev_hold, reserved, sio_rep_dev_hold, h) \
+	X(DEV_UNHOLD, dev_unhold, 59, sio_msg_dev_unhold, reserved, sio_msg, size) \
+	X(DEV_VECTOR, dev_vector, 60, sio_msg_dev_vector, reserved, \
+	  sio_rep_dev_vector, reserved) \
+	X(DEV_UNVECTOR, dev_unvector, 61, sio_msg_dev_vector, reserved, sio_msg, size) \
+	X(SHADOW, shadow, 96, sio_msg_shadow, reserved, sio_rep_shadow, reserved) \
+	X(SHADOW_DEL, shadow_del, 97, sio_msg_handle, h, sio_msg, size) \
+	X(DEV_ASSIGN, dev_assign, 98, sio_msg_dev_assign, h, sio_msg, size)
 #define SIO_CLIENT_LENDER(X) \
-	X(DEV_ADMIN_RESET, dev_admin_reset, 62, sio_msg_dev_admin_reset, sio_rep_dev_admin_reset, h)
+	X(DEV_ADMIN_RESET, dev_admin_reset, 62, sio_msg_dev_admin_reset, h, \
+	  sio_rep_dev_admin_reset, h)
 #define SIO_CLIENT_REQUESTS(X) \
 	SIO_CLIENT_DAEMON(X)    \
 	SIO_CLIENT_RESTART(X)   \
@@ -115,14 +121,27 @@
 #define SIO_CLIENT_NUMBER(NAME, name, number, ...) SIO_MSG_##NAME = number,
 enum { SIO_CLIENT_REQUESTS(SIO_CLIENT_NUMBER) };
 
-enum {
-	SIO_EVM_SEGMENT_LOCAL = 256, /* something happened to a segment of ours */
-	SIO_EVM_SEGMENT_REMOTE,	     /* ... to a segment that we are connected to */
-	SIO_EVM_DINT_RING,	     /* a sender connected: descriptor 0 is its ring */
-	SIO_EVM_DINT_RING_END,	     /* a sender is gone: drain its ring, then DINT_RING_FREE */
-	SIO_EVM_DEVICE,		     /* something happened to a borrowed device */
-	SIO_EVM_DINT_LOST,	     /* an interrupt of ours, or one connected to, is gone */
-};
+/*
+ * All events, as X(NAME, number, event, zero):
+ *   SEGMENT_LOCAL   something happened to a segment of ours
+ *   SEGMENT_REMOTE  ... to a segment that we are connected to
+ *   DINT_RING       a sender connected: descriptor 0 is its ring
+ *   DINT_RING_END   a sender is gone: drain its ring, then DINT_RING_FREE
+ *   DEVICE          something happened to a borrowed device
+ *   DINT_LOST       an interrupt of ours, or one connected to, is gone
+ */
+/* clang-format off */
+#define SIO_CLIENT_EVENTS(X) \
+	X(SEGMENT_LOCAL, 256, sio_evm_segment, h) \
+	X(SEGMENT_REMOTE, 257, sio_evm_segment, h) \
+	X(DINT_RING, 258, sio_evm_dint_ring, reserved) \
+	X(DINT_RING_END, 259, sio_evm_dint_ring, reserved) \
+	X(DEVICE, 260, sio_evm_device, reserved) \
+	X(DINT_LOST, 261, sio_evm_dint_ring, reserved)
+/* clang-format on */
+
+#define SIO_EVENT_NUMBER(NAME, number, ...) SIO_EVM_##NAME = number,
+enum { SIO_CLIENT_EVENTS(SIO_EVENT_NUMBER) };
 
 /*
  * The first message. Reply: descriptor 0 the owner (keep it open), 1 the status page.

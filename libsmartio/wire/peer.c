@@ -7,11 +7,18 @@
 #include "wire/check.h"
 
 struct peer_type {
+	const char *name;
 	uint16_t type, request, reply; /* sizes; reply 0: notification */
+	struct sio_wire_zero zero, reply_zero;
 };
 
-#define TYPE(NAME, name, number, message, reply)                                                   \
-	{number, sizeof(struct message), sizeof(struct reply)},
+#define TYPE(NAME, name, number, message, zero, reply, reply_zero)                                 \
+	{#NAME,                                                                                    \
+	 number,                                                                                   \
+	 sizeof(struct message),                                                                   \
+	 sizeof(struct reply),                                                                     \
+	 {SIO_WIRE_ZERO(message, zero)},                                                           \
+	 {SIO_WIRE_ZERO(reply, reply_zero)}},
 
 static const struct peer_type types[] = {SIO_PEER_MESSAGES(TYPE)};
 
@@ -42,6 +49,7 @@ int sio_peer_is_notification(uint32_t type)
 int sio_peer_check(const void *msg, size_t len, struct sio_wire_header *ret, struct sio_err *reterr)
 {
 	int rc = sio_wire_header(msg, len, ret, reterr);
+	const struct peer_type *t;
 	bool reply;
 	size_t want;
 
@@ -61,5 +69,7 @@ int sio_peer_check(const void *msg, size_t len, struct sio_wire_header *ret, str
 	if (!reply && (ret->error || (ret->id == 0) != (sio_peer_is_notification(ret->type) != 0)))
 		return sio_fail(reterr, -EPROTO, "message %#x has id %u and error %u", ret->type,
 				ret->id, ret->error);
-	return 0;
+	t = find(SIO_PEER_TYPE(ret->type));
+	return sio_wire_zero(msg, reply ? &t->reply_zero : &t->zero, reply ? "reply to" : "message",
+			     t->name, -EPROTO, reterr);
 }

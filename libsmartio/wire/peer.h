@@ -22,72 +22,79 @@
 #define SIO_PEER_REPLY 0x8000u
 #define SIO_TOKEN_BYTES 32
 
-/* The reply to a notification: there is none. */
+/* The reply to a notification: there is none, not even the header. */
 struct sio_no_reply {
+	struct sio_msg h[0];
 };
 
 /*
- * All messages, as the requests of wire/client.h: X(NAME, name, number, message, reply). RESUME_*:
- * what the sender has of the receiver, from before this connection.
+ * All messages, as the requests of wire/client.h: X(NAME, name, number, message, zero, reply,
+ * reply_zero). RESUME_*: what the sender has of the receiver, from before this connection.
  */
 /* clang-format off */
 #define SIO_PEER_DAEMON(X) \
-	X(HELLO, peer_hello, 512, sio_peer_hello, sio_no_reply)                  \
-	X(PING, peer_ping, 513, sio_peer_ping, sio_msg)                      \
-	X(STATS, peer_stats, 560, sio_peer_stats, sio_rep_stats)             \
-	X(FILE, peer_file, 561, sio_msg_file, sio_rep_file)                  \
-	X(RESUME_SENT, peer_resume_sent, 617, sio_peer_resume_end, sio_no_reply) \
-	X(RESUME_DONE, peer_resume_done, 618, sio_peer_resume_end, sio_no_reply)
+	X(HELLO, peer_hello, 512, sio_peer_hello, h, sio_no_reply, h) \
+	X(PING, peer_ping, 513, sio_peer_ping, h, sio_msg, size) \
+	X(STATS, peer_stats, 560, sio_peer_stats, reserved, sio_rep_stats, reserved) \
+	X(FILE, peer_file, 561, sio_msg_file, h, sio_rep_file, h) \
+	X(RESUME_SENT, peer_resume_sent, 617, sio_peer_resume_end, h, sio_no_reply, h) \
+	X(RESUME_DONE, peer_resume_done, 618, sio_peer_resume_end, h, sio_no_reply, h)
 #define SIO_PEER_SEGMENT(X) \
-	X(SEG_LOOKUP, peer_seg_lookup, 528, sio_peer_seg_lookup, sio_prep_seg_lookup) \
-	X(SEG_RELEASE, peer_seg_release, 529, sio_peer_seg_release, sio_no_reply)         \
-	X(SEG_GRANT, peer_seg_grant, 530, sio_peer_seg_grant, sio_prep_seg_grant)     \
-	X(GRANT_RELEASE, peer_grant_release, 531, sio_peer_grant_release, sio_no_reply)   \
-	X(SEG_EVENT, peer_seg_event, 532, sio_peer_seg_event, sio_no_reply)               \
-	X(GRANT_QUERY, peer_grant_query, 533, sio_peer_grant_query, sio_no_reply)         \
-	X(RESUME_GRANT, peer_resume_grant, 608, sio_peer_resume_grant, sio_no_reply)      \
-	X(RESUME_HELD, peer_resume_held, 609, sio_peer_resume_held, sio_no_reply)         \
-	X(RESUME_SEG, peer_resume_seg, 610, sio_peer_resume_seg, sio_no_reply)
+	X(SEG_LOOKUP, peer_seg_lookup, 528, sio_peer_seg_lookup, reserved, \
+	  sio_prep_seg_lookup, reserved) \
+	X(SEG_RELEASE, peer_seg_release, 529, sio_peer_seg_release, reserved, sio_no_reply, h) \
+	X(SEG_GRANT, peer_seg_grant, 530, sio_peer_seg_grant, reserved, sio_prep_seg_grant, h) \
+	X(GRANT_RELEASE, peer_grant_release, 531, sio_peer_grant_release, h, sio_no_reply, h) \
+	X(SEG_EVENT, peer_seg_event, 532, sio_peer_seg_event, h, sio_no_reply, h) \
+	X(GRANT_QUERY, peer_grant_query, 533, sio_peer_grant_query, h, sio_no_reply, h) \
+	X(RESUME_GRANT, peer_resume_grant, 608, sio_peer_resume_grant, h, sio_no_reply, h) \
+	X(RESUME_HELD, peer_resume_held, 609, sio_peer_resume_held, h, sio_no_reply, h) \
+	X(RESUME_SEG, peer_resume_seg, 610, sio_peer_resume_seg, reserved, sio_no_reply, h)
 #define SIO_PEER_INTERRUPT(X) \
-	X(DINT_LOOKUP, peer_dint_lookup, 544, sio_peer_dint_lookup, sio_prep_dint_lookup) \
-	X(DINT_RELEASE, peer_dint_release, 545, sio_peer_dint_release, sio_no_reply)          \
-	X(DINT_EVENT, peer_dint_event, 546, sio_peer_dint_event, sio_no_reply)
+	X(DINT_LOOKUP, peer_dint_lookup, 544, sio_peer_dint_lookup, h, sio_prep_dint_lookup, h) \
+	X(DINT_RELEASE, peer_dint_release, 545, sio_peer_dint_release, h, sio_no_reply, h) \
+	X(DINT_EVENT, peer_dint_event, 546, sio_peer_dint_event, h, sio_no_reply, h)
 #define SIO_PEER_DEVICE(X) \
-	X(DEVICES, peer_devices, 576, sio_peer_devices, sio_no_reply) \
-	X(HOPS, peer_hops, 598, sio_msg_hops, sio_rep_hops)
+	X(DEVICES, peer_devices, 576, sio_peer_devices, reserved, sio_no_reply, h) \
+	X(HOPS, peer_hops, 598, sio_msg_hops, h, sio_rep_hops, reserved)
 #define SIO_PEER_BORROWER(X) \
-	X(DEVICE_EVENT, peer_device_event, 589, sio_peer_device_event, sio_no_reply) \
-	X(BORROW_LOST, peer_borrow_lost, 595, sio_peer_borrower, sio_no_reply)
+	X(DEVICE_EVENT, peer_device_event, 589, sio_peer_device_event, reserved, \
+	  sio_no_reply, h) \
+	X(BORROW_LOST, peer_borrow_lost, 595, sio_peer_borrower, reserved, sio_no_reply, h)
 #define SIO_PEER_LENDER(X) \
-	X(BORROW, lend_borrow, 577, sio_peer_borrow, sio_prep_borrow)                 \
-	X(RETURN, lend_return, 578, sio_peer_borrower, sio_msg)                       \
-	X(RELEASE_EXCLUSIVE, lend_release_exclusive, 579, sio_peer_borrower, sio_msg) \
-	X(BORROW_END, lend_borrow_end, 580, sio_peer_borrower, sio_no_reply)              \
-	X(DEV_SEG_CREATE, lend_dev_seg_create, 581, sio_peer_dev_seg_create, sio_prep_dev_seg) \
-	X(DEV_SEG_LOOKUP, lend_dev_seg_lookup, 582, sio_peer_dev_seg_lookup, sio_prep_dev_seg) \
-	X(BAR_GRANT, lend_bar_grant, 583, sio_peer_bar_grant, sio_prep_bar_grant)     \
-	X(BAR_RELEASE, lend_bar_release, 584, sio_peer_bar_release, sio_no_reply)         \
-	X(DMA_MAP, lend_dma_map, 585, sio_peer_dma_map, sio_prep_dma_map)             \
-	X(DMA_UNMAP, lend_dma_unmap, 586, sio_peer_dma_unmap, sio_msg)                \
-	X(SETTLED, lend_settled, 587, sio_peer_settled, sio_msg)                      \
-	X(RESET, lend_reset, 588, sio_peer_borrower, sio_msg)                         \
-	X(DEV_SEG_END, lend_dev_seg_end, 590, sio_peer_dev_seg_end, sio_no_reply)         \
-	X(HOLD, lend_hold, 591, sio_peer_hold, sio_prep_hold)                         \
-	X(UNHOLD, lend_unhold, 592, sio_peer_unhold, sio_msg)                         \
-	X(VECTOR, lend_vector, 593, sio_peer_vector, sio_prep_vector)                 \
-	X(UNVECTOR, lend_unvector, 594, sio_peer_vector, sio_msg)                     \
-	X(HOLD_RELEASE, peer_hold_release, 596, sio_peer_hold_release, sio_no_reply)      \
-	X(BAR_CUT, peer_bar_cut, 597, sio_peer_bar_cut, sio_no_reply)                     \
-	X(CONFIG, lend_config, 599, sio_peer_config, sio_prep_config)                 \
-	X(GROUP_JOIN, lend_group_join, 600, sio_peer_group_join, sio_prep_group_join) \
-	X(GROUP_LEAVE, lend_group_leave, 601, sio_peer_group_leave, sio_msg)          \
-	X(ASSIGN, lend_assign, 602, sio_peer_assign, sio_msg)                         \
-	X(RESUME_BORROW, resume_borrow, 611, sio_peer_resume_borrow, sio_no_reply)        \
-	X(RESUME_VIEW, resume_view, 612, sio_peer_resume_view, sio_no_reply)              \
-	X(RESUME_DMA, resume_dma, 613, sio_peer_resume_dma, sio_no_reply)                 \
-	X(RESUME_HOLD, resume_hold, 614, sio_peer_resume_hold, sio_no_reply)              \
-	X(RESUME_PLACED, resume_placed, 615, sio_peer_resume_placed, sio_no_reply)        \
-	X(RESUME_DEV_SEG, resume_dev_seg, 616, sio_peer_resume_dev_seg, sio_no_reply)
+	X(BORROW, lend_borrow, 577, sio_peer_borrow, reserved, sio_prep_borrow, h) \
+	X(RETURN, lend_return, 578, sio_peer_borrower, reserved, sio_msg, size) \
+	X(RELEASE_EXCLUSIVE, lend_release_exclusive, 579, sio_peer_borrower, reserved, \
+	  sio_msg, size) \
+	X(BORROW_END, lend_borrow_end, 580, sio_peer_borrower, reserved, sio_no_reply, h) \
+	X(DEV_SEG_CREATE, lend_dev_seg_create, 581, sio_peer_dev_seg_create, h, \
+	  sio_prep_dev_seg, reserved) \
+	X(DEV_SEG_LOOKUP, lend_dev_seg_lookup, 582, sio_peer_dev_seg_lookup, reserved, \
+	  sio_prep_dev_seg, reserved) \
+	X(BAR_GRANT, lend_bar_grant, 583, sio_peer_bar_grant, h, sio_prep_bar_grant, h) \
+	X(BAR_RELEASE, lend_bar_release, 584, sio_peer_bar_release, reserved, sio_no_reply, h) \
+	X(DMA_MAP, lend_dma_map, 585, sio_peer_dma_map, h, sio_prep_dma_map, reserved) \
+	X(DMA_UNMAP, lend_dma_unmap, 586, sio_peer_dma_unmap, reserved, sio_msg, size) \
+	X(SETTLED, lend_settled, 587, sio_peer_settled, h, sio_msg, size) \
+	X(RESET, lend_reset, 588, sio_peer_borrower, reserved, sio_msg, size) \
+	X(DEV_SEG_END, lend_dev_seg_end, 590, sio_peer_dev_seg_end, reserved, sio_no_reply, h) \
+	X(HOLD, lend_hold, 591, sio_peer_hold, reserved, sio_prep_hold, h) \
+	X(UNHOLD, lend_unhold, 592, sio_peer_unhold, reserved, sio_msg, size) \
+	X(VECTOR, lend_vector, 593, sio_peer_vector, reserved, sio_prep_vector, h) \
+	X(UNVECTOR, lend_unvector, 594, sio_peer_vector, reserved, sio_msg, size) \
+	X(HOLD_RELEASE, peer_hold_release, 596, sio_peer_hold_release, h, sio_no_reply, h) \
+	X(BAR_CUT, peer_bar_cut, 597, sio_peer_bar_cut, reserved, sio_no_reply, h) \
+	X(CONFIG, lend_config, 599, sio_peer_config, h, sio_prep_config, h) \
+	X(GROUP_JOIN, lend_group_join, 600, sio_peer_group_join, reserved, \
+	  sio_prep_group_join, reserved) \
+	X(GROUP_LEAVE, lend_group_leave, 601, sio_peer_group_leave, reserved, sio_msg, size) \
+	X(ASSIGN, lend_assign, 602, sio_peer_assign, h, sio_msg, size) \
+	X(RESUME_BORROW, resume_borrow, 611, sio_peer_resume_borrow, h, sio_no_reply, h) \
+	X(RESUME_VIEW, resume_view, 612, sio_peer_resume_view, h, sio_no_reply, h) \
+	X(RESUME_DMA, resume_dma, 613, sio_peer_resume_dma, reserved, sio_no_reply, h) \
+	X(RESUME_HOLD, resume_hold, 614, sio_peer_resume_hold, reserved, sio_no_reply, h) \
+	X(RESUME_PLACED, resume_placed, 615, sio_peer_resume_placed, reserved, sio_no_reply, h) \
+	X(RESUME_DEV_SEG, resume_dev_seg, 616, sio_peer_resume_dev_seg, h, sio_no_reply, h)
 #define SIO_PEER_MESSAGES(X) \
 	SIO_PEER_DAEMON(X)    \
 	SIO_PEER_SEGMENT(X)   \

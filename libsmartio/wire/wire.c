@@ -25,16 +25,31 @@ int sio_wire_header(const void *msg, size_t len, struct sio_wire_header *ret,
 	return 0;
 }
 
+int sio_wire_zero(const void *msg, const struct sio_wire_zero *zero, const char *kind,
+		  const char *name, int rc, struct sio_err *reterr)
+{
+	sio_le32 value;
+
+	if (!zero->at)
+		return 0;
+	memcpy(&value, (const char *)msg + zero->at, sizeof(value));
+	if (value == 0)
+		return 0;
+	return sio_fail(reterr, rc, "%s %s: %s is %#x, 0 is right", kind, name, zero->field,
+			sio_from_le32(value));
+}
+
 int sio_wire_refusal(const struct sio_msg_error *msg, struct sio_err *reterr)
 {
 	uint32_t type = sio_from_le32(msg->h.type), reason = sio_from_le32(msg->reason);
 
 	if (!memchr(msg->text, 0, sizeof(msg->text)))
 		return sio_fail(reterr, -EPROTO, "refusal %#x has a text without end", type);
-	if (reason >= SIO_OUT_OF_COUNT || sio_from_le32(msg->reserved))
-		return sio_fail(reterr, -EPROTO,
-				"refusal %#x has reason %u, up to %d are known, and %u where 0 is "
-				"right",
-				type, reason, SIO_OUT_OF_COUNT - 1, sio_from_le32(msg->reserved));
+	if (reason >= SIO_OUT_OF_COUNT)
+		return sio_fail(reterr, -EPROTO, "refusal %#x has reason %u, up to %d are known",
+				type, reason, SIO_OUT_OF_COUNT - 1);
+	if (msg->reserved)
+		return sio_fail(reterr, -EPROTO, "refusal %#x: reserved is %#x, 0 is right", type,
+				sio_from_le32(msg->reserved));
 	return 0;
 }

@@ -28,6 +28,9 @@ int smartiod_hello(struct smartiod *d, struct smartiod_session *s, const void *m
 				version, SIO_CLIENT_VERSION,
 				version < SIO_CLIENT_VERSION ? "the library" : "smartiod");
 	}
+	if (m->reserved)
+		return sio_fail(reterr, -EINVAL, "request HELLO: reserved is %#x, 0 is right",
+				sio_from_le32(m->reserved));
 	s->version = version;
 	s->kind = sio_from_le32(m->kind);
 	if (s->kind < SIO_CLIENT_LIBRARY || s->kind > SIO_CLIENT_KEEPER)

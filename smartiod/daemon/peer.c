@@ -436,6 +436,9 @@ int smartiod_peer_hello(struct smartiod *d, const struct smartiod_from *from, co
 		return sio_fail(reterr, -EPROTO, "it speaks versions %u to %u, we version %u",
 				sio_from_le32(m->version_min), sio_from_le32(m->version_max),
 				SIO_PEER_VERSION);
+	if (m->reserved)
+		return sio_fail(reterr, -EPROTO, "message HELLO: reserved is %#x, 0 is right",
+				sio_from_le32(m->reserved));
 	start = sio_from_le64(m->boot_generation);
 	if (p->last_start && p->last_start != start) {
 		if (p->bond == SMARTIOD_BOND_EXPECTED)

@@ -36,7 +36,18 @@ struct orders {
 	/* Instead of the answer to a probe: the device's loss, its segment's, and the end. */
 	enum { STAYS, ENDS, TELLS_DEVICE, TELLS_BOTH } farewell;
 	/* What is wrong with an answer to a probe. */
-	enum { NOTHING, TYPE, SIZE, REFUSAL_TYPE, REFUSAL_SIZE, ERROR, TEXT, REASON } wrong;
+	enum {
+		NOTHING,
+		TYPE,
+		SIZE,
+		REFUSAL_TYPE,
+		REFUSAL_SIZE,
+		ERROR,
+		TEXT,
+		REASON,
+		REFUSAL_RESERVED,
+		RESERVED, /* in the answer to another request: this one's has no such field */
+	} wrong;
 };
 
 static struct orders *orders;
@@ -92,6 +103,8 @@ static void answer_wrongly(int fd, const struct sio_msg *request)
 		e.h.error = sio_to_le32(4096);
 	else if (orders->wrong == TEXT)
 		memset(e.text, 'x', sizeof(e.text));
+	else if (orders->wrong == REFUSAL_RESERVED)
+		e.reserved = sio_to_le32(5);
 	else
 		e.reason = sio_to_le32(SIO_OUT_OF_COUNT);
 	e.h.size = sio_to_le32((uint32_t)len);
@@ -173,6 +186,15 @@ static void describe_adapter(int fd, const struct sio_msg *request)
 	send_with(fd, &rep, sizeof(rep), NULL, 0);
 }
 
+static void give_queue(int fd, const struct sio_msg *request)
+{
+	struct sio_rep_queue_create rep = {
+		.h = *request, .handle = sio_to_le32(3), .reserved = sio_to_le32(7)};
+
+	rep.h.size = sio_to_le32(sizeof(rep));
+	send_with(fd, &rep, sizeof(rep), NULL, 0);
+}
+
 static void serve(int fd)
 {
 	_Alignas(8) char buf[SIO_WIRE_MAX];
@@ -191,6 +213,9 @@ static void serve(int fd)
 			break;
 		else if (sio_from_le32(request->type) == SIO_MSG_NODE_PROBE && orders->wrong)
 			answer_wrongly(fd, request);
+		else if (sio_from_le32(request->type) == SIO_MSG_QUEUE_CREATE &&
+			 orders->wrong == RESERVED)
+			give_queue(fd, request);
 		else
 			refuse(fd, request,
 			       sio_from_le32(request->type) == SIO_MSG_HELLO ? orders->greeting
@@ -447,13 +472,16 @@ static void a_malformed_answer_is_an_error(void **state)
 		[ERROR] = "error 4096",
 		[TEXT] = "a text without end",
 		[REASON] = "reason",
+		[REFUSAL_RESERVED] = "0x5, 0 is right",
+		[RESERVED] = "reply to QUEUE_CREATE: reserved is 0x7, 0 is right",
 	};
 
 	(void)state;
 	begin();
-	for (unsigned wrong = TYPE; wrong <= REASON; wrong++) {
+	for (unsigned wrong = TYPE; wrong <= RESERVED; wrong++) {
 		orders->wrong = wrong;
-		assert_int_equal(probe(), SCI_ERR_INCONSISTENT_VERSIONS);
+		assert_int_equal(wrong == RESERVED ? create_queue() : probe(),
+				 SCI_ERR_INCONSISTENT_VERSIONS);
 		if (!strstr(smartio_last_error(), says[wrong]))
 			fail_msg("%u: %s, expected %s", wrong, smartio_last_error(), says[wrong]);
 	}

@@ -27,6 +27,10 @@ static const uint32_t all[] = {SIO_CLIENT_REQUESTS(NUMBER)};
 #define N_ALL (sizeof(all) / sizeof(all[0]))
 static const uint32_t peer_types[] = {SIO_PEER_MESSAGES(NUMBER)};
 #define N_PEER_TYPES (sizeof(peer_types) / sizeof(peer_types[0]))
+/* Where a message and its reply have a field that is 0; 0: nowhere. */
+#define ZERO(NAME, name, number, message, zero, reply, reply_zero)                                 \
+	{offsetof(struct message, zero), offsetof(struct reply, reply_zero)},
+static const size_t peer_zero[][2] = {SIO_PEER_MESSAGES(ZERO)};
 /* The first ones as inputs of the corpus number them; the rest comes from the list. */
 static uint32_t requests[N_ALL] = {
 	SIO_MSG_ADAPTER,
@@ -118,6 +122,14 @@ static void raw_packet(struct play *p, struct input *in)
 
 #define NUMBERS 96u /* of peer messages, those that nobody knows among them */
 
+/* Such a field cuts the peer off, unless it is 0: most times it is, so that others are met. */
+static void clear_reserved(unsigned char *msg, uint32_t type, bool reply)
+{
+	for (size_t i = 0; i < N_PEER_TYPES; i++)
+		if (peer_types[i] == type && peer_zero[i][reply])
+			memset(msg + peer_zero[i][reply], 0, sizeof(sio_le32));
+}
+
 /* As if node 8 had said it. */
 static void peer_packet(struct play *p, struct input *in)
 {
@@ -125,13 +137,16 @@ static void peer_packet(struct play *p, struct input *in)
 	unsigned pick = take8(in);
 	uint32_t type = pick < NUMBERS ? SIO_PEER_HELLO + pick
 				       : peer_types[(pick - NUMBERS) % N_PEER_TYPES];
-	uint32_t reply = take8(in) % 2 ? SIO_PEER_REPLY : 0;
+	unsigned how = take8(in);
+	uint32_t reply = how % 2 ? SIO_PEER_REPLY : 0;
 	size_t size = sio_peer_size(type | reply);
 	struct sio_msg *h = (struct sio_msg *)msg;
 
 	if (size == 0)
 		size = sizeof(*h);
 	take(in, msg, size);
+	if (how / 2 % 4 < 3)
+		clear_reserved(msg, type, reply);
 	h->size = sio_to_le32((uint32_t)size);
 	h->type = sio_to_le32(type | reply);
 	if (!reply)

@@ -185,8 +185,18 @@ static void reserved_fields_are_refused(void **state)
 {
 	struct fixture *f = *state;
 	struct sio_msg_adapter m = {.reserved = sio_to_le32(1)};
+	struct sio_msg_hello hello = {.version = sio_to_le32(SIO_CLIENT_VERSION),
+				      .reserved = sio_to_le32(1),
+				      .kind = sio_to_le32(SIO_CLIENT_LIBRARY)};
+	struct world_client *c;
 
 	assert_int_equal(world_call(f->w, f->good, SIO_MSG_ADAPTER, &m, sizeof(m))->error, EINVAL);
+	c = world_client(f->w, 0, 0);
+	assert_int_equal(world_call(f->w, c, SIO_MSG_HELLO, &hello, sizeof(hello))->error, EINVAL);
+	/* Of another version the field may mean something. */
+	hello.version = sio_to_le32(SIO_CLIENT_VERSION + 1);
+	c = world_client(f->w, 0, 0);
+	assert_int_equal(world_call(f->w, c, SIO_MSG_HELLO, &hello, sizeof(hello))->error, EPROTO);
 }
 
 static void handles_are_ones_own(void **state)
@@ -285,10 +295,19 @@ static void a_peer_that_talks_nonsense_is_cut_and_heals(void **state)
 	struct sio_peer_seg_release release = {.h = {.size = sio_to_le32(sizeof(release)),
 						     .type = sio_to_le32(SIO_PEER_SEG_RELEASE)},
 					       .reason = sio_to_le32(99)};
+	struct sio_prep_seg_lookup reply = {
+		.h = {.size = sio_to_le32(sizeof(reply)),
+		      .type = sio_to_le32(SIO_PEER_SEG_LOOKUP | SIO_PEER_REPLY),
+		      .id = sio_to_le32(4711)},
+		.reserved = sio_to_le32(1)};
 	const struct {
 		const void *msg;
 		size_t len;
-	} bad[] = {{"", 0}, {&hello, sizeof(hello)}, {&release, sizeof(release)}, {&release, 16}};
+	} bad[] = {{"", 0},
+		   {&hello, sizeof(hello)},
+		   {&release, sizeof(release)},
+		   {&release, 16},
+		   {&reply, sizeof(reply)}};
 	uint32_t h, con;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -299,6 +318,44 @@ static void a_peer_that_talks_nonsense_is_cut_and_heals(void **state)
 		assert_non_null(world_event(f->good, SIO_EVM_SEGMENT_LOCAL, 2 * (unsigned)i + 1));
 		world_pass(f->w, 100000000); /* node 8 connects again */
 		assert_int_equal(call_probe(f->w, c, 4), 0);
+	}
+}
+
+static void a_peer_greets_by_the_rules(void **state)
+{
+	static const struct {
+		uint32_t min, max, node, reserved;
+		bool right;
+	} said[] = {
+		{SIO_PEER_VERSION, SIO_PEER_VERSION, 8, 0, true},
+		{SIO_PEER_VERSION - 1, SIO_PEER_VERSION + 1, 8, 0, true},
+		{SIO_PEER_VERSION + 1, SIO_PEER_VERSION + 1, 8, 0, false},
+		{SIO_PEER_VERSION - 1, SIO_PEER_VERSION - 1, 8, 0, false},
+		{SIO_PEER_VERSION, SIO_PEER_VERSION, 12, 0, false},
+		{SIO_PEER_VERSION, SIO_PEER_VERSION, 8, 1, false},
+	};
+	struct fixture *f = *state;
+	struct smartiod *d = f->w->host[0].daemon;
+
+	for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
+		struct sio_peer_hello hello = {
+			.h = {.size = sio_to_le32(sizeof(hello)),
+			      .type = sio_to_le32(SIO_PEER_HELLO)},
+			.version_min = sio_to_le32(said[i].min),
+			.version_max = sio_to_le32(said[i].max),
+			.node = sio_to_le32(said[i].node),
+			.reserved = sio_to_le32(said[i].reserved),
+		};
+
+		f->w->drop_peer_messages = true; /* the true daemon of node 8 says nothing */
+		smartiod_peer_up(d, 8);		 /* in place of the connection that there is */
+		smartiod_peer_message(d, 8, &hello, sizeof(hello));
+		assert_int_equal(f->w->open[0][1], said[i].right);
+		f->w->drop_peer_messages = false;
+		smartiod_peer_message(d, 8, "", 0); /* and is cut off, whatever it was */
+		world_pass(f->w, 100000000);
+		assert_true(f->w->open[0][1]);
+		assert_int_equal(call_probe(f->w, f->good, 8), 0);
 	}
 }
 
@@ -442,6 +499,7 @@ int main(void)
 		CASE(one_program_cannot_hold_everything),
 		CASE(random_requests_do_no_harm),
 		CASE(a_peer_that_talks_nonsense_is_cut_and_heals),
+		CASE(a_peer_greets_by_the_rules),
 		CASE(a_peer_that_lies_gets_errors),
 		CASE(a_peer_that_grants_too_little_gives_no_window),
 		CASE(a_daemon_without_descriptors_makes_nothing_of_half),
