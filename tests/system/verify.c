@@ -1,54 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The client that must notice nothing: writes stamped blocks to its own range of a drive and reads
- * them back until its input ends.
- * usage: verify DEVICE FIRST-BLOCK BLOCKS [interrupt|seldom]
- * seldom: by interrupt, with a tenth of a second between rounds, where others need the processor
- * Prints "running" after the first round, and at the end "N rounds" and the longest I/O; exit 1 on
- * any error or wrong byte. At SIGUSR1 it prints "on" when a round has begun and ended since.
+ * A client that must not be affected by what a test does meanwhile: writes stamped blocks to its
+ * own range of a drive and reads them back until its input ends. usage: verify DEVICE FIRST-BLOCK
+ * BLOCKS [interrupt|seldom] seldom: by interrupt, with a tenth of a second between rounds, where
+ * others need the processor Prints "running" and "on" as lib/rounds.h says, and at the end "N
+ * rounds" and the longest I/O; exits with 1 on any error or wrong byte.
  */
-#include <poll.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "../lib/rounds.h"
 #include "sisci_api.h"
 #include "smartio/ext.h"
 #include "smartio/nvme.h"
 
 #define CHUNK 64 /* blocks */
-
-static bool input_ended(int wait_ms)
-{
-	struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
-
-	return poll(&p, 1, wait_ms) > 0;
-}
-
-static volatile sig_atomic_t asked;
-
-static void on_signal(int number)
-{
-	(void)number;
-	asked = 1;
-}
-
-/* After a round; the one that was on its way when we were asked does not count. */
-static void answer(void)
-{
-	static int rounds;
-
-	if (!asked || ++rounds < 2)
-		return;
-	asked = rounds = 0;
-	printf("on\n");
-	fflush(stdout);
-}
 
 static uint64_t longest_ns;
 
@@ -122,7 +92,7 @@ int main(int argc, char **argv)
 	first = strtoull(argv[2], NULL, 0);
 	blocks = strtoull(argv[3], NULL, 0);
 	o.flags = argc == 5 ? SMARTIO_NVME_INTERRUPT : 0;
-	signal(SIGUSR1, on_signal);
+	rounds_begin();
 	SCIInitialize(0, &err);
 	if (err != SCI_ERR_OK) {
 		fprintf(stderr, "verify: %s\n", smartio_last_error());
@@ -139,12 +109,10 @@ int main(int argc, char **argv)
 				smartio_nvme_error());
 			return 1;
 		}
-		if (round++ == 0) {
-			printf("running\n");
-			fflush(stdout);
-		}
-		answer();
-	} while (!input_ended(seldom ? 100 : 0));
+		if (round++ == 0)
+			rounds_running();
+		rounds_answer();
+	} while (!rounds_end(seldom ? 100 : 0));
 	printf("%llu rounds, the longest I/O took %llu us\n", (unsigned long long)round,
 	       (unsigned long long)(longest_ns / 1000));
 	smartio_nvme_queue_close(q);

@@ -3,18 +3,17 @@
  * Control calls without a pause: creates, connects, maps, borrows, sends, and gives all back, until
  * its input ends. Each call must succeed, whatever smartiod goes through meanwhile.
  * usage: control SEGMENT-ID
- * Prints "running" after the first round; at the end the rounds, the calls and the longest of
- * these.
+ * Prints "running" and "on" as lib/rounds.h says; at the end the rounds, the calls and the longest
+ * of these.
  */
-#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "../lib/rounds.h"
 #include "sisci_api.h"
 #include "smartio/ext.h"
 
@@ -140,13 +139,6 @@ static void use_device(sci_desc_t sd, unsigned fdid)
 	CALL(SCIReturnDevice, device, 0);
 }
 
-static bool input_ended(void)
-{
-	struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
-
-	return poll(&p, 1, 0) > 0;
-}
-
 int main(int argc, char **argv)
 {
 	unsigned id = argc == 2 ? (unsigned)strtoul(argv[1], NULL, 0) : 0, round = 0, fdid = 0;
@@ -158,6 +150,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: control SEGMENT-ID\n");
 		return 2;
 	}
+	rounds_begin();
 	all.since = now();
 	SCIInitialize(0, &err);
 	ended("SCIInitialize", err);
@@ -171,11 +164,10 @@ int main(int argc, char **argv)
 		share_memory(sd, id, round);
 		send_message(sd, round);
 		use_device(sd, fdid);
-		if (round++ == 0) {
-			printf("running\n");
-			fflush(stdout);
-		}
-	} while (!input_ended());
+		if (round++ == 0)
+			rounds_running();
+		rounds_answer();
+	} while (!rounds_end(0));
 	SCIClose(sd, 0, &err);
 	SCITerminate();
 	printf("%u rounds, %lu calls, the longest took %llu ms: %s\n", round, all.calls,

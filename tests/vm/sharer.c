@@ -3,19 +3,18 @@
  * Shares memory until its input ends: what one machine exports, the other writes and reads back.
  * usage: sharer export ID
  *        sharer import NODE ID
- * Prints "running" when others can connect, or after the first round; at SIGUSR1 "on" when a round
- * (of an importer) has begun and ended since. An importer ends with 1 when its exporter is gone,
- * and with 3 when a byte is wrong that nothing explains.
+ * Prints "running" and "on" as lib/rounds.h says; an exporter when others can connect, and after a
+ * pause. An importer exits with 1 when its exporter has ended, and with 3 when a byte is wrong and
+ * the path is not.
  */
 #include <poll.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "../lib/rounds.h"
 #include "sisci_api.h"
 #include "smartio/ext.h"
 
@@ -23,33 +22,7 @@
 #define WORDS 16
 #define PAUSE_MS 5
 
-static volatile sig_atomic_t asked;
-static volatile int lost; /* set by the library's thread */
-
-static void on_signal(int number)
-{
-	(void)number;
-	asked = 1;
-}
-
-static bool input_ended(int wait_ms)
-{
-	struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
-
-	return poll(&p, 1, wait_ms) > 0;
-}
-
-/* After a round; the one that was on its way when we were asked does not count. */
-static void answer(void)
-{
-	static int rounds;
-
-	if (!asked || ++rounds < 2)
-		return;
-	asked = rounds = 0;
-	printf("on\n");
-	fflush(stdout);
-}
+static volatile int lost; /* the exporter has ended; set by the library's event thread */
 
 static void check(sci_error_t err, const char *what)
 {
@@ -57,12 +30,6 @@ static void check(sci_error_t err, const char *what)
 		return;
 	fprintf(stderr, "sharer: %s: %s: %s\n", what, SCIGetErrorString(err), smartio_last_error());
 	exit(1);
-}
-
-static void running(void)
-{
-	printf("running\n");
-	fflush(stdout);
 }
 
 static int export_until_end(sci_desc_t sd, unsigned id)
@@ -76,10 +43,10 @@ static int export_until_end(sci_desc_t sd, unsigned id)
 	check(err, "SCIPrepareSegment");
 	SCISetSegmentAvailable(segment, 0, 0, &err);
 	check(err, "SCISetSegmentAvailable");
-	running();
-	while (!input_ended(PAUSE_MS))
-		answer();
-	do { /* importers leave when they are done */
+	rounds_running();
+	while (!rounds_end(PAUSE_MS))
+		rounds_answer();
+	do { /* until the importers have disconnected */
 		SCIRemoveSegment(segment, 0, &err);
 	} while (err == SCI_ERR_BUSY && poll(NULL, 0, PAUSE_MS) == 0);
 	check(err, "SCIRemoveSegment");
@@ -97,8 +64,11 @@ static sci_callback_action_t on_event(void *arg, sci_remote_segment_t segment,
 	return SCI_CALLBACK_CONTINUE;
 }
 
-/* What an importer is held up by, for whoever looks why. */
-static bool goes(const char *what, int status)
+/*
+ * Is the status of a sequence fine? Each change of it is logged, for those who look why a test
+ * failed.
+ */
+static bool is_fine(const char *what, int status)
 {
 	static int before;
 
@@ -108,18 +78,18 @@ static bool goes(const char *what, int status)
 	return status == SCI_SEQ_OK;
 }
 
-/* Whether all was written and came back; false: the path failed, or fails just now. */
+/* True: all words were written and read back. False: the path has failed. */
 static bool run_round(volatile uint32_t *there, sci_sequence_t sequence, uint32_t round)
 {
 	uint32_t got[WORDS];
 	bool ones = true, same = true;
 	sci_error_t err;
 
-	if (!goes("start", (int)SCIStartSequence(sequence, 0, &err)))
+	if (!is_fine("start", (int)SCIStartSequence(sequence, 0, &err)))
 		return false;
 	for (unsigned i = 0; i < WORDS; i++)
 		there[i] = round * WORDS + i;
-	if (!goes("check", (int)SCICheckSequence(sequence, 0, &err)))
+	if (!is_fine("check", (int)SCICheckSequence(sequence, 0, &err)))
 		return false;
 	for (unsigned i = 0; i < WORDS; i++)
 		got[i] = there[i];
@@ -129,8 +99,8 @@ static bool run_round(volatile uint32_t *there, sci_sequence_t sequence, uint32_
 	}
 	if (same)
 		return true;
-	goes("ones", -1);
-	/* A peer without power answers with ones before anybody can say that it has none. */
+	is_fine("ones", -1);
+	/* Reads from a machine that was killed are ones before anybody is notified of its end. */
 	if (ones || lost || SCICheckSequence(sequence, 0, &err) != SCI_SEQ_OK)
 		return false;
 	fprintf(stderr, "sharer: round %u: word 0 is %#x, %#x is right\n", round, got[0],
@@ -146,7 +116,7 @@ static sci_remote_segment_t connect_to(sci_desc_t sd, unsigned node, unsigned id
 	do {
 		SCIConnectSegment(sd, &segment, node, id, 0, on_event, NULL, SCI_INFINITE_TIMEOUT,
 				  SCI_FLAG_USE_CALLBACK, &err);
-	} while (err == SCI_ERR_NO_SUCH_SEGMENT && !input_ended(PAUSE_MS));
+	} while (err == SCI_ERR_NO_SUCH_SEGMENT && !rounds_end(PAUSE_MS));
 	check(err, "SCIConnectSegment");
 	return segment;
 }
@@ -164,12 +134,12 @@ static int import_until_end(sci_desc_t sd, unsigned node, unsigned id)
 	check(err, "SCIMapRemoteSegment");
 	SCICreateMapSequence(map, &sequence, 0, &err);
 	check(err, "SCICreateMapSequence");
-	while (!lost && !input_ended(PAUSE_MS)) {
+	while (!lost && !rounds_end(PAUSE_MS)) {
 		if (!run_round(there, sequence, rounds))
 			continue;
 		if (rounds++ == 0)
-			running();
-		answer();
+			rounds_running();
+		rounds_answer();
 	}
 	SCIRemoveSequence(sequence, 0, &err);
 	SCIUnmapSegment(map, 0, &err);
@@ -194,7 +164,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: sharer export ID\n       sharer import NODE ID\n");
 		return 2;
 	}
-	signal(SIGUSR1, on_signal);
+	rounds_begin();
 	SCIInitialize(0, &err);
 	check(err, "SCIInitialize");
 	SCIOpen(&sd, 0, &err);

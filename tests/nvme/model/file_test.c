@@ -1,154 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Namespaces whose blocks are in files: a store of the test's, whose operations end when the test
- * says so. What reaches it, what a host hears, and what waits for what.
+ * Namespaces whose blocks are in files, with a store whose operations end when the test says so
+ * (fake_store.h): which operations a command becomes, how it is completed, and which commands wait
+ * for others.
  */
 #include "rig.h"
 
 #include <endian.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "emu/devices/store.h"
+#include "fake_store.h"
 
 #define BLOCK 512u
 #define BLOCKS 4096u
 #define FUA (1u << 30)
 #define MEDIA(name) ((unsigned)NVME_SCT_MEDIA << NVME_SCT_SHIFT | (unsigned)NVME_SC_##name)
 
-struct file {
-	uint8_t *data;
-	uint64_t size;
-	unsigned n_sync, n_durable, n_holes;
-};
-
-/* @order: what was carried out, a letter for each: r w W (durable) z s. */
-struct fake {
-	struct emu_store store;
-	struct emu_store_queue begun;
-	unsigned n_begun, n_files;
-	bool hold; /* operations end one at a time, by let() */
-	int fail;  /* the next ones end with -@fail, and do nothing */
-	bool no_holes;
-	uint64_t most; /* bytes of one operation; 0: all */
-	struct file file[2];
-	char order[4096];
-	unsigned n_order;
-};
-
-static int fake_open(struct emu_store *s, const char *path, uint64_t size, void **ret,
-		     struct sio_err *reterr)
-{
-	struct fake *f = (struct fake *)s;
-
-	if (strcmp(path, "/bad") == 0)
-		return sio_fail(reterr, -EISDIR, "file %s: wrong", path);
-	f->file[f->n_files] = (struct file){.data = calloc(1, size), .size = size};
-	*ret = &f->file[f->n_files++];
-	return 0;
-}
-
-static void fake_close(struct emu_store *s, void *file)
-{
-	(void)s;
-	free(((struct file *)file)->data);
-	((struct file *)file)->data = NULL;
-}
-
-static int64_t move(const struct fake *f, struct file *file, const struct emu_store_io *io)
-{
-	uint64_t n = f->most && io->length > f->most ? f->most : io->length;
-
-	if (io->op == EMU_STORE_READ) {
-		if (io->offset >= file->size)
-			return 0;
-		if (n > file->size - io->offset)
-			n = file->size - io->offset;
-		memcpy(io->data, file->data + io->offset, n);
-	} else {
-		memcpy(file->data + io->offset, io->data, n);
-	}
-	return (int64_t)n;
-}
-
-static int64_t carry_out(struct fake *f, const struct emu_store_io *io)
-{
-	struct file *file = io->file;
-
-	assert_true(f->n_order < sizeof(f->order) - 1);
-	f->order[f->n_order++] = io->op == EMU_STORE_WRITE && io->durable ? 'W' : "rwzs"[io->op];
-	if (f->fail)
-		return -f->fail;
-	switch (io->op) {
-	case EMU_STORE_READ:
-		return move(f, file, io);
-	case EMU_STORE_WRITE:
-		assert_true(io->offset + io->length <= file->size);
-		file->n_durable += io->durable;
-		return move(f, file, io);
-	case EMU_STORE_ZERO:
-		if (f->no_holes)
-			return -EOPNOTSUPP;
-		assert_true(io->offset + io->length <= file->size);
-		memset(file->data + io->offset, 0, io->length);
-		file->n_holes++;
-		return 0;
-	case EMU_STORE_SYNC:
-		file->n_sync++;
-		return 0;
-	}
-	return -EINVAL;
-}
-
-/* The oldest operation ends. */
-static bool let(struct fake *f)
-{
-	struct emu_store_io *io = emu_store_take(&f->begun);
-
-	if (!io)
-		return false;
-	f->n_begun--;
-	io->result = carry_out(f, io);
-	emu_store_ended(io);
-	return true;
-}
-
-static void fake_start(struct emu_store *s, struct emu_store_io *io)
-{
-	struct fake *f = (struct fake *)s;
-
-	emu_store_put(&f->begun, io);
-	f->n_begun++;
-}
-
-static void fake_poll(struct emu_store *s)
-{
-	struct fake *f = (struct fake *)s;
-
-	while (!f->hold && let(f))
-		;
-}
-
-static void fake_wait(struct emu_store *s)
-{
-	assert_true(let((struct fake *)s));
-}
-
-static const struct emu_store_ops fake_ops = {.open = fake_open,
-					      .close = fake_close,
-					      .start = fake_start,
-					      .poll = fake_poll,
-					      .wait = fake_wait};
-
-static struct fake fake;
+static struct fake_store fake;
 
 static struct rig *make(unsigned n_namespaces)
 {
 	struct sio_topo_device topo;
 	struct rig *r;
 
-	fake = (struct fake){.store.ops = &fake_ops};
+	fake_store_init(&fake);
 	rig_topo(&topo);
 	topo.file = "/one";
 	topo.n_namespaces = n_namespaces;
@@ -223,9 +99,7 @@ static void begin(struct rig *r, struct emu_nvme_sqe c)
 
 static void expect(const char *order)
 {
-	fake.order[fake.n_order] = '\0';
-	assert_string_equal(fake.order, order);
-	fake.n_order = 0;
+	fake_store_expect(&fake, order);
 }
 
 static const void *identify(struct rig *r, uint32_t cns)
@@ -353,10 +227,10 @@ static void shutdown_writes_first_7_6_2(void **state)
 	rig_set_reg(r, NVME_REG_CC, rig_reg(r, NVME_REG_CC) | NVME_CC_SHN_NORMAL << 14);
 	rig_run(r);
 	assert_int_equal(NVME_CSTS_SHST(rig_reg(r, NVME_REG_CSTS)), NVME_CSTS_SHST_OCCUR);
-	assert_true(let(&fake));
+	assert_true(fake_store_end(&fake));
 	rig_run(r);
 	assert_int_equal(NVME_CSTS_SHST(rig_reg(r, NVME_REG_CSTS)), NVME_CSTS_SHST_OCCUR);
-	assert_true(let(&fake));
+	assert_true(fake_store_end(&fake));
 	rig_run(r);
 	assert_int_equal(NVME_CSTS_SHST(rig_reg(r, NVME_REG_CSTS)), NVME_CSTS_SHST_CMPLT);
 	expect("ws");
@@ -524,7 +398,7 @@ static void nothing_waits_for_a_slow_file(void **state)
 	assert_true(emu_nvme_model.idle(r->model));
 	identify(r, NVME_IDENTIFY_CNS_CTRL);
 	for (unsigned i = 0; i < 40; i++) {
-		assert_true(let(&fake));
+		assert_true(fake_store_end(&fake));
 		assert_false(emu_nvme_model.idle(r->model));
 		rig_run(r);
 		assert_true(rig_take(r, 1, &cqe, true));
@@ -569,7 +443,7 @@ static void a_block_has_one_writer_at_a_time(void **state)
 	begin(r, on(r, nvme_cmd_read, 12, 1));
 	begin(r, on(r, nvme_cmd_read, 20, 1));
 	assert_int_equal(fake.n_begun, 2); /* the first, and the last */
-	while (let(&fake))
+	while (fake_store_end(&fake))
 		rig_run(r);
 	expect("wrwr");
 	assert_int_equal(fake.file[0].data[13 * BLOCK], 2);
@@ -595,7 +469,7 @@ static void a_deleted_queue_aborts_and_keeps_order_5_6(void **state)
 	rig_ring(r, 2);
 	rig_run(r);
 	assert_int_equal(fake.n_begun, 1);
-	while (let(&fake))
+	while (fake_store_end(&fake))
 		rig_run(r);
 	assert_int_equal(fake.file[0].data[BLOCK], 2);
 	assert_true(rig_take(r, 2, &cqe, true));
@@ -620,7 +494,7 @@ static void a_reset_forgets_and_keeps_order(void **state)
 	rig_pair(r, 1, 64);
 	begin(r, write_of(r, 2, 1, 2));
 	assert_int_equal(fake.n_begun, 2);
-	while (let(&fake))
+	while (fake_store_end(&fake))
 		rig_run(r);
 	expect("rww");
 	assert_int_equal(fake.file[0].data[2 * BLOCK], 2);
@@ -643,7 +517,7 @@ static void a_drive_goes_with_work_that_has_ended(void **state)
 {
 	fake.hold = true;
 	begin(*state, write_of(*state, 2, 1, 1));
-	assert_true(let(&fake));
+	assert_true(fake_store_end(&fake));
 }
 
 static void functions_share_the_file(void **state)
@@ -659,7 +533,7 @@ static void functions_share_the_file(void **state)
 	rig_free(vf);
 	begin(r, write_of(r, 31, 1, 2));
 	assert_int_equal(fake.n_begun, 1);
-	while (let(&fake))
+	while (fake_store_end(&fake))
 		rig_run(r);
 	assert_int_equal(fake.file[0].data[31 * BLOCK], 2);
 }
@@ -677,7 +551,7 @@ static void interrupts_follow_completions_7_5(void **state)
 	rig_ring(r, 2);
 	rig_run(r);
 	assert_int_equal(r->raised[3], 0);
-	assert_true(let(&fake));
+	assert_true(fake_store_end(&fake));
 	rig_run(r);
 	assert_int_equal(r->raised[3], 1);
 }
@@ -691,7 +565,7 @@ static void a_file_that_cannot_be_opened(void **state)
 	void *model = NULL;
 
 	(void)state;
-	fake = (struct fake){.store.ops = &fake_ops};
+	fake_store_init(&fake);
 	rig_topo(&topo);
 	topo.n_namespaces = 2;
 	topo.namespaces[0] =
