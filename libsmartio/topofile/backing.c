@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The file that a namespace of a drive is in. That it exists, and its size, is looked at later. */
+/* The path of a file that a device keeps data in. The file itself is opened by the device. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,10 +15,10 @@ static bool is_plain(const char *text)
 	return true;
 }
 
-int sio_draft_read_file(struct sio_draft *d, struct sio_spot at, const char *device,
-			const char **ret)
+int sio_draft_read_file(struct sio_draft *d, struct sio_spot at, const char *key,
+			const char *device, const char **ret)
 {
-	size_t mark = sio_source_enter(d->source, "file", 0);
+	size_t mark = sio_source_enter(d->source, key, 0);
 	const char *text = sio_source_text(at.value);
 	size_t len = text ? strlen(text) : 0;
 	struct sio_topo_file *file;

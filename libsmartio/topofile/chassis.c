@@ -152,8 +152,10 @@ struct taken {
 	uint64_t bytes[SIO_MAX_CHASSIS];
 };
 
-/* One more in chassis number @in - 1, or in the host itself. */
-/* @width 0: it has no link of its own, as a virtual function. */
+/*
+ * Counts something in chassis number @in - 1; @in 0: in the host itself. @width 0: it has no link
+ * of its own, as a virtual function.
+ */
 static int add(struct sio_draft *d, const struct sio_topo_host *h, struct taken *taken, unsigned in,
 	       uint32_t width, uint64_t bytes, struct sio_spot at, const char *path)
 {

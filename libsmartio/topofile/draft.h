@@ -68,9 +68,9 @@ int sio_draft_read_devices(struct sio_draft *d, unsigned host, struct sio_spot a
 /* The host with a device of this name, and the line of the file that it is in; NULL: none yet. */
 const struct sio_topo_host *sio_draft_find_device(const struct sio_draft *d, const char *name,
 						  size_t *ret_line);
-/* backing.c: reads the path of a file for one namespace of @device; *ret is the topology's. */
-int sio_draft_read_file(struct sio_draft *d, struct sio_spot at, const char *device,
-			const char **ret);
+/* backing.c: reads @key of @device, the path of a file; *ret is owned by the topology. */
+int sio_draft_read_file(struct sio_draft *d, struct sio_spot at, const char *key,
+			const char *device, const char **ret);
 /* function.c: adds the virtual functions of all devices of host @host, which have their slots. */
 int sio_draft_add_functions(struct sio_draft *d, unsigned host);
 /* address.c: reads "IP:PORT" of the host, the last one in the topology. */

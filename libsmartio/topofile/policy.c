@@ -135,7 +135,9 @@ static int read_people(struct sio_draft *d, struct sio_spot at, struct sio_polic
 			 ret_n);
 }
 
-/* The emulated ones are in the file; a real host's are known to itself, as HOST/0000:05:00.0. */
+/*
+ * Devices of emulated hosts are in the file; those of a real host have names as HOST/0000:05:00.0.
+ */
 static int read_device(struct sio_draft *d, struct sio_spot at, struct sio_policy_rule *r)
 {
 	const char *text = sio_source_text(at.value), *name = text ? strchr(text, '/') : NULL;
@@ -274,7 +276,7 @@ static int read_rule(struct sio_draft *d, struct sio_spot at, void *out, unsigne
 		return rc;
 	if (!r->has_nodes && !r->has_people)
 		return sio_source_fail(d->source, sio_source_missing(at),
-				       "says of nobody that he may; one with 'nodes', 'users' or "
+				       "names nobody; one with 'nodes', 'users' or "
 				       "'groups' is right");
 	return 0;
 }

@@ -12,7 +12,7 @@
 #include "topofile/type.h"
 #include "topofile/types.h"
 
-/* "1M to 16T, a multiple of 4K", and "4M" for what counts if the key is left out. */
+/* What is right, as "1M to 16T, a multiple of 4K", and what it means to leave the key out: "4M". */
 static void describe(const struct sio_devkey *k, char right[SIO_RIGHT_TEXT],
 		     char absent[SIO_RIGHT_TEXT])
 {
@@ -183,6 +183,10 @@ int main(int argc, char **argv)
 			(page ? put_page : put_schema)();
 		else
 			fputs(line, stdout);
+	if (ferror(template) || fflush(stdout) || ferror(stdout)) {
+		perror(argv[2]);
+		return 1;
+	}
 	fclose(template);
-	return fflush(stdout) == 0 ? 0 : 1;
+	return 0;
 }

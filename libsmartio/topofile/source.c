@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* The position in the file that is being read, and errors that name it (source.h). */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reads a topology file as a whole: YAML, the top-level keys, hosts, and what follows from all of
+ * them.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Reads the keys of a device that its type declares (core/devtype.h). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static const char *types_with(const char *name, char out[KNOWN_TEXT])
 	return out;
 }
 
-/* A key of another type would be read by nobody. */
+/* Refuses keys that only other types have, with the names of these types. */
 static int check_keys(struct sio_source *s, struct sio_spot at, const struct sio_devtype *type)
 {
 	char others[KNOWN_TEXT];
@@ -122,7 +123,7 @@ void sio_type_presets(const struct sio_devkey *key, unsigned n, void *out)
 	}
 }
 
-/* Those of a device, or of an element of a list; @out is what they are in. */
+/* Reads the files among the keys of a device, or of an element of a list, into @out. */
 static int read_files(struct sio_draft *d, const struct sio_devkey *key, unsigned n,
 		      const struct sio_spot *spot, const char *device, void *out)
 {
@@ -133,7 +134,7 @@ static int read_files(struct sio_draft *d, const struct sio_devkey *key, unsigne
 
 		if (key[i].kind != SIO_DEVKEY_FILE || !spot[i].value)
 			continue;
-		rc = sio_draft_read_file(d, spot[i], device, &path);
+		rc = sio_draft_read_file(d, spot[i], key[i].name, device, &path);
 		memcpy((char *)out + key[i].offset, &path, sizeof(path));
 	}
 	return rc;
@@ -156,7 +157,7 @@ static int read_item(struct sio_draft *d, struct sio_spot at, const struct sio_d
 		if (!list->item[i].required || spot[i].value)
 			continue;
 		sio_source_enter(s, list->item[i].name, 0);
-		return sio_source_fail(s, sio_source_missing(at), "missing; the %s are right",
+		return sio_source_fail(s, sio_source_missing(at), "missing; the %s is right",
 				       list->item[i].text);
 	}
 	return read_files(d, list->item, list->n_items, spot, device, out);
@@ -170,11 +171,12 @@ static int read_list(struct sio_draft *d, const struct sio_devkey *list, struct 
 	uint32_t n = 0;
 
 	if (at.value->type != YAML_SEQUENCE_NODE ||
-	    at.value->data.sequence.items.start == at.value->data.sequence.items.top)
+	    (uint64_t)(at.value->data.sequence.items.top - at.value->data.sequence.items.start) <
+		    list->min)
 		return sio_source_fail(s, at,
-				       "not a list of mappings; one such as [{ %s: ... }], of 1 to "
-				       "%" PRIu64 ", is right",
-				       list->item[0].name, list->max);
+				       "not a list of mappings; one such as [{ %s: ... }], of "
+				       "%" PRIu64 " to %" PRIu64 ", is right",
+				       list->item[0].name, list->min, list->max);
 	for (yaml_node_item_t *i = at.value->data.sequence.items.start;
 	     i < at.value->data.sequence.items.top; i++, n++) {
 		struct sio_spot item = sio_source_inside(at, NULL, sio_source_node(s, *i));
@@ -195,7 +197,7 @@ static int read_list(struct sio_draft *d, const struct sio_devkey *list, struct 
 	return 0;
 }
 
-/* Keys that say of the only element what each element of the list says for itself. */
+/* Refuses keys beside the list that each of its elements has: they are of a device without it. */
 static int check_instead(struct sio_source *s, const struct sio_devtype *type,
 			 const struct sio_devkey *list, const struct sio_spot *spot)
 {
@@ -211,7 +213,7 @@ static int check_instead(struct sio_source *s, const struct sio_devtype *type,
 	return 0;
 }
 
-/* A file has a value of its own for what a default cannot know. */
+/* Refuses a file without the key that it needs, for which no preset can be right. */
 static int check_needs(struct sio_source *s, const struct sio_devtype *type,
 		       const struct sio_devkey *key, const struct sio_spot *spot)
 {
@@ -220,8 +222,8 @@ static int check_needs(struct sio_source *s, const struct sio_devtype *type,
 	if (!other || spot[other - type->key].value)
 		return 0;
 	sio_source_enter(s, other->name, 0);
-	return sio_source_fail(s, spot[key - type->key], "missing beside '%s'; the %s is right",
-			       key->name, other->text);
+	return sio_source_fail(s, sio_source_missing(spot[key - type->key]),
+			       "missing beside '%s'; the %s is right", key->name, other->text);
 }
 
 int sio_type_read_rest(struct sio_draft *d, const struct sio_devtype *type,

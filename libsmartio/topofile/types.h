@@ -6,6 +6,6 @@
 #include "core/devtype.h"
 
 extern const struct sio_devtype *const sio_device_types[]; /* ends with NULL */
-extern const char sio_device_type_names[];		   /* "nvme|memory" */
+extern const char sio_device_type_names[];		   /* "nvme|accelerator|memory" */
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* Values of keys: sizes, numbers, flags, names; mappings whose keys a table lists (value.h). */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

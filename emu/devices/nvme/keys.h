@@ -8,8 +8,8 @@
 #define EMU_NVME_TYPE "nvme"
 #define EMU_NVME_VECTORS 2048u	       /* of MSI-X */
 #define EMU_NVME_LARGEST (16ull << 40) /* all namespaces together */
-#define EMU_NVME_FUNCTIONS 7u	       /* virtual ones; PCI numbers 8 functions of a slot */
-#define EMU_NVME_PER_QUEUE UINT32_MAX  /* vectors: as many as queues */
+#define EMU_NVME_FUNCTIONS 7u	       /* virtual ones: a slot has 8 function numbers */
+#define EMU_NVME_PER_QUEUE UINT32_MAX  /* preset of vectors: as many as there are queues */
 
 static const struct sio_devkey emu_nvme_namespace_keys[] = {
 	{.name = "size",
@@ -19,7 +19,7 @@ static const struct sio_devkey emu_nvme_namespace_keys[] = {
 	 .max = EMU_NVME_LARGEST / SIO_TOPO_NAMESPACES,
 	 .step = 4096,
 	 .required = true,
-	 .text = "bytes of the namespace"},
+	 .text = "size of the namespace"},
 	{.name = "block",
 	 .kind = SIO_DEVKEY_NUMBER,
 	 .offset = offsetof(struct sio_topo_namespace, block_size),
@@ -59,8 +59,7 @@ static const struct sio_devkey emu_nvme_keys[] = {
 	 SIO_DEVKEY_AT(namespaces),
 	 .min = 1,
 	 .max = SIO_TOPO_NAMESPACES,
-	 .item = emu_nvme_namespace_keys,
-	 .n_items = sizeof(emu_nvme_namespace_keys) / sizeof(emu_nvme_namespace_keys[0]),
+	 SIO_DEVKEY_ITEMS(emu_nvme_namespace_keys),
 	 .item_size = sizeof(struct sio_topo_namespace),
 	 .count = offsetof(struct sio_topo_device, n_namespaces),
 	 .instead_of = {"size", "block", "file"},
@@ -102,6 +101,7 @@ static const struct sio_devkey emu_nvme_keys[] = {
 	 .text = "PCI functions NAME-vf1 and so on that share its namespaces (SR-IOV)"},
 };
 
+/* Size, block size and vectors, where the file gives them by namespaces or not at all. */
 static inline void emu_nvme_derive(struct sio_topo_device *d)
 {
 	if (d->n_namespaces) {
