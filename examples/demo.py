@@ -239,17 +239,21 @@ def latency(c):
 
 
 def report(nodes, results, counted, cpus):
+    # On a busy machine a window may pass in which the client or the drive did not run at all.
+    rounds = [pair for pair in zip(results["lender"], results["client1"]) if all(r.buckets for r in pair)]
+    if not rounds:
+        say("    nothing was measured: other programs have these processors for themselves")
+        return
     say("    measured, of our software (there is no PCIe in it): median of the rounds, and their range;")
     say(f"    the client on processor {cpus[0]}, the drive on {cpus[1]}")
     say("    client                 p50 (range), us            p99 (range), us")
-    for node, where in nodes.items():
+    for where, of_node in zip(nodes.values(), zip(*rounds)):
         cells = []
         for share in (0.5, 0.99):
-            values = sorted(r.percentile(share) / 1e3 for r in results[node])
+            values = sorted(r.percentile(share) / 1e3 for r in of_node)
             cells.append(f"{statistics.median(values):6.2f} ({values[0]:.2f} to {values[-1]:.2f})")
         say(f"    {where:<18} {cells[0]:<26} {cells[1]}")
-    ratios = sorted(r.percentile(0.5) / l.percentile(0.5)
-                    for l, r in zip(results["lender"], results["client1"]))
+    ratios = sorted(r.percentile(0.5) / l.percentile(0.5) for l, r in rounds)
     say(f"    across the switch / on the lender, p50 round by round: {statistics.median(ratios):.2f} "
         f"({ratios[0]:.2f} to {ratios[-1]:.2f})")
     say("    counted at the drive's port, per I/O, by PCIe's rules")
