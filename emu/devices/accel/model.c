@@ -252,11 +252,11 @@ static void reset(void *model, bool power)
 	defaults(m);
 	attach(m);
 	if (m->doorbells)
-		memset((void *)(uintptr_t)m->doorbells, 0, ACCEL_PAGE);
+		emu_dev_zero(m->doorbells, ACCEL_PAGE);
 	if (m->memory && !power && m->dev->zero)
 		m->dev->zero(m->dev, ACCEL_RUN_MEMORY);
 	else if (m->memory && !power)
-		memset(m->memory, 0, m->memory_bytes);
+		emu_dev_zero(m->memory, m->memory_bytes);
 }
 
 /* Queues are the registers' owner's: without one nobody could end them. */

@@ -251,6 +251,12 @@ int sim_mem_seal(void *ctx, struct emu_mem *m)
 	return 0;
 }
 
+void sim_mem_zero(void *ctx, const struct emu_mem *m)
+{
+	(void)ctx;
+	fabric_mem_zero(sim_fd(m->fd)->mem);
+}
+
 void sim_mem_free(void *ctx, struct emu_mem *m)
 {
 	(void)ctx;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The drive's model, and the memory device's, between the room and the fabric: its reads push its
- * writes, its writes are posted, a drive's commands take time.
+ * The models of drives, memory devices and accelerators, between the room and the fabric: their
+ * reads push their writes, their writes are posted, a drive's commands take time.
  *
  * The model does a command at once, in no time. What it writes for it is held until the command
  * would be over: reads take a round trip, one after the other; then one of a few units of the media
@@ -55,7 +55,7 @@ struct drive {
 	uint64_t skipped; /* looks that the model was spared */
 };
 
-/* Memory devices have no media, no commands that take time, and no trouble. */
+/* The others have no media, no commands that take time, and no trouble. */
 static bool is_drive(const struct drive *d)
 {
 	return d->kind == &emu_nvme_model;
@@ -76,6 +76,29 @@ static void media(struct drive *d, uint64_t ns)
 		fabric_actor.hold = d->unit[u];
 }
 
+/*
+ * An accelerator has the room copy between the fabric and its own memory, which is fabric memory
+ * here: its words are loaded before the write is sent, and stored when the read has come back.
+ */
+static void *bounce_new(const void *buf, size_t len)
+{
+	void *at = fabric_is_ours(buf) ? malloc(len) : NULL;
+
+	assert(at || !fabric_is_ours(buf));
+	return at;
+}
+
+static int read_fabric(struct drive *d, uint64_t addr, void *buf, size_t len)
+{
+	void *bounce = bounce_new(buf, len);
+	int rc = d->real->read(d->real, addr, bounce ? bounce : buf, len);
+
+	if (bounce && rc == 0)
+		sio_copy_to(buf, bounce, len);
+	free(bounce);
+	return rc;
+}
+
 static int dma_read(struct emu_dev *dev, uint64_t addr, void *buf, size_t len)
 {
 	struct drive *d = (struct drive *)dev;
@@ -87,7 +110,7 @@ static int dma_read(struct emu_dev *dev, uint64_t addr, void *buf, size_t len)
 		fabric_on_dma(d->topo, addr, len, false);
 	fabric_actor.far = true;
 	fabric_actor.last = NULL;
-	rc = d->real->read(d->real, addr, buf, len);
+	rc = read_fabric(d, addr, buf, len);
 	fabric_actor.far = false;
 	if (rc == 0 && fabric_actor.last && fabric_on_reached)
 		fabric_on_reached(d->topo, addr, len, fabric_actor.last);
@@ -102,10 +125,14 @@ static int dma_read(struct emu_dev *dev, uint64_t addr, void *buf, size_t len)
 int fabric_dev_write(struct emu_dev *real, const struct sio_topo_device *topo, uint64_t addr,
 		     const void *buf, size_t len)
 {
+	void *bounce = bounce_new(buf, len);
 	int rc;
 
+	if (bounce)
+		sio_copy_from(bounce, buf, len);
 	fabric_actor.sent = NULL;
-	rc = real->write(real, addr, buf, len);
+	rc = real->write(real, addr, bounce ? bounce : buf, len);
+	free(bounce);
 	if (rc == 0 && fabric_actor.sent && fabric_on_reached)
 		fabric_on_reached(topo, addr, len, fabric_actor.sent);
 	return rc;
@@ -120,7 +147,7 @@ static int dma_write(struct emu_dev *dev, uint64_t addr, const void *buf, size_t
 	if (fabric_on_dma)
 		fabric_on_dma(d->topo, addr, len, true);
 	if (!is_drive(d))
-		ends = false; /* a memory device has no media, and its writes are sent at once */
+		ends = false; /* without media: writes are sent at once */
 	else if (len >= DATA_BYTES && !d->has_written)
 		media(d, fabric_params.media_read_ns);
 	else if (ends && d->has_read && !d->has_written)
@@ -183,6 +210,13 @@ static void bulk_zero(struct emu_dev *dev, void *data, uint64_t size)
 	d->real->bulk_zero(d->real, data, size);
 }
 
+static void zero(struct emu_dev *dev, unsigned index)
+{
+	struct drive *d = (struct drive *)dev;
+
+	d->real->zero(d->real, index);
+}
+
 static volatile void *view(struct emu_dev *dev, unsigned index)
 {
 	struct drive *d = (struct drive *)dev;
@@ -229,6 +263,7 @@ static int create(const struct emu_dev_model *kind, struct emu_dev *dev,
 		.bulk_new = dev->bulk_new ? bulk_new : NULL,
 		.bulk_free = dev->bulk_free ? bulk_free : NULL,
 		.bulk_zero = dev->bulk_zero ? bulk_zero : NULL,
+		.zero = dev->zero ? zero : NULL,
 		.view = view,
 		.mirror = mirror,
 	};
@@ -257,6 +292,12 @@ static int create_memory(struct emu_dev *dev, const struct sio_topo_device *topo
 			 struct emu_dev_config *config, void **ret, struct sio_err *reterr)
 {
 	return create(&emu_memdev_model, dev, topo, config, ret, reterr);
+}
+
+static int create_accelerator(struct emu_dev *dev, const struct sio_topo_device *topo,
+			      struct emu_dev_config *config, void **ret, struct sio_err *reterr)
+{
+	return create(&emu_accel_model, dev, topo, config, ret, reterr);
 }
 
 static void destroy(void *model)
@@ -446,6 +487,17 @@ static const struct emu_dev_model memory = {
 	.counters = counters,
 };
 
+static const struct emu_dev_model accelerator = {
+	.type = "accelerator",
+	.create = create_accelerator,
+	.destroy = destroy,
+	.step = step,
+	.reset = reset,
+	.view_changed = view_changed,
+	.idle = idle,
+	.counters = counters,
+};
+
 /* In place of emu/machine/models.c. */
 extern const struct emu_dev_model *const emu_models[];
-const struct emu_dev_model *const emu_models[] = {&nvme, &memory, NULL};
+const struct emu_dev_model *const emu_models[] = {&nvme, &memory, &accelerator, NULL};

@@ -392,6 +392,7 @@ static void room_log(void *ctx, const char *text)
 const struct emu_ops sim_room_ops = {
 	.mem_new = sim_mem_new,
 	.mem_seal = sim_mem_seal,
+	.mem_zero = sim_mem_zero,
 	.mem_free = mem_free,
 	.owner_new = owner_new,
 	.owner_free = owner_free,

@@ -97,6 +97,8 @@ extern void (*fabric_on_crash)(int sig);
 struct fabric_mem *fabric_mem_new(unsigned host, const char *name, uint64_t size, void **ret_at);
 /* Ends the room's view. */
 void fabric_mem_close(void *at);
+/* All of it reads as zeros from now on; what is still on its way there arrives after. */
+void fabric_mem_zero(struct fabric_mem *m);
 /* From now on only the room writes to the memory. */
 void fabric_mem_seal(struct fabric_mem *m);
 void fabric_mem_ref(struct fabric_mem *m);

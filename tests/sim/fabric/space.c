@@ -138,6 +138,15 @@ void fabric_mem_seal(struct fabric_mem *m)
 	m->sealed = true;
 }
 
+void fabric_mem_zero(struct fabric_mem *m)
+{
+	/* Of gigabytes nobody has touched most: new ones cost nothing. */
+	free(m->bytes);
+	m->bytes = calloc(1, m->size);
+	assert(m->bytes);
+	m->stores++;
+}
+
 void fabric_mem_ref(struct fabric_mem *m)
 {
 	m->refs++;

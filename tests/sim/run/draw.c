@@ -109,6 +109,21 @@ static void memory(unsigned host, unsigned chassis)
 	put("}\n");
 }
 
+/* For programs that have accelerators compute; not in the seeds of before. */
+static bool has_accelerator(unsigned host)
+{
+	return sim_has_workload("offload") && (host == 0 || below(3) == 0);
+}
+
+/* Small ones: when one is pulled out each word is set to ones. */
+static void accelerator(unsigned host, unsigned chassis)
+{
+	put("      accel%u: {type: accelerator, size: %uK, units: %u, vectors: %u", host,
+	    power(64, 6), 1 + below(8), below(3));
+	put_place(chassis);
+	put("}\n");
+}
+
 /* The switches of a cascade, and links that make a tree of them, sometimes with a ring in it. */
 static void draw_cascade(unsigned switches)
 {
@@ -178,7 +193,7 @@ static void draw_host(unsigned i, unsigned hosts, unsigned switches)
 	unsigned ram = power(4, 4);
 	unsigned devices = below(3) == 0 || (i == 0 && below(4) > 0) ? 1 + below(2) : 0;
 	unsigned adapters = switches > 1 && below(2) ? 2 : 1, chassis;
-	bool with_memory = has_memory(i);
+	bool with_memory = has_memory(i), with_accelerator = has_accelerator(i);
 
 	/* Two drives, of two hosts or of one. */
 	if (i == 0 && sim_has_workload("peers"))
@@ -197,12 +212,14 @@ static void draw_host(unsigned i, unsigned hosts, unsigned switches)
 	chassis = draw_chassis();
 	put("    adapters:\n");
 	draw_adapters(adapters, switches, chassis);
-	if (devices || with_memory)
+	if (devices || with_memory || with_accelerator)
 		put("    devices:\n");
 	for (unsigned k = 0; k < devices; k++)
 		device(i, k, chassis);
 	if (with_memory)
 		memory(i, chassis);
+	if (with_accelerator)
+		accelerator(i, chassis);
 }
 
 const char *sim_draw_cluster(uint64_t seed, unsigned hosts)

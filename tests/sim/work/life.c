@@ -75,7 +75,7 @@ bool sim_is_drive(const struct sio_topo_device *d)
 
 bool sim_is_memory(const struct sio_topo_device *d)
 {
-	return !sim_is_drive(d);
+	return strcmp(d->type, "memory") == 0;
 }
 
 const struct sio_topo_device *sim_pick_device(bool (*fits)(const struct sio_topo_device *d),
