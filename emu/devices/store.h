@@ -51,6 +51,11 @@ struct emu_store_ops {
 	void (*close)(struct emu_store *s, void *file);
 	/* Never fails and never blocks; ends in the io's queue, in a later poll() or wait(). */
 	void (*start)(struct emu_store *s, struct emu_store_io *io);
+	/*
+	 * What began is not wanted any more: it ends as it would have, or undone with -ECANCELED,
+	 * but it ends in its queue, and no sooner than others.
+	 */
+	void (*cancel)(struct emu_store *s, struct emu_store_io *io);
 	/* Moves what has ended to its queue: of all owners. */
 	void (*poll)(struct emu_store *s);
 	/* The same, and first waits until something has: for the end of a model alone. */

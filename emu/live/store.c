@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <liburing.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,6 +82,24 @@ static int lock(const char *path, int fd, struct sio_err *reterr)
 			path);
 }
 
+/*
+ * The file's name survives a power loss from here on. Where that cannot be had the drive works, and
+ * a power loss may take the whole file away for some seconds.
+ */
+static void sync_directory(const char *path)
+{
+	char *real = realpath(path, NULL);
+	int fd = real ? open(dirname(real), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+	/* EINVAL: the file system has no such thing. */
+	if (fd < 0 || (fsync(fd) < 0 && errno != EINVAL))
+		live_log("file %s is new, and its directory cannot be synced: %s", path,
+			 strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	free(real);
+}
+
 /* Only who has the lock looks at the size: the one before may just have set it. */
 static int fit(const char *path, int fd, uint64_t size, struct sio_err *reterr)
 {
@@ -95,6 +114,7 @@ static int fit(const char *path, int fd, uint64_t size, struct sio_err *reterr)
 				"file %s: it has %" PRIu64
 				" bytes, and the topology says size %" PRIu64 "; the same is right",
 				path, (uint64_t)st.st_size, size);
+	sync_directory(path); /* first: one of the right size was synced by who made it so */
 	if (ftruncate(fd, (off_t)size) < 0)
 		return sio_fail(reterr, -errno,
 				"file %s: cannot be made %" PRIu64 " bytes long: %s", path, size,
@@ -267,6 +287,25 @@ static void store_start(struct emu_store *store, struct emu_store_io *io)
 	emu_store_put(&to_store(store)->waiting, io);
 }
 
+/*
+ * The kernel drops what none of its threads has begun, and interrupts what can be. What the answer
+ * says is of no use: the operation's own completion comes in any case. Without room in the ring it
+ * is carried out.
+ */
+static void store_cancel(struct emu_store *store, struct emu_store_io *io)
+{
+	struct live_store *s = to_store(store);
+	struct io_uring_sqe *sqe;
+
+	submit(s);
+	sqe = io_uring_get_sqe(&s->ring);
+	if (!sqe)
+		return;
+	io_uring_prep_cancel(sqe, io, 0);
+	io_uring_sqe_set_data(sqe, NULL);
+	submit(s);
+}
+
 static void store_poll(struct emu_store *store)
 {
 	struct live_store *s = to_store(store);
@@ -275,9 +314,12 @@ static void store_poll(struct emu_store *store)
 	submit(s);
 	while (io_uring_peek_cqe(&s->ring, &cqe) == 0) {
 		struct emu_store_io *io = io_uring_cqe_get_data(cqe);
+		int result = cqe->res;
 
-		io->result = cqe->res;
 		io_uring_cqe_seen(&s->ring, cqe);
+		if (!io) /* a cancellation's */
+			continue;
+		io->result = result;
 		emu_store_ended(io);
 	}
 }
@@ -296,6 +338,7 @@ static const struct emu_store_ops ops = {
 	.open = store_open,
 	.close = store_close,
 	.start = store_start,
+	.cancel = store_cancel,
 	.poll = store_poll,
 	.wait = store_wait,
 };

@@ -46,17 +46,18 @@ static bool answer(struct emu_nvme *m, struct emu_nvme_job *j, bool *failed)
 	return true;
 }
 
-/* Of a queue that is deleted: as those that a fault delays. */
-static void abort_job(struct emu_nvme *m, const struct emu_nvme_job *j)
+/* By Abort, or with its queue: as those that a fault delays. */
+static bool abort_job(struct emu_nvme *m, const struct emu_nvme_job *j, unsigned status)
 {
 	struct emu_nvme_cq *cq = j->sq->cq;
 
 	if (emu_nvme_cq_room(m, cq, 1) == 0)
-		return;
+		return false;
 	m->stats.aborted++;
-	emu_nvme_post(m, j->sq, j->cid, NVME_SC_ABORT_QUEUE, 0);
+	emu_nvme_post(m, j->sq, j->cid, status, 0);
 	if (cq->interrupts)
 		emu_nvme_interrupt(m, cq, true);
+	return true;
 }
 
 static void raise(struct emu_nvme *m, bool failed)

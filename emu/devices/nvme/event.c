@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Asynchronous events (NVMe 1.4, section 5.2) and Abort (section 5.1): the only commands that wait
- * inside the model, and so the only ones that can be aborted, are requests for an event, and those
- * that a fault delays.
+ * Asynchronous events (NVMe 1.4, section 5.2) and Abort (section 5.1): the commands that wait
+ * inside the model, and so can be aborted, are requests for an event, those that a fault delays,
+ * and those on files.
  */
 #include <endian.h>
 
@@ -91,11 +91,13 @@ unsigned emu_nvme_abort(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, uint
 {
 	uint32_t cdw10 = le32toh(sqe->cdw10);
 	unsigned id = cdw10 & 0xffff;
+	__le16 cid = htole16((uint16_t)(cdw10 >> 16));
 
 	if (id > m->queue_pairs || !m->sq[id].size)
 		return EMU_NVME_FAIL(INVALID_FIELD);
 	*result = ABORT_NOTHING;
-	if (emu_nvme_held_abort(m, &m->sq[id], htole16((uint16_t)(cdw10 >> 16)), NVME_SC_ABORT_REQ))
+	if (emu_nvme_held_abort(m, &m->sq[id], cid, NVME_SC_ABORT_REQ) ||
+	    emu_nvme_jobs_abort(m, &m->sq[id], cid))
 		*result = 0;
 	for (unsigned i = 0; id == 0 && i < m->n_aer; i++) {
 		if (m->aer[i] != cdw10 >> 16)

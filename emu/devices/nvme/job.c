@@ -190,7 +190,9 @@ static void answered(struct emu_nvme *m, struct emu_nvme_job *j)
 	int64_t result = j->io.result;
 	bool moves = j->io.op == EMU_STORE_READ || j->io.op == EMU_STORE_WRITE;
 
-	if (result == -EOPNOTSUPP && j->io.op == EMU_STORE_ZERO)
+	if (result == -ECANCELED && !j->m)
+		; /* by emu_nvme_jobs_abort() */
+	else if (result == -EOPNOTSUPP && j->io.op == EMU_STORE_ZERO)
 		f->no_holes[j->now_ns] = true;
 	else if (result == -EINTR || result == -EAGAIN)
 		j->sync_last |= j->io.op == EMU_STORE_SYNC; /* once more */
@@ -295,13 +297,38 @@ void emu_nvme_jobs_end(struct emu_nvme *m, const struct emu_nvme_sq *sq)
 		if (j->m != m || (sq && j->sq != sq))
 			continue;
 		if (sq)
-			m->answers->abort(m, j);
+			m->answers->abort(m, j, NVME_SC_ABORT_QUEUE);
 		j->m = NULL;
 		if (j->state != EMU_NVME_JOB_AT_WORK)
 			emu_nvme_job_drop(m, j);
 	}
 	if (!sq)
 		m->n_ready = 0;
+}
+
+/*
+ * What the store has begun may still be done, in part; as after the deletion of a queue, nobody
+ * sees that: later commands on these blocks wait for it, and the host's memory is not touched.
+ */
+bool emu_nvme_jobs_abort(struct emu_nvme *m, const struct emu_nvme_sq *sq, __le16 cid)
+{
+	struct emu_nvme_files *f = m->files;
+	struct emu_nvme_job *j;
+
+	if (!f || sq->id == 0)
+		return false;
+	DL_FOREACH (f->jobs, j)
+		if (j->m == m && j->sq == sq && j->cid == cid && j->state != EMU_NVME_JOB_ENDED)
+			break;
+	if (!j || !m->answers->abort(m, j, NVME_SC_ABORT_REQ))
+		return false;
+	if (j->state == EMU_NVME_JOB_WAITING) {
+		emu_nvme_job_drop(m, j);
+		return true;
+	}
+	j->m = NULL;
+	f->store->ops->cancel(f->store, &j->io);
+	return true;
 }
 
 void emu_nvme_jobs_drain(struct emu_nvme *m)

@@ -69,8 +69,8 @@ struct emu_nvme_files {
 struct emu_nvme_answers {
 	/* False: the completion queue has no room, or the controller does not run. */
 	bool (*answer)(struct emu_nvme *m, struct emu_nvme_job *j, bool *failed);
-	/* Its queue is deleted. */
-	void (*abort)(struct emu_nvme *m, const struct emu_nvme_job *j);
+	/* Ends it with @status before its work is. False: the completion queue has no room. */
+	bool (*abort)(struct emu_nvme *m, const struct emu_nvme_job *j, unsigned status);
 	/* After some were answered: their interrupts. */
 	void (*raise)(struct emu_nvme *m, bool failed);
 };

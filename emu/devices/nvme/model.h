@@ -312,6 +312,11 @@ bool emu_nvme_jobs_full(const struct emu_nvme *m, uint32_t n);
 uint32_t emu_nvme_jobs_room(const struct emu_nvme *m);
 /* Nobody waits for the jobs of @sq, which is deleted; NULL: all, without completions. */
 void emu_nvme_jobs_end(struct emu_nvme *m, const struct emu_nvme_sq *sq);
+/*
+ * Ends one that has not ended, of an I/O queue, with Command Abort Requested. False: there is none,
+ * or no room for its completion.
+ */
+bool emu_nvme_jobs_abort(struct emu_nvme *m, const struct emu_nvme_sq *sq, __le16 cid);
 /* Waits for all that is under way, and forgets it. */
 void emu_nvme_jobs_drain(struct emu_nvme *m);
 

@@ -3,11 +3,14 @@
 """Drives whose blocks are in files: what is written survives, and what is wrong with a file is said."""
 import os
 import random
+import re
 import resource
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "cli"))
@@ -76,6 +79,23 @@ class Survives(Filed):
         self.nvme("format", "nvme0", "--yes")
         self.assertEqual(self.contents("disk"), bytes(8 * MIB))
         self.nvme("bench", "nvme0", "-c", "2000", "--depth", "32")
+
+    @unittest.skipUnless(shutil.which("strace"), "strace is missing")
+    def test_new_file_survives_power_loss(self):
+        """Its name reaches the disk before it has its size: a file of the right size needs no sync any more."""
+        os.mkdir(self.path("disks"))
+        os.symlink("disks/disk", self.path("link"))
+        for want in ([f"fsync({self.path('disks')})", f"ftruncate({self.path('disks/disk')})"], []):
+            trace = self.path("trace")
+            with subprocess.Popen(["strace", "-f", "-qq", "-y", "-o", trace, "-e", "trace=fsync,ftruncate", base.TOOL, "cluster",
+                                   "up", self.file("filed.yaml", TOPOLOGY % self.path("link"))],
+                                  env=self.env, stderr=subprocess.PIPE, text=True) as up:
+                self.assertIn("is up", up.stderr.readline())
+                self.smartio("cluster", "down")
+                up.communicate(timeout=60)  # strace stays as long as what was started
+            with open(trace, encoding="utf-8") as f:
+                calls = re.findall(r"(fsync|ftruncate)\(\d+<([^>]*disks[^>]*)>", f.read())
+            self.assertEqual([f"{name}({path})" for name, path in calls], want)
 
     def test_emulator_killed(self):
         data = self.make("data", random.Random(26).randbytes(4 * MIB))

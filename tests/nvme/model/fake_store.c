@@ -84,7 +84,9 @@ bool fake_store_end(struct fake_store *f)
 	if (!io)
 		return false;
 	f->n_begun--;
-	io->result = carry_out(f, io);
+	io->result = f->undo && io == f->cancelled ? -ECANCELED : carry_out(f, io);
+	if (io == f->cancelled)
+		f->cancelled = NULL; /* it may be used again */
 	emu_store_ended(io);
 	return true;
 }
@@ -95,6 +97,14 @@ static void fake_start(struct emu_store *s, struct emu_store_io *io)
 
 	emu_store_put(&f->begun, io);
 	f->n_begun++;
+}
+
+static void fake_cancel(struct emu_store *s, struct emu_store_io *io)
+{
+	struct fake_store *f = (struct fake_store *)s;
+
+	f->cancelled = io;
+	f->n_cancelled++;
 }
 
 static void fake_poll(struct emu_store *s)
@@ -113,6 +123,7 @@ static void fake_wait(struct emu_store *s)
 static const struct emu_store_ops fake_ops = {.open = fake_open,
 					      .close = fake_close,
 					      .start = fake_start,
+					      .cancel = fake_cancel,
 					      .poll = fake_poll,
 					      .wait = fake_wait};
 

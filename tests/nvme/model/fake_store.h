@@ -24,10 +24,13 @@ struct fake_store {
 	struct emu_store store;
 	struct emu_store_queue begun;
 	unsigned n_begun, n_files;
-	bool hold;     /* operations end one at a time, by fake_store_end() */
-	int fail;      /* operations end with -@fail, and do nothing; 0: they succeed */
-	bool no_holes; /* ZERO is not supported */
-	uint64_t most; /* bytes of one operation; 0: all */
+	bool hold; /* operations end one at a time, by fake_store_end() */
+	int fail;  /* operations end with -@fail, and do nothing; 0: they succeed */
+	bool undo; /* what is cancelled is not carried out */
+	unsigned n_cancelled;
+	struct emu_store_io *cancelled; /* the last */
+	bool no_holes;			/* ZERO is not supported */
+	uint64_t most;			/* bytes of one operation; 0: all */
 	struct fake_file file[FAKE_STORE_FILES];
 	char order[4096]; /* what was carried out, a letter for each: r w W (durable) z s */
 	unsigned n_order;

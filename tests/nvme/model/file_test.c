@@ -476,6 +476,162 @@ static void a_deleted_queue_aborts_and_keeps_order_5_6(void **state)
 	assert_false(rig_take(r, 1, &cqe, true));
 }
 
+static uint16_t begin_one(struct rig *r, unsigned qid, struct emu_nvme_sqe c)
+{
+	uint16_t cid = rig_put(r, qid, c);
+
+	rig_ring(r, qid);
+	rig_run(r);
+	return cid;
+}
+
+/* Return: whether Abort says that it ended the command. */
+static bool was_aborted(struct rig *r, unsigned qid, uint16_t cid)
+{
+	uint32_t result = 0xdead;
+
+	assert_int_equal(rig_do(r, 0,
+				(struct emu_nvme_sqe){.opcode = nvme_admin_abort_cmd,
+						      .cdw10 = htole32((uint32_t)cid << 16 | qid)},
+				&result),
+			 0);
+	assert_true(result <= 1);
+	return result == 0;
+}
+
+static void expect_end(struct rig *r, unsigned qid, uint16_t cid, unsigned status)
+{
+	struct emu_nvme_cqe cqe;
+
+	assert_true(rig_take(r, qid, &cqe, true));
+	assert_int_equal(le16toh(cqe.cid), cid);
+	assert_int_equal(le16toh(cqe.status) >> 1 & 0x7ff, status);
+}
+
+static void expect_silence(struct rig *r, unsigned qid)
+{
+	struct emu_nvme_cqe cqe;
+
+	rig_run(r);
+	assert_false(rig_take(r, qid, &cqe, true));
+}
+
+static void abort_ends_what_waits_for_others_5_1(void **state)
+{
+	struct rig *r = *state;
+	uint16_t first, second;
+
+	fake.hold = true;
+	first = begin_one(r, 1, write_of(r, 1, 1, 1));
+	second = begin_one(r, 1, write_of(r, 1, 1, 2));
+	assert_true(was_aborted(r, 1, second));
+	expect_end(r, 1, second, NVME_SC_ABORT_REQ);
+	assert_int_equal(rig_counter(r, "commands_aborted"), 1);
+	assert_false(was_aborted(r, 1, second));
+	while (fake_store_end(&fake))
+		rig_run(r);
+	expect("w");
+	expect_end(r, 1, first, 0);
+	expect_silence(r, 1);
+	assert_int_equal(fake.file[0].data[BLOCK], 1);
+	assert_int_equal(fake.n_cancelled, 0);
+}
+
+static void abort_ends_what_the_store_has_begun_5_1(void **state)
+{
+	struct rig *r = *state;
+	uint16_t cid, next;
+
+	fake.hold = true;
+	fake.most = BLOCK;
+	cid = begin_one(r, 1, write_of(r, 1, 8, 1));
+	assert_true(fake_store_end(&fake));
+	rig_run(r);
+	assert_true(was_aborted(r, 1, cid));
+	assert_int_equal(fake.n_cancelled, 1);
+	expect_end(r, 1, cid, NVME_SC_ABORT_REQ);
+	/* What is under way ends before later commands on its blocks begin, and is the last of it. */
+	next = begin_one(r, 1, write_of(r, 3, 1, 2));
+	assert_int_equal(fake.n_begun, 1);
+	while (fake_store_end(&fake))
+		rig_run(r);
+	expect("www");
+	expect_end(r, 1, next, 0);
+	expect_silence(r, 1);
+	assert_int_equal(fake.file[0].data[2 * BLOCK], 1);
+	assert_int_equal(fake.file[0].data[3 * BLOCK], 2);
+	assert_int_equal(fake.file[0].data[4 * BLOCK], 0);
+}
+
+static void abort_lets_the_store_undo_5_1(void **state)
+{
+	struct rig *r = *state;
+	uint16_t cid;
+
+	fake.hold = fake.undo = true;
+	cid = begin_one(r, 1, write_of(r, 1, 1, 1));
+	assert_true(was_aborted(r, 1, cid));
+	expect_end(r, 1, cid, NVME_SC_ABORT_REQ);
+	assert_true(fake_store_end(&fake));
+	expect_silence(r, 1);
+	expect("");
+	assert_int_equal(media_errors(r), 0);
+	fake.hold = false;
+	assert_int_equal(read_byte(r, 1), 0);
+}
+
+/* The host may use its memory for something else, once it has the completion. */
+static void what_is_aborted_moves_no_data_5_1(void **state)
+{
+	struct rig *r = *state;
+	struct emu_nvme_sqe c = on(r, nvme_cmd_read, 1, 1);
+	uint8_t *memory = rig_at(r, le64toh(c.prp1));
+	uint16_t cid;
+
+	fake.hold = true;
+	cid = begin_one(r, 1, c);
+	assert_true(was_aborted(r, 1, cid));
+	expect_end(r, 1, cid, NVME_SC_ABORT_REQ);
+	memset(memory, 0x77, BLOCK);
+	assert_true(fake_store_end(&fake));
+	expect_silence(r, 1);
+	expect("r");
+	assert_int_equal(memory[0], 0x77);
+}
+
+static void abort_says_what_it_did_not_find_5_1(void **state)
+{
+	struct rig *r = *state;
+	uint16_t first, second, format;
+
+	rig_pair(r, 2, 2); /* room for one completion */
+	fake.hold = true;
+	first = begin_one(r, 2, on(r, nvme_cmd_read, 1, 1));
+	second = begin_one(r, 2, on(r, nvme_cmd_read, 2, 1));
+	assert_false(was_aborted(r, 1, first));
+	assert_false(was_aborted(r, 2, (uint16_t)(second + 1)));
+	/* It has ended, and waits for room; one that is under way would have to. */
+	assert_true(fake_store_end(&fake));
+	rig_run(r);
+	assert_false(was_aborted(r, 2, second));
+	assert_true(fake_store_end(&fake));
+	rig_run(r);
+	assert_false(was_aborted(r, 2, second));
+	expect_end(r, 2, first, 0);
+	rig_settle(r);
+	expect_end(r, 2, second, 0);
+	/* A Format that has begun goes on. */
+	format = begin_one(
+		r, 0, (struct emu_nvme_sqe){.opcode = nvme_admin_format_nvm, .nsid = htole32(1)});
+	assert_false(was_aborted(r, 0, format));
+	assert_true(fake_store_end(&fake));
+	rig_run(r);
+	assert_true(fake_store_end(&fake));
+	rig_run(r);
+	expect_end(r, 0, format, 0);
+	assert_int_equal(fake.n_cancelled, 0);
+}
+
 static void a_reset_forgets_and_keeps_order(void **state)
 {
 	struct rig *r = *state;
@@ -603,6 +759,11 @@ int main(void)
 		filed(more_than_it_holds_wait_in_their_queue),
 		filed(a_block_has_one_writer_at_a_time),
 		filed(a_deleted_queue_aborts_and_keeps_order_5_6),
+		filed(abort_ends_what_waits_for_others_5_1),
+		filed(abort_ends_what_the_store_has_begun_5_1),
+		filed(abort_lets_the_store_undo_5_1),
+		filed(what_is_aborted_moves_no_data_5_1),
+		filed(abort_says_what_it_did_not_find_5_1),
 		filed(a_reset_forgets_and_keeps_order),
 		filed(a_drive_goes_with_work_under_way),
 		filed(a_drive_goes_with_work_that_has_ended),
