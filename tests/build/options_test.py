@@ -90,6 +90,28 @@ class Options(Folder):
                 finally:
                     shutil.rmtree(self.build, ignore_errors=True)
 
+    def test_fio_source(self):
+        """An engine for fio is for that whose source is given; a folder that is none is refused."""
+        version = os.path.join(SOURCE, "tools", "build", "fio_version.sh")
+        folder = os.path.join(self.dir, "fio")
+        os.mkdir(folder)
+        with self.assertRaises(AssertionError) as failed:
+            self.setup("-Dauto_features=disabled", f"-Dfio_source={folder}")
+        self.assertIn("there is no fio.h; the folder of fio's source is right", str(failed.exception))
+        shutil.rmtree(self.build)
+        for name, say in (("fio.h", "there is no fio.h"), ("optgroup.h", "there is no optgroup.h"),
+                          ("FIO-VERSION-GEN", "there is no FIO-VERSION-GEN"),
+                          ("config-host.h", "./configure in that folder makes it")):
+            with self.assertRaises(AssertionError) as failed:
+                run("sh", version, folder)
+            self.assertIn(say, str(failed.exception))
+            with open(os.path.join(folder, name), "w", encoding="ascii") as f:
+                f.write("DEF_VER=fio-0.1\n" if name == "FIO-VERSION-GEN" else "")
+        self.assertRegex(self.setup("-Dauto_features=disabled", f"-Dfio_source={folder}"), r"fio engine +: fio-0\.1\n")
+        with open(os.path.join(folder, "FIO-VERSION-FILE"), "w", encoding="ascii") as f:
+            f.write("FIO_VERSION = fio-0.1-3-gabc\n")
+        self.assertEqual(run("sh", version, folder), "fio-0.1-3-gabc\n")
+
     def test_each_option_alone_configures(self):
         """Compiled above, several at once; that one alone leaves the rest in place is seen here."""
         daemon = {"daemon", "daemons over TLS", "drives in files", "live view in browsers", "live view on terminals",
@@ -107,7 +129,9 @@ class Options(Folder):
                               ("daemon", daemon)):
             with self.subTest(option=option):
                 off = set()
-                for line in self.setup(f"-D{option}=disabled").splitlines():
+                said = self.setup(f"-D{option}=disabled")
+                self.assertRegex(said, r"fio engine +: not built \(give -Dfio_source=FOLDER\)")
+                for line in said.splitlines():
                     name, _, value = line.partition(":")
                     if value.strip() == "NO":
                         off.add(name.strip())

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 # Why a reader's commands are not run by the test: what stands behind `sh`.
-REASONS = ("needs hardware", "needs root", "needs QEMU", "needs CUDA", "takes long")
+REASONS = ("needs hardware", "needs root", "needs QEMU", "needs CUDA", "needs fio", "takes long")
 BUILT = set()  # of these: the test's build has it
 KINDS = ("sh", "c", "yaml", "json", "text")
 # What somebody would type; a block of text may not begin a line with one of these.

@@ -234,4 +234,6 @@ if __name__ == "__main__":
     BUILD = os.path.realpath(sys.argv.pop(1))
     if os.path.exists(os.path.join(BUILD, "bench", "gpu", "gpu-pingpong")):
         blocks.BUILT.add("needs CUDA")
+    if os.path.exists(os.path.join(BUILD, "drivers", "nvme-fio", "fio-smartio.so")) and shutil.which("fio"):
+        blocks.BUILT.add("needs fio")
     unittest.main(argv=[sys.argv[0], "-v", *sys.argv[1:]])

@@ -550,7 +550,7 @@ static void abort_ends_what_the_store_has_begun_5_1(void **state)
 	assert_true(was_aborted(r, 1, cid));
 	assert_int_equal(fake.n_cancelled, 1);
 	expect_end(r, 1, cid, NVME_SC_ABORT_REQ);
-	/* What is under way ends before later commands on its blocks begin, and is the last of it. */
+	/* What is under way is the last of it, and ends before later commands on its blocks. */
 	next = begin_one(r, 1, write_of(r, 3, 1, 2));
 	assert_int_equal(fake.n_begun, 1);
 	while (fake_store_end(&fake))
