@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A device that a program uses without a driver (work/held.h). */
 #include "work/held.h"
 #include "work/life.h"
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What programs without a driver have of a device: a borrow of their own, its registers, and memory
- * of theirs that is mapped for it. Each call of the API that fails in an allowed way leaves less;
- * what there is goes back in the one order.
+ * A device that a program uses without a driver: the borrow, the device's registers and memory, and
+ * memory of the program that is mapped for the device. A function that fails in an allowed way
+ * leaves what it could not make out; the others release what there is, in the order that the API
+ * requires.
  */
 #ifndef SIM_HELD_H
 #define SIM_HELD_H
 
 #include "run/run.h"
 
-/* How long a program waits for a device, or a device for its data, before it gives all back. */
+/* How long a program waits for the device before it gives everything back. */
 #define SIM_PATIENCE (200 * SIM_MS)
 
 struct sim_held {
@@ -29,11 +30,11 @@ bool sim_held_registers(struct sim_held *d, size_t bytes);
 /* Connects to the BAR of its memory, or of a drive's controller memory buffer. */
 bool sim_held_memory(struct sim_held *d);
 void sim_held_drop(struct sim_held *d);
-/* The program ends without returning it. */
+/* The program ends without returning the device. */
 void sim_held_forget(const struct sim_held *d);
 /* Has nothing been lost there since the device was borrowed? */
 bool sim_held_is_sound(const struct sim_held *d);
-/* A fault of this run may lose what is on the way between hosts. */
+/* May a fault of this seed lose what is in flight between hosts? */
 bool sim_is_lossy(void);
 
 /* Memory of the program, mapped for itself and for a device. */
@@ -45,7 +46,7 @@ struct sim_own {
 };
 
 bool sim_own_make(sci_desc_t sd, struct sim_own *m, const struct sim_held *d, size_t bytes);
-/* The device must not use it any more. Before the device goes back, and after it. */
+/* To be called before the device is returned, which must not use the memory any more; and after. */
 void sim_own_unmap(struct sim_own *m, const struct sim_held *d);
 void sim_own_remove(struct sim_own *m);
 

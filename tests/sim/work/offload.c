@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs that have an accelerator alone and give it work: data go from their own memory to the
- * accelerator's, a compute unit goes over them there, and they come back. What comes back, and what
- * the kernels say of it, is compared with what a processor makes of the same words.
+ * Programs that borrow an accelerator exclusively and give it work: data go from their own memory
+ * to the accelerator's, a kernel on a compute unit reads or overwrites them there, and they come
+ * back. The data and the kernels' results are compared with what the processor computes from the
+ * same words.
  */
 #include <string.h>
 
@@ -15,7 +16,7 @@
 
 #define PAGE 4096u
 #define ENTRIES 8u
-/* In our memory: the two rings and their completions, what goes out, what comes back. */
+/* The program's memory: two rings and their completions, data to be sent, data that came back. */
 #define RING_AT(ring) ((ring)*1024u)
 #define DONE_AT(ring) (PAGE - 64 + (ring)*16u)
 #define OUT_AT PAGE
@@ -29,7 +30,7 @@ struct offload {
 	struct sim_held device;
 	struct sim_own own;
 	uint64_t memory;       /* bytes of the accelerator's own */
-	unsigned queue[RINGS]; /* the device's number of each */
+	unsigned queue[RINGS]; /* the device's number of each ring */
 	uint32_t n[RINGS];     /* commands submitted */
 	bool runs;
 };
@@ -51,6 +52,7 @@ static uint32_t status(const struct offload *s, unsigned ring)
 	return sio_read32(reg(s, ring, SIO_ACCEL_STATUS));
 }
 
+/* Waits until the ring is running, or is not. False: it did not change in time. */
 static bool awaits(const struct offload *s, unsigned ring, bool running)
 {
 	uint64_t until = sim_now() + SIM_PATIENCE;
@@ -73,7 +75,9 @@ static bool start(struct offload *s, unsigned ring)
 	return awaits(s, ring, true);
 }
 
-/* Any of its DMA queues, any of its units. All ones are what a lost device reads as. */
+/*
+ * Draws a DMA queue and a compute unit. False: the registers are not an accelerator's: it is lost.
+ */
 static bool choose_queues(struct offload *s)
 {
 	volatile uint8_t *r = s->device.regs;
@@ -103,7 +107,7 @@ static void have(struct offload *s)
 		  start(s, UNIT);
 }
 
-/* It may have something under way still, which is to be over before anything is unmapped. */
+/* A command may still be in flight; it has to be over before anything is unmapped. */
 static void drop(struct offload *s)
 {
 	if (s->device.map && s->own.io)
@@ -124,7 +128,7 @@ static bool is_judged(const struct offload *s)
 	return !sim_is_lossy() && sim_held_is_sound(&s->device);
 }
 
-/* Return: it says that it has done it, and *ret_result is what it says of it. */
+/* Return: whether the command was completed with success; *ret_result: its result. */
 static bool run(struct offload *s, unsigned ring, uint32_t operation, const uint64_t argument[3],
 		uint64_t *ret_result)
 {
@@ -141,7 +145,7 @@ static bool run(struct offload *s, unsigned ring, uint32_t operation, const uint
 	while (sio_read32(done + 12) != s->n[ring] && sim_now() < until)
 		sim_sleep(1 + sim_pick(20000));
 	if (sio_read32(done + 12) != s->n[ring]) {
-		s->runs = false; /* it may do it yet: all is given back */
+		s->runs = false; /* it may still be done: the device is given back */
 		return false;
 	}
 	sio_from_fabric_barrier();
@@ -163,7 +167,7 @@ static bool move(struct offload *s, uint64_t from, uint64_t to, uint64_t bytes)
 	return run(s, DMA, SIO_ACCEL_TRANSFER, argument, &moved);
 }
 
-/* The same over our own words. */
+/* The result that the kernel must give for the words that were sent. */
 static uint64_t by_processor(const struct offload *s, uint32_t operation, uint64_t bytes)
 {
 	uint64_t result = 0;
@@ -181,7 +185,7 @@ static void compare(struct offload *s, const char *what, uint64_t got, uint64_t 
 			 s->device.topo->name, (unsigned long long)got, (unsigned long long)wanted);
 }
 
-/* Words go there, are summed up there, and come back as they are, or as it filled them. */
+/* Sends words, has them summed up there and sometimes overwritten, and compares what comes back. */
 static void offload(struct offload *s)
 {
 	uint64_t bytes = 4 * (1 + sim_pick(PAGE / 4)), place = 4 * sim_pick((s->memory - PAGE) / 4);
