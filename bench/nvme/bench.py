@@ -20,7 +20,7 @@ from machine import Bare, Cluster, Failed, Priority  # noqa: E402
 from report import table, write_csv, write_png  # noqa: E402
 from rows import NEED_TWO, ROWS, SWEEP, Bench  # noqa: E402
 
-KEYS = ["idle", "first"] + [r[0] for r in ROWS] + ["stall", "clients30", "sweep", "instructions"]
+KEYS = ["idle", "first"] + [r[0] for r in ROWS] + ["stall", "clients30", "sweep", "files", "instructions"]
 FULL = {"rounds": 31, "seconds": 0.02, "long": 10.0, "many_rounds": 9, "windows": 60, "many": 0.2, "gap": 0.005,
         "first_rounds": 21, "first_ios": 20, "idle": 10.0, "sweep": SWEEP, "sweep_rounds": 7,
         "callgrind": 300}
@@ -124,7 +124,7 @@ def measure(b, o, rows):
         done(b.idle())
     b.clients()
     parts = [(spec[0], lambda s=spec: b.table_row(s)) for spec in ROWS]
-    parts += [("stall", b.long), ("first", b.first), ("clients30", b.many), ("sweep", b.sweep),
+    parts += [("stall", b.long), ("first", b.first), ("clients30", b.many), ("sweep", b.sweep), ("files", b.files),
               ("instructions", b.instructions)]
     for key, run in parts:
         if key in o.only and (b.has_two or key not in NEED_TWO):

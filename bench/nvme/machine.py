@@ -28,6 +28,11 @@ hosts:
 """
 
 
+FILED = """\
+      nvme1: {type: nvme, size: 64M, block: 512, queue_pairs: 64, file: "%s"}
+"""
+
+
 class Failed(Exception):
     """The text is for the user."""
 
@@ -178,9 +183,9 @@ def measure(clients, emu, depth, length, cpus, seconds, disk, tail=0.0):
 
 
 class Cluster:
-    """Five hosts, a drive, its manager; clients as they are asked for."""
+    """Five hosts, a drive, its manager; clients as they are asked for. @files: and nvme1, in a file."""
 
-    def __init__(self, build, priority):
+    def __init__(self, build, priority, files=False):
         self.build, self.priority = build, priority
         self.tool = os.path.join(build, "tools", "smartio")
         self.worker = os.path.join(build, "bench", "nvme", "bench-nvme-worker")
@@ -190,18 +195,20 @@ class Cluster:
                 raise Failed(f"{path} is not there: build first (make), then --build DIR")
         self.dir = tempfile.mkdtemp(prefix="sio-bench-")
         self.state = os.path.join(self.dir, "state")
-        self.manager, self.emu, self.workers = None, None, []
+        self.managers, self.emu, self.workers = [], None, []
         try:
             topology = os.path.join(self.dir, "bench.yaml")
             with open(topology, "w", encoding="ascii") as f:
-                f.write(TOPOLOGY)
+                more = FILED % os.path.join(self.dir, "nvme1") if files else ""
+                f.write(TOPOLOGY.replace("  manager:", more + "  manager:"))
             self.smartio("cluster", "up", topology)
             with open(os.path.join(self.state, "emu.pid"), encoding="ascii") as f:
                 self.emu = int(f.read())
-            self.manager = subprocess.Popen(self.on("manager", nvme, "manager", "nvme0"),
-                                            stdout=subprocess.PIPE, text=True)
-            if "ready" not in self.manager.stdout.readline():
-                raise Failed("the drive's manager ended")
+            for drive in ("nvme0", "nvme1") if files else ("nvme0",):
+                self.managers.append(subprocess.Popen(self.on("manager", nvme, "manager", drive),
+                                                      stdout=subprocess.PIPE, text=True))
+                if "ready" not in self.managers[-1].stdout.readline():
+                    raise Failed("the drive's manager ended")
         except BaseException:
             self.down()
             raise
@@ -216,9 +223,9 @@ class Cluster:
             raise Failed(f"smartio {' '.join(args)}: {done.stderr.strip()}")
         return done.stdout
 
-    def client(self, node, wrap=(), session=False):
+    def client(self, node, wrap=(), session=False, drive="nvme0"):
         """@session: in one of its own, which the machine room is not in."""
-        w = Worker(self.on(node, *wrap, self.worker, "client", "nvme0"), f"client on {node}",
+        w = Worker(self.on(node, *wrap, self.worker, "client", drive), f"client on {node}",
                    start_new_session=session)
         self.workers.append(w)
         return w
@@ -270,14 +277,14 @@ class Cluster:
     def down(self):
         for w in list(self.workers):
             self.end([w])
-        if self.manager:
-            self.manager.send_signal(signal.SIGTERM)
+        for manager in self.managers:
+            manager.send_signal(signal.SIGTERM)
             try:
-                self.manager.wait(timeout=10)
+                manager.wait(timeout=10)
             except subprocess.TimeoutExpired:
-                self.manager.kill()
-                self.manager.wait()
-            self.manager.stdout.close()
+                manager.kill()
+                manager.wait()
+            manager.stdout.close()
         if os.path.isdir(self.state):
             self.smartio("cluster", "down", check=False)
         shutil.rmtree(self.dir, ignore_errors=True)

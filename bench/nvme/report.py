@@ -6,7 +6,7 @@ import statistics
 import subprocess
 
 from machine import QUIET
-from rows import BARE, BARE2, LOCAL, REMOTE, REMOTE2, WAKE_IDLE
+from rows import BARE, BARE2, IN_FILE, IN_MEMORY, LOCAL, REMOTE, REMOTE2, WAKE_IDLE
 
 COLUMNS = ["row", "round", "depth", "who", "value", "count", "rate", "min_ns", "p50_ns", "p99_ns",
            "p9999_ns", "max_ns", "line_before_ns", "line_after_ns", "lost", "share_off_mean",
@@ -59,7 +59,7 @@ def table(row, out):
     """A row of the issue's table, as lines of text."""
     out(f"\n{row.title}")
     out(f"  {row.pinned}" + (f"; {line_text(row)}" if row.lines else ""))
-    kind = {"idle": idle, "sweep": sweep, "instructions": instructions}.get(row.metric, parties)
+    kind = {"idle": idle, "sweep": sweep, "instructions": instructions, "files": files}.get(row.metric, parties)
     kind(row, out)
     for note in row.notes:
         out(f"  {note}")
@@ -127,6 +127,13 @@ def sweep(row, out):
             _, median, low, high = points[i]
             cells.append(f"{median / 1e6:.3f} ({low / 1e6:.3f} to {high / 1e6:.3f})")
         out(f"  {point[0]:7}  " + "".join(f"{c:28}" for c in cells))
+
+
+def files(row, out):
+    for depth, length, rates, ratios, quiet in row.points:
+        out(f"  depth {depth:2}, {length // 1024:3} KiB: {statistics.median(rates[IN_FILE]) / 1e3:.1f} against "
+            f"{statistics.median(rates[IN_MEMORY]) / 1e3:.1f} thousand reads per s; file / memory, "
+            f"round by round: {span(ratios)}; of the {len(quiet)} undisturbed of {len(ratios)}: {span(quiet)}")
 
 
 def instructions(row, out):

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import time
 
-from machine import DISK, Worker, cpu_ns, percentile, pin
+from machine import DISK, Cluster, Failed, Worker, cpu_ns, percentile, pin
 
 LOCAL, REMOTE, BARE = "drive, lender", "drive, remote", "bare loop"
 REMOTE2, BARE2 = "drive, two sessions", "bare loop, two sessions"
 REMOTE_EVENT = "drive, eventfd"  # its client cannot be woken by faults, or is told not to
+IN_MEMORY, IN_FILE = "drive in memory", "drive in a file"
+FILE_SHAPES = [(1, 4096), (32, 4096), (1, 131072), (32, 131072)]  # depth and length
 WAKE_IDLE, WAKE_BUSY = "eventfd, after the same", "eventfd, at once"
 
 
@@ -314,6 +316,41 @@ class Bench:
                 row.records.append({"depth": depth, **record})
             row.lines += inner.lines
         return row
+
+    def files(self):
+        """Remote reads of two drives of one emulator, in turns: blocks in memory, and in a file that the system has cached."""
+        row = Row("files", "a drive in a file (cached) against one in memory, random reads", "files", 0, 0)
+        row.pinned = f"client pinned to processor {self.apart[0]}, device to {self.apart[1]}"
+        row.points = []
+        try:
+            cluster = Cluster(self.c.build, self.c.priority, files=True)
+        except Failed as e:  # built without liburing
+            row.notes.append(f"not measured: {e}")
+            return row
+        try:
+            clients = {IN_MEMORY: cluster.client("client1"), IN_FILE: cluster.client("client1", drive="nvme1")}
+            for client in clients.values():
+                client.ask("fill", DISK)
+            for depth, length in FILE_SHAPES:
+                self.file_shape(row, cluster, clients, depth, length)
+        finally:
+            cluster.down()
+        return row
+
+    def file_shape(self, row, cluster, clients, depth, length):
+        rates, disturbed = {who: [] for who in clients}, [False] * self.o.rounds
+        for i in range(self.o.rounds):
+            self.say(f"{row.title}: depth {depth}, {length} bytes: round {i + 1} of {self.o.rounds}")
+            for who in list(clients)[::1 if i % 2 else -1]:
+                with self.c.frozen():
+                    r = cluster.measure([clients[who]], depth, length, self.apart, self.o.seconds)
+                rates[who].append(r.rate)
+                disturbed[i] |= r.disturbed
+                row.records.append({"round": i + 1, "depth": depth, "who": who, "value": r.bytes, "count": r.count,
+                                    "rate": r.rate, "min_ns": r.min, "p50_ns": r.percentile(0.5), "p99_ns": r.percentile(0.99),
+                                    "p9999_ns": r.percentile(0.9999), "max_ns": r.max, "lost": round(r.lost, 4)})
+        ratios = [(f / m, d) for f, m, d in zip(rates[IN_FILE], rates[IN_MEMORY], disturbed) if m]
+        row.points.append((depth, length, rates, [r for r, _ in ratios], [r for r, d in ratios if not d]))
 
     def instructions(self):
         """Of the client, between submit and the poll that returns it; exact."""

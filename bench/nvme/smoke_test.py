@@ -21,6 +21,7 @@ WHO = {"idle": {"cluster"}, "depth1": PARTIES, "depth32": PARTIES, "large": PART
        "first": {"drive, remote", "drive, eventfd", "eventfd, after the same",
                  "eventfd, at once"},
        "clients30": PARTIES - {"drive, lender"}, "sweep": PARTIES,
+       "files": {"drive in memory", "drive in a file"},
        "shares": {f"client {i + 1}" for i in range(30)}}
 NEED_TWO = {"depth1", "depth32", "large", "first", "clients30", "sweep", "shares"}
 
@@ -45,6 +46,8 @@ class Smoke(unittest.TestCase):
         two = len(os.sched_getaffinity(0)) > 1
         for key, parties in WHO.items():
             if key in NEED_TWO and not two:
+                continue
+            if key == "files" and "without liburing" in done.stdout:
                 continue
             with self.subTest(row=key):
                 self.assertEqual({r["who"] for r in rows if r["row"] == key}, parties)
