@@ -65,7 +65,7 @@ int smartio_accel_buffer_alloc(struct smartio_accel *a, size_t bytes,
 			bytes);
 	b = calloc(1, sizeof(*b));
 	if (!b)
-		return sio_accel_fail(-ENOMEM, "no memory for a buffer");
+		return sio_accel_no_memory("a buffer");
 	b->a = a;
 	b->bytes = (bytes + SIO_ACCEL_PAGE - 1) / SIO_ACCEL_PAGE * SIO_ACCEL_PAGE;
 	rc = make(b);

@@ -230,7 +230,7 @@ int smartio_accel_open(const char *device, uint32_t flags, struct smartio_accel 
 			flags, SMARTIO_ACCEL_EXCLUSIVE);
 	a = calloc(1, sizeof(*a));
 	if (!a)
-		return sio_accel_fail(-ENOMEM, "no memory for an accelerator");
+		return sio_accel_no_memory("an accelerator");
 	rc = find(a, device);
 	if (rc == 0)
 		rc = borrow(a, flags);
@@ -347,7 +347,7 @@ int smartio_accel_reach(struct smartio_accel *a, struct smartio_accel *other, ui
 					      a->name, other->name);
 	r = calloc(1, sizeof(*r));
 	if (!r)
-		return sio_accel_fail(-ENOMEM, "no memory for a mapping");
+		return sio_accel_no_memory("a mapping");
 	SCIMapRemoteSegmentForDevice(other->memory, a->handle, &at, 0, other->info.memory_bytes, 0,
 				     &err);
 	if (err != SCI_ERR_OK) {

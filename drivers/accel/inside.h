@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "../base/memory.h"
 #include "smartio/accel.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
@@ -56,6 +57,9 @@ struct smartio_accel_buffer {
 
 /* error.c: keeps the text for smartio_accel_error(). Return: @code, which is -errno. */
 int sio_accel_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* With -ENOMEM: @fmt names what there was no memory for. */
+#define sio_accel_no_memory(fmt, ...)                                                              \
+	sio_accel_fail(-ENOMEM, "no memory for " fmt ": " SIO_DRIVER_MORE_MEMORY, ##__VA_ARGS__)
 /*
  * The same for a call of the API that has just failed: appends the API's text, and returns its
  * -errno.

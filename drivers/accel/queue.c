@@ -194,7 +194,7 @@ int smartio_accel_queue_open(struct smartio_accel *a, enum smartio_accel_engine 
 		return rc;
 	q = calloc(1, sizeof(*q));
 	if (!q)
-		return sio_accel_fail(-ENOMEM, "no memory for a queue");
+		return sio_accel_no_memory("a queue");
 	q->a = a;
 	q->entries = entries ? entries : ENTRIES;
 	rc = choose(q, engine);

@@ -61,7 +61,7 @@ int smartio_nvme_buffer_alloc(struct smartio_nvme *n, size_t bytes,
 	int rc;
 
 	if (!b)
-		return sio_nvme_fail(-ENOMEM, "no memory for a buffer");
+		return sio_nvme_no_memory("a buffer");
 	/* Another thread may be about to take a lost way apart. */
 	sio_nvme_lock(n);
 	rc = keep(n, b, sio_nvme_mem_local(&n->d, bytes, &b->mem), ret);
@@ -76,7 +76,7 @@ int smartio_nvme_buffer_register(struct smartio_nvme *n, void *address, size_t b
 	int rc;
 
 	if (!b)
-		return sio_nvme_fail(-ENOMEM, "no memory for a buffer");
+		return sio_nvme_no_memory("a buffer");
 	sio_nvme_lock(n);
 	b->foreign = true;
 	rc = keep(n, b, sio_nvme_mem_foreign(&n->d, address, bytes, &b->mem), ret);
@@ -119,7 +119,7 @@ int smartio_nvme_buffer_on_device(struct smartio_nvme *n, const char *device, ui
 	int rc;
 
 	if (!b)
-		return sio_nvme_fail(-ENOMEM, "no memory for a buffer");
+		return sio_nvme_no_memory("a buffer");
 	if (n->second) {
 		free(b);
 		return sio_nvme_fail(

@@ -13,7 +13,7 @@ int sio_nvme_copy_namespaces(struct smartio_nvme *n, const struct sio_nvme_meta 
 	struct smartio_nvme_namespace *ns = calloc(meta->namespaces + 1, sizeof(*ns));
 
 	if (!ns)
-		return sio_nvme_fail(-ENOMEM, "no memory for %u namespaces", meta->namespaces);
+		return sio_nvme_no_memory("%u namespaces", meta->namespaces);
 	free(n->ns);
 	n->ns = ns;
 	for (uint32_t i = 0; i < meta->namespaces; i++) {
@@ -158,7 +158,7 @@ int smartio_nvme_open_with(const char *device, const struct smartio_nvme_open_op
 				     options.flags, SMARTIO_NVME_MULTIPATH);
 	n = calloc(1, sizeof(*n));
 	if (!n)
-		return sio_nvme_fail(-ENOMEM, "no memory for a client");
+		return sio_nvme_no_memory("a client");
 	rc = open_client(n, &options, device);
 	if (rc) {
 		sio_nvme_second_close(n);
@@ -236,7 +236,7 @@ int smartio_nvme_identify(struct smartio_nvme *n, uint8_t cns, uint32_t nsid, vo
 	int rc;
 
 	if (!rep)
-		return sio_nvme_fail(-ENOMEM, "no memory for a reply");
+		return sio_nvme_no_memory("a reply");
 	sio_nvme_lock(n);
 	rc = sio_nvme_ask(sio_nvme_way(n), &req, rep, NULL);
 	sio_nvme_unlock(n);

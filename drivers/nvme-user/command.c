@@ -196,7 +196,7 @@ static int hold_buffers(struct smartio_nvme_queue *q, const struct smartio_nvme_
 		held = calloc((size_t)q->depth * SMARTIO_NVME_PIECES,
 			      sizeof(struct smartio_nvme_buffer *));
 		if (!held)
-			return sio_nvme_fail(-ENOMEM, "no memory for a list of buffers");
+			return sio_nvme_no_memory("a list of buffers");
 		__atomic_store_n(&q->held, held, __ATOMIC_RELAXED);
 	}
 	held += (size_t)(q->free - q->slot) * SMARTIO_NVME_PIECES;

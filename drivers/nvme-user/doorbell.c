@@ -65,7 +65,7 @@ static int map_doorbells(struct smartio_nvme *n)
 	int rc = -ECONNRESET;
 
 	if (!b)
-		return sio_nvme_fail(-ENOMEM, "no memory for doorbells");
+		return sio_nvme_no_memory("doorbells");
 	for (unsigned i = 0; i < TRIES && rc == -ECONNRESET; i++)
 		rc = map_once(n, b);
 	if (rc) {

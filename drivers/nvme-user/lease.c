@@ -50,8 +50,7 @@ int smartio_nvme_lease_take(struct smartio_nvme *n, const char *name, uint32_t n
 	strncpy(req.lease.program, program_invocation_short_name, sizeof(req.lease.program) - 1);
 	sio_nvme_lock(n);
 	leg = sio_nvme_way(n);
-	rc = l && rep ? sio_nvme_ask(leg, &req, rep, NULL)
-		      : sio_nvme_fail(-ENOMEM, "no memory for a lease");
+	rc = l && rep ? sio_nvme_ask(leg, &req, rep, NULL) : sio_nvme_no_memory("a lease");
 	if (l) {
 		l->leg = leg;
 		l->generation = leg->meta.generation;
@@ -118,7 +117,7 @@ int smartio_nvme_lease_give(struct smartio_nvme_lease *l)
 		return 0;
 	rep = malloc(sizeof(*rep));
 	if (!rep)
-		return sio_nvme_fail(-ENOMEM, "no memory for a reply");
+		return sio_nvme_no_memory("a reply");
 	n = l->n;
 	sio_nvme_lock(n);
 	if (is_used(l)) {
@@ -170,7 +169,7 @@ int smartio_nvme_get_leases(struct smartio_nvme *n, struct smartio_nvme_lease_in
 	int rc = 0;
 
 	if (!rep)
-		return sio_nvme_fail(-ENOMEM, "no memory for a reply");
+		return sio_nvme_no_memory("a reply");
 	while (got == SIO_NVME_LEASES_A_REPLY && reported < max && rc == 0) {
 		rc = ask(n, &req, rep);
 		/* In the order of their ids, or this would never end. */

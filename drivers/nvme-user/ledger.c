@@ -14,7 +14,7 @@ int sio_nvme_ledger_init(struct sio_nvme_ledger *l, uint32_t pairs)
 	l->ended = calloc(SIO_NVME_ENDED, sizeof(*l->ended));
 	if (!l->pair || !l->ended) {
 		sio_nvme_ledger_done(l);
-		return sio_nvme_fail(-ENOMEM, "no memory for %u queue pairs", pairs);
+		return sio_nvme_no_memory("%u queue pairs", pairs);
 	}
 	l->pairs = pairs;
 	return 0;

@@ -40,7 +40,7 @@ int sio_nvme_limit_make(struct smartio_nvme_queue *q)
 {
 	q->limit = calloc(1, sizeof(*q->limit));
 	if (!q->limit)
-		return sio_nvme_fail(-ENOMEM, "no memory for a queue's time-out");
+		return sio_nvme_no_memory("a queue's time-out");
 	q->limit->per_time = 1;
 	q->limit->tick_ns = (uint64_t)q->options.timeout_ms * 1000000 / SIO_NVME_LATE;
 	return 0;

@@ -206,7 +206,7 @@ int smartio_nvme_manager_open(const char *device, const struct smartio_nvme_mana
 			options.flags, options.reserved);
 	m = calloc(1, sizeof(*m));
 	if (!m)
-		return sio_nvme_fail(-ENOMEM, "no memory for a manager");
+		return sio_nvme_no_memory("a manager");
 	m->options = options;
 	rc = sio_nvme_device_find(&m->d, device);
 	if (rc == 0)

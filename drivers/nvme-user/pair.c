@@ -48,7 +48,7 @@ static int get_memory(struct smartio_nvme *n, size_t size, unsigned hints, unsig
 	}
 	mem = calloc(1, sizeof(*mem));
 	if (!mem)
-		return sio_nvme_fail(-ENOMEM, "no memory for a queue");
+		return sio_nvme_no_memory("a queue");
 	rc = sio_nvme_mem_device(&n->d, size, hints, flags, mem);
 	if (rc) {
 		free(mem);
@@ -66,7 +66,7 @@ static int get_device(struct smartio_nvme *n, const char *device, size_t size,
 	int rc;
 
 	if (!mem)
-		return sio_nvme_fail(-ENOMEM, "no memory for a queue");
+		return sio_nvme_no_memory("a queue");
 	rc = sio_nvme_mem_bar(&n->d, device, SIO_MEMDEV_BAR_RAM, SCI_FLAG_EXCLUSIVE, 0, size, mem);
 	if (rc) {
 		free(mem);
@@ -252,7 +252,7 @@ static int ask_create(struct smartio_nvme_queue *q, const struct sio_nvme_turn *
 
 	*ret_unsure = false;
 	if (!rep)
-		return sio_nvme_fail(-ENOMEM, "no memory for a reply");
+		return sio_nvme_no_memory("a reply");
 	put_program(&req);
 	if (q->share)
 		put_share(q->share, &req);

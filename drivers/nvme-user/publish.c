@@ -122,7 +122,7 @@ int sio_nvme_manager_describe(struct smartio_nvme_manager *m, uint32_t pairs)
 	if (page && list)
 		rc = describe(m, pairs, page, list);
 	else
-		sio_nvme_fail(rc, "no memory to identify %s", m->d.name);
+		sio_nvme_fail(rc, "no memory to identify %s: " SIO_DRIVER_MORE_MEMORY, m->d.name);
 	free(page);
 	free(list);
 	return rc;
@@ -184,7 +184,7 @@ int sio_nvme_manager_republish(struct smartio_nvme_manager *m)
 	if (page && list)
 		rc = describe_namespaces(m, page, list);
 	else
-		sio_nvme_fail(rc, "no memory to identify %s", m->d.name);
+		sio_nvme_fail(rc, "no memory to identify %s: " SIO_DRIVER_MORE_MEMORY, m->d.name);
 	free(page);
 	free(list);
 	if (rc)

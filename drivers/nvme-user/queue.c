@@ -138,7 +138,7 @@ static int make_slots(struct smartio_nvme_queue *q)
 		slots *= 2;
 	q->slot = calloc(slots, sizeof(*q->slot));
 	if (!q->slot)
-		return sio_nvme_fail(-ENOMEM, "no memory for %u commands", q->depth);
+		return sio_nvme_no_memory("%u commands", q->depth);
 	q->slot_mask = (slots - 1) * (uint32_t)sizeof(*q->slot);
 	q->use = (uint16_t)slots;
 	for (uint32_t i = q->depth; i-- > 0;) {
@@ -254,7 +254,7 @@ int smartio_nvme_queue_open(struct smartio_nvme *n, const struct smartio_nvme_qu
 		return rc;
 	q = aligned_alloc(64, (sizeof(*q) + 63) & ~(size_t)63);
 	if (!q)
-		return sio_nvme_fail(-ENOMEM, "no memory for a queue");
+		return sio_nvme_no_memory("a queue");
 	memset(q, 0, sizeof(*q));
 	q->n = n;
 	q->options = options;

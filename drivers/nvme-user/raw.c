@@ -74,7 +74,7 @@ int smartio_nvme_admin(struct smartio_nvme *n, const struct smartio_nvme_admin *
 		return rc;
 	rep = malloc(sizeof(*rep));
 	if (!rep)
-		return sio_nvme_fail(-ENOMEM, "no memory for a reply");
+		return sio_nvme_no_memory("a reply");
 	rc = ask(n, &c, rep);
 	if (rc == 0 && c.bytes && !(c.flags & SMARTIO_NVME_TO_DRIVE))
 		memcpy(c.data, rep->admin.data, c.bytes);
@@ -171,7 +171,7 @@ int smartio_nvme_get_pairs(struct smartio_nvme *n, struct smartio_nvme_pair *pai
 	int rc = 0;
 
 	if (!rep)
-		return sio_nvme_fail(-ENOMEM, "no memory for a reply");
+		return sio_nvme_no_memory("a reply");
 	/* All that share a pair stand in one reply: one that has no room for as many may go on. */
 	while (got + SIO_NVME_SHARERS > SIO_NVME_PAIRS_A_REPLY && reported < max) {
 		const uint32_t after = req.pairs.after;

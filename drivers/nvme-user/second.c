@@ -151,7 +151,7 @@ int sio_nvme_second_open(struct smartio_nvme *n)
 	int rc;
 
 	if (!leg)
-		return sio_nvme_fail(-ENOMEM, "no memory for the second path");
+		return sio_nvme_no_memory("the second path");
 	n->second = leg;
 	rc = sio_nvme_device_find(&leg->d, n->d.name);
 	if (rc == 0)

@@ -205,12 +205,12 @@ int sio_nvme_share_new(struct smartio_nvme_queue *q)
 	sci_error_t err;
 
 	if (!s)
-		return sio_nvme_fail(-ENOMEM, "no memory for a shared queue");
+		return sio_nvme_no_memory("a shared queue");
 	q->share = s;
 	s->leg = q->leg;
 	s->staged = aligned_alloc(64, (size_t)q->entries * 64);
 	if (!s->staged)
-		return sio_nvme_fail(-ENOMEM, "no memory for %u commands", q->entries);
+		return sio_nvme_no_memory("%u commands", q->entries);
 	/* The manager may reach us by another adapter than that to the lender. */
 	SCICreateDataInterrupt(q->leg->d.sd, &s->notice, SMARTIO_ALL_ADAPTERS, &s->number, NULL,
 			       NULL, 0, &err);

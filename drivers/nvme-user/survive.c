@@ -50,7 +50,7 @@ int sio_nvme_note(struct smartio_nvme_queue *q, uint32_t op, uint64_t lba, uint6
 	if (n_pieces > 1 && !s->pieces) {
 		s->pieces = calloc((size_t)q->depth * SMARTIO_NVME_PIECES, sizeof(*s->pieces));
 		if (!s->pieces)
-			return sio_nvme_fail(-ENOMEM, "no memory for a list of pieces");
+			return sio_nvme_no_memory("a list of pieces");
 	}
 	s->note[slot] = (struct sio_nvme_note){.lba = lba,
 					       .nlb = nlb,
@@ -517,12 +517,11 @@ int sio_nvme_survivor_make(struct smartio_nvme_queue *q)
 	struct sio_nvme_survivor *s = calloc(1, sizeof(*s));
 
 	if (!s)
-		return sio_nvme_fail(-ENOMEM, "no memory for a queue that survives");
+		return sio_nvme_no_memory("a queue that survives");
 	q->life = s;
 	s->limit_ns = ms * 1000000ull;
 	s->note = calloc(q->depth, sizeof(*s->note));
-	return s->note ? 0
-		       : sio_nvme_fail(-ENOMEM, "no memory for records of %u commands", q->depth);
+	return s->note ? 0 : sio_nvme_no_memory("records of %u commands", q->depth);
 }
 
 void sio_nvme_survivor_begin(struct smartio_nvme_queue *q)

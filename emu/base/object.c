@@ -67,7 +67,7 @@ void *emu_object_new(struct emu_request *rq, uint32_t kind, size_t size, uint64_
 	return o;
 
 fail:
-	sio_fail(&rq->err, -ENOMEM, "out of memory for another %s", k->name);
+	sio_no_memory(&rq->err, "another %s", k->name);
 	return NULL;
 }
 

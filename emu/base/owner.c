@@ -35,7 +35,9 @@ int emu_op_owner_new(struct emu_request *rq, const void *msg)
 		return sio_fail(&rq->err, -ENOENT, "OWNER_NEW: no owner %#" PRIx64,
 				(uint64_t)m->h.owner);
 	if (rq->owner->ended)
-		return sio_fail(&rq->err, -EPERM, "OWNER_NEW: owner %#" PRIx64 " has ended",
+		return sio_fail(&rq->err, -EPERM,
+				"OWNER_NEW: owner %#" PRIx64
+				" has ended: a living one, or 0, is right",
 				(uint64_t)m->h.owner);
 	w = emu_object_new(rq, SIO_KIND_OWNER, sizeof(*w), 0);
 	if (!w)
@@ -171,7 +173,8 @@ int emu_op_owner_close(struct emu_request *rq, const void *msg)
 		return sio_fail(&rq->err, -ENOENT, "OWNER_CLOSE: no owner %#" PRIx64,
 				(uint64_t)m->h.owner);
 	if (rq->owner->ended)
-		return sio_fail(&rq->err, -EPERM, "OWNER_CLOSE: owner %#" PRIx64 " has ended",
+		return sio_fail(&rq->err, -EPERM,
+				"OWNER_CLOSE: owner %#" PRIx64 " has ended already: once is right",
 				(uint64_t)m->h.owner);
 	emu_answer_ok(rq);
 	end(rq->owner);

@@ -18,7 +18,9 @@ int emu_paths_init(struct emu_host *h, struct sio_err *reterr)
 	h->path =
 		calloc((size_t)(t->n_hosts + t->n_machines) * MAX_PATHS_PER_PAIR, sizeof(*h->path));
 	if (!h->path)
-		return sio_fail(reterr, -ENOMEM, "host %s: out of memory", h->topo->name);
+		return sio_fail(reterr, -ENOMEM,
+				"host %s: no memory for its paths: " SIO_MORE_MEMORY,
+				h->topo->name);
 	for (unsigned i = 0; i < t->n_hosts + t->n_machines; i++) {
 		unsigned n = 0;
 

@@ -65,7 +65,10 @@ static int check_owner(struct emu_request *rq, enum emu_owner_rule rule)
 	if (!rq->owner)
 		return sio_fail(&rq->err, -ENOENT, "%s: no owner %#" PRIx64, name, id);
 	if (rule == EMU_OWNER_HOLDS && rq->owner->ended)
-		return sio_fail(&rq->err, -EPERM, "%s: owner %#" PRIx64 " has ended", name, id);
+		return sio_fail(&rq->err, -EPERM,
+				"%s: owner %#" PRIx64
+				" has ended: one of a living program is right",
+				name, id);
 	return 0;
 }
 
@@ -116,7 +119,7 @@ void emu_request_serve(struct emu_host *h, const void *req, size_t len, int *fds
 	drop_fd(&rq);
 	if (rc < 0)
 		emu_refuse(h, &copy.h, rc, sio_err_reason(&rq.err, rc),
-			   rq.err.text[0] ? rq.err.text : "out of memory");
+			   rq.err.text[0] ? rq.err.text : "out of memory: " SIO_MORE_MEMORY);
 	emu_objects_fall(h);
 	emu_owners_bury(h);
 }

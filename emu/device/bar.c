@@ -92,7 +92,8 @@ static int check_access(struct emu_request *rq, const struct sio_req_bar *m,
 		return sio_fail(&rq->err, -EINVAL, "BAR: caching %u, 0 to %d are right", m->caching,
 				SIO_CACHE_WRITE_COMBINED);
 	if (run->pages->kind == EMU_PAGE_MSIX)
-		return sio_fail(&rq->err, -EACCES, "BAR: the interrupt table is not given out");
+		return sio_fail(&rq->err, -EACCES,
+				"BAR: the interrupt table is not given out: pages beside it are");
 	if (run->pages->kind == EMU_PAGE_REGISTERS && m->access == both && run->writer)
 		return sio_fail(&rq->err, -EBUSY,
 				"BAR: view %#" PRIx64 " of owner %#" PRIx64
@@ -112,14 +113,16 @@ static int take_registers(struct emu_request *rq, struct emu_bar *b)
 
 	if (rc < 0) {
 		memset(&b->run->view, 0, sizeof(b->run->view));
-		return sio_fail(&rq->err, rc, "BAR: no memory for a register view");
+		return sio_fail(&rq->err, rc,
+				"BAR: no memory for a register view: " SIO_MORE_MEMORY);
 	}
 	/* Whom the device's holder lets, another device or a peer, reaches the same page. */
 	if (emu_check_mem(d->host, emu_run_key(b->run), emu_run_physical(b->run),
 			  b->run->pages->length, b->run->view.data) < 0) {
 		r->ops->mem_free(r->ctx, &b->run->view);
 		memset(&b->run->view, 0, sizeof(b->run->view));
-		return sio_fail(&rq->err, -ENOMEM, "BAR: no memory for a register view");
+		return sio_fail(&rq->err, -ENOMEM,
+				"BAR: no memory for a register view: " SIO_MORE_MEMORY);
 	}
 	emu_invalidate(r);
 	b->run->writer = b;
@@ -143,7 +146,8 @@ static int take_part(struct emu_request *rq, struct emu_bar *b)
 	if (rc == 0)
 		return 0;
 	memset(&b->own, 0, sizeof(b->own));
-	return sio_fail(&rq->err, rc, "BAR: no memory for a part of the controller's");
+	return sio_fail(&rq->err, rc,
+			"BAR: no memory for a part of the controller's: " SIO_MORE_MEMORY);
 }
 
 static bool is_part(const struct emu_bar *b)

@@ -117,7 +117,8 @@ static int new_table(struct emu_device *d, struct sio_err *reterr)
 	d->vector = calloc(n, sizeof(d->vector[0]));
 	d->pending = calloc(n, sizeof(d->pending[0]));
 	if (!d->vector || !d->pending)
-		return sio_fail(reterr, -ENOMEM, "device %s: no memory for %u interrupt vectors",
+		return sio_fail(reterr, -ENOMEM,
+				"device %s: no memory for %u interrupt vectors: " SIO_MORE_MEMORY,
 				d->topo->name, n);
 	return 0;
 }
@@ -259,7 +260,8 @@ int emu_device_plug(struct emu_device *d, bool power, struct sio_err *reterr)
 	for (unsigned i = 0; rc == 0 && i < d->config.n_pages; i++) {
 		rc = new_pages(d, &d->run[i]);
 		if (rc < 0)
-			return sio_fail(reterr, rc, "device %s: no memory for its BARs",
+			return sio_fail(reterr, rc,
+					"device %s: no memory for its BARs: " SIO_MORE_MEMORY,
 					d->topo->name);
 		rc = add_regions(d, &d->run[i], reterr);
 	}
@@ -465,7 +467,8 @@ int emu_op_reset(struct emu_request *rq, const void *msg)
 			"RESET: doorbells can be kept over a reset, not over the report of one");
 	rc = m->h.flags & SIO_RESET_KEEP_DOORBELLS ? 0 : emu_doorbells_renew(d);
 	if (rc < 0)
-		return sio_fail(&rq->err, rc, "RESET: no memory for the doorbells of %s",
+		return sio_fail(&rq->err, rc,
+				"RESET: no memory for the doorbells of %s: " SIO_MORE_MEMORY,
 				d->topo->name);
 	if (m->kind != SIO_RESET_DONE) {
 		emu_vectors_reset(d);

@@ -97,7 +97,7 @@ static int make_doze(struct emu_request *rq, struct emu_device *d)
 	rc = r->ops->mem_new(r->ctx, "doze", EMU_PAGE, &d->doze);
 	if (rc < 0) {
 		memset(&d->doze, 0, sizeof(d->doze));
-		return sio_fail(&rq->err, rc, "WATCH: no memory for a page");
+		return sio_fail(&rq->err, rc, "WATCH: no memory for a page: " SIO_MORE_MEMORY);
 	}
 	rc = r->ops->mem_seal(r->ctx, &d->doze);
 	if (rc < 0) {

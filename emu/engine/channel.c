@@ -53,7 +53,7 @@ static int get_engine(struct emu_request *rq, struct emu_adapter *a, struct emu_
 	if (!e) {
 		e = calloc(1, sizeof(*e));
 		if (!e)
-			return sio_fail(&rq->err, -ENOMEM, "out of memory for a DMA engine");
+			return sio_no_memory(&rq->err, "a DMA engine");
 		snprintf(e->topo.name, sizeof(e->topo.name), "%.16s/dma%u", rq->host->topo->name,
 			 a->index);
 		e->topo.bdf = a->topo->bdf;

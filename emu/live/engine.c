@@ -188,7 +188,7 @@ int live_engines_open(struct live *l, struct sio_err *reterr)
 	pthread_rwlockattr_destroy(&attr);
 	l->engine = calloc(l->topo->n_hosts, sizeof(*l->engine));
 	if (!l->engine)
-		return sio_fail(reterr, -ENOMEM, "out of memory");
+		return sio_no_memory(reterr, "the DMA engines");
 	for (unsigned i = 0; i < l->topo->n_hosts; i++)
 		l->engine[i].epoll = l->engine[i].wake_fd = -1;
 	for (unsigned i = 0; rc == 0 && i < l->topo->n_hosts; i++)

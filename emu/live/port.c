@@ -62,7 +62,7 @@ int live_ports_open(struct live *l, struct sio_err *reterr)
 
 	l->port = calloc(l->topo->n_hosts, sizeof(*l->port));
 	if (!l->port)
-		return sio_fail(reterr, -ENOMEM, "out of memory");
+		return sio_no_memory(reterr, "the ports");
 	for (unsigned i = 0; i < l->topo->n_hosts; i++)
 		l->port[i].listener.fd = l->port[i].socket.fd = -1;
 	for (unsigned i = 0; rc == 0 && i < l->topo->n_hosts; i++)

@@ -212,7 +212,7 @@ static int store_open(struct emu_store *store, const char *path, uint64_t size, 
 		return rc;
 	f = calloc(1, sizeof(*f));
 	if (!f)
-		return sio_fail(reterr, -ENOMEM, "file %s: no memory", path);
+		return sio_fail(reterr, -ENOMEM, "no memory for file %s: " SIO_MORE_MEMORY, path);
 	f->fd = open_fd(path, reterr);
 	if (f->fd < 0) {
 		rc = f->fd;

@@ -344,7 +344,7 @@ static int listen_one(struct live *l, struct live_vfio *v, struct sio_err *reter
 
 	/* Emulated hosts reach machines through adapters alone. */
 	if (live_vfiomem_open(&v->memory, SIO_VFIO_MAX_MAPS, v->adapter ? LIVE_FILES : 0) < 0)
-		return sio_fail(reterr, -ENOMEM, "%s: out of memory", v->name);
+		return sio_fail(reterr, -ENOMEM, "%s: out of memory: " SIO_MORE_MEMORY, v->name);
 	rc = live_path(v->path, sizeof(v->path), reterr, "%s/vfio.%s", l->state_dir, v->name);
 
 	if (rc < 0) {
@@ -409,7 +409,7 @@ int live_vfios_open(struct live *l, struct sio_err *reterr)
 		return 0;
 	l->vfio = calloc(n, sizeof(*l->vfio));
 	if (!l->vfio)
-		return sio_fail(reterr, -ENOMEM, "out of memory");
+		return sio_no_memory(reterr, "the devices of machines");
 	live_vfiomem_guard();
 	for (unsigned i = 0; i < l->topo->n_machines; i++)
 		for (unsigned k = 0; rc == 0 && k < l->topo->machine[i].n_devices; k++)

@@ -17,7 +17,9 @@ int emu_op_identify(struct emu_request *rq, const void *msg)
 
 	(void)msg;
 	if (rq->fd < 0)
-		return sio_fail(&rq->err, -EBADF, "IDENTIFY: no descriptor came along");
+		return sio_fail(
+			&rq->err, -EBADF,
+			"IDENTIFY: no descriptor came along: one that the port gave is right");
 	rc = r->ops->identify(r->ctx, rq->fd, rq->host->index, &id);
 	if (rc < 0)
 		return sio_fail(&rq->err, rc, "IDENTIFY: the descriptor is no owner's of %s",

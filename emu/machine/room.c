@@ -66,7 +66,8 @@ static int host_init(struct emu_host *h, struct emu_room *r, unsigned index, str
 		return emu_paths_init(h, reterr);
 	h->device = calloc(topo->n_devices ? topo->n_devices : 1, sizeof(*h->device));
 	if (!h->device)
-		return sio_fail(reterr, -ENOMEM, "host %s: out of memory", topo->name);
+		return sio_fail(reterr, -ENOMEM,
+				"host %s: no memory for its devices: " SIO_MORE_MEMORY, topo->name);
 	while (h->n_devices < topo->n_devices) {
 		struct emu_device *d = &h->device[h->n_devices++];
 
@@ -139,7 +140,7 @@ int emu_room_new(const struct sio_topology *t, const struct emu_ops *ops, void *
 	int rc = -ENOMEM;
 
 	if (!r)
-		return sio_fail(reterr, -ENOMEM, "out of memory for the machine room");
+		return sio_no_memory(reterr, "the machine room");
 	if (!topology_fits(t, reterr)) {
 		free(r);
 		return -EINVAL;
@@ -159,7 +160,7 @@ int emu_room_new(const struct sio_topology *t, const struct emu_ops *ops, void *
 	r->host = calloc(t->n_hosts + t->n_machines + 1u, sizeof(*r->host));
 	r->check = emu_check_new();
 	if (!r->host || !r->check || sio_outage_new(t, &r->outage) < 0 || links_init(r) < 0) {
-		sio_fail(reterr, -ENOMEM, "out of memory for the machine room");
+		sio_no_memory(reterr, "the machine room");
 		goto free_room;
 	}
 	while (r->n_hosts < t->n_hosts) {
@@ -178,7 +179,7 @@ int emu_room_new(const struct sio_topology *t, const struct emu_ops *ops, void *
 	}
 	rc = collect_devices(r);
 	if (rc < 0) {
-		sio_fail(reterr, rc, "out of memory for the machine room");
+		sio_fail(reterr, rc, "out of memory for the machine room: " SIO_MORE_MEMORY);
 		goto free_room;
 	}
 	*ret = r;
@@ -239,7 +240,7 @@ static int power_on(struct emu_host *h, struct sio_err *err)
 	if (rc == 0) {
 		rc = emu_status_new(h);
 		if (rc < 0)
-			sio_fail(err, rc, "no memory for the status page");
+			sio_fail(err, rc, "no memory for the status page: " SIO_MORE_MEMORY);
 	}
 	for (unsigned i = 0; rc == 0 && i < h->n_devices; i++)
 		rc = emu_device_power_on(&h->device[i], err);

@@ -58,7 +58,9 @@ int emu_adapter_init(struct emu_adapter *a, struct emu_host *h, unsigned index,
 				SIO_PAGE_SIZE);
 	a->requester = calloc(t->requesters ? t->requesters : 1, sizeof(*a->requester));
 	if (!a->requester)
-		return sio_fail(reterr, -ENOMEM, "host %s: out of memory", h->topo->name);
+		return sio_fail(reterr, -ENOMEM,
+				"host %s: no memory for its requester entries: " SIO_MORE_MEMORY,
+				h->topo->name);
 	return 0;
 }
 

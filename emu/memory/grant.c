@@ -210,7 +210,7 @@ int emu_op_grant(struct emu_request *rq, const void *msg)
 		unplace(g);
 		emu_check_forget(rq->host, SIO_KIND_GRANT, g->o.id);
 		emu_object_drop(&g->o);
-		return sio_fail(&rq->err, -ENOMEM, "out of memory for another grant");
+		return sio_no_memory(&rq->err, "another grant");
 	}
 	emu_object_ref(source);
 	if (source->kind == SIO_KIND_BAR)

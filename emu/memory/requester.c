@@ -78,7 +78,8 @@ static struct emu_requester_entry *hold(struct emu_request *rq, struct emu_adapt
 		e->bdf = bdf;
 		HASH_ADD(hh, a->by_bdf, bdf, sizeof(e->bdf), e);
 		if (!e->hh.tbl) {
-			sio_fail(&rq->err, -ENOMEM, "REQUESTER_ADD: out of memory");
+			sio_fail(&rq->err, -ENOMEM,
+				 "REQUESTER_ADD: out of memory: " SIO_MORE_MEMORY);
 			return NULL;
 		}
 		LL_DELETE2(a->free_requesters, e, next_free);
@@ -159,7 +160,7 @@ int emu_op_requester_add(struct emu_request *rq, const void *msg)
 	if (rc < 0) {
 		release_entry(a, e);
 		emu_object_drop(&q->o);
-		return sio_fail(&rq->err, rc, "REQUESTER_ADD: out of memory");
+		return sio_fail(&rq->err, rc, "REQUESTER_ADD: out of memory: " SIO_MORE_MEMORY);
 	}
 	if (d) {
 		DL_APPEND(d->requesters[a->index], q);

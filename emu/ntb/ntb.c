@@ -259,12 +259,12 @@ static int join(struct emu_ntb_adapter *a, struct sio_err *reterr)
 
 	a->row = calloc(SIO_VNTB_MAX_PEERS, sizeof(*a->row));
 	if (!a->row)
-		return sio_fail(reterr, -ENOMEM, "out of memory");
+		return sio_no_memory(reterr, "the peers of an adapter");
 	for (unsigned i = 0; rc == 0 && i < topo->n_hosts + topo->n_machines; i++)
 		if (&topo->host[i] != a->host && !(a->emulated && i < topo->n_hosts))
 			rc = add_rows(a, &topo->host[i], reterr);
 	if (rc == 0 && add_pieces(a) < 0)
-		rc = sio_fail(reterr, -ENOMEM, "out of memory");
+		rc = sio_no_memory(reterr, "the pieces of a window");
 	return rc;
 }
 
@@ -328,7 +328,7 @@ static int make_all(struct emu_ntb *n, struct sio_err *reterr)
 	n->adapter = calloc((size_t)(topo->n_hosts + topo->n_machines) * SIO_MAX_ADAPTERS + 1,
 			    sizeof(struct emu_ntb_adapter *));
 	if (!n->adapter || sio_outage_new(topo, &n->outage) < 0)
-		return sio_fail(reterr, -ENOMEM, "out of memory");
+		return sio_no_memory(reterr, "the adapters of machines");
 	for (unsigned i = topo->n_hosts; rc == 0 && i < topo->n_hosts + topo->n_machines; i++)
 		rc = add_adapters(n, i);
 	n->n_own = n->n;
@@ -336,7 +336,7 @@ static int make_all(struct emu_ntb *n, struct sio_err *reterr)
 		if (meets_machines(topo, &topo->host[i]))
 			rc = add_adapters(n, i);
 	if (rc < 0)
-		return sio_fail(reterr, -ENOMEM, "out of memory");
+		return sio_no_memory(reterr, "the adapters of hosts");
 	for (unsigned i = 0; rc == 0 && i < n->n; i++)
 		rc = join(n->adapter[i], reterr);
 	for (unsigned i = 0; rc == 0 && i < n->n; i++) {
@@ -358,7 +358,7 @@ int emu_ntb_new(const struct sio_topology *topo, const struct emu_ntb_pool *pool
 	int rc;
 
 	if (!n)
-		return sio_fail(reterr, -ENOMEM, "out of memory");
+		return sio_no_memory(reterr, "virtual NTBs");
 	n->topo = topo;
 	n->pool = *pool;
 	n->ops = ops;

@@ -324,7 +324,8 @@ static int new_bars(struct emu_vfio_device *d, struct sio_err *reterr)
 					d->topo->name, i, size, LARGEST_BAR);
 		d->bar[i] = size ? aligned_alloc(SIO_PAGE_SIZE, size) : NULL;
 		if (size && !d->bar[i])
-			return sio_fail(reterr, -ENOMEM, "%s: no memory for its BARs",
+			return sio_fail(reterr, -ENOMEM,
+					"%s: no memory for its BARs: " SIO_MORE_MEMORY,
 					d->topo->name);
 		if (size)
 			memset(d->bar[i], 0, size);
@@ -364,7 +365,8 @@ int emu_vfio_device_new(const struct emu_dev_model *model, const struct sio_topo
 	int rc;
 
 	if (!d)
-		return sio_fail(reterr, -ENOMEM, "%s: no memory", topo->name);
+		return sio_fail(reterr, -ENOMEM, "%s: no memory for the device: " SIO_MORE_MEMORY,
+				topo->name);
 	d->dev = (struct emu_dev){
 		.room = d,
 		.read = dma_read,

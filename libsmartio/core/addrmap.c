@@ -282,7 +282,8 @@ int sio_addrmap_add(struct sio_addrmap *m, const struct sio_region *region, stru
 				m->name, region->base, region->size, other->base, other->size);
 	fresh = malloc(sizeof(*fresh));
 	if (!fresh)
-		return sio_fail(reterr, -ENOMEM, "%s: no memory for region %zu", m->name, m->n + 1);
+		return sio_fail(reterr, -ENOMEM, "%s: no memory for region %zu: " SIO_MORE_MEMORY,
+				m->name, m->n + 1);
 	fresh->region = *region;
 	m->root = insert(m->root, fresh);
 	m->n++;

@@ -41,4 +41,11 @@ const char *sio_reason_name(uint32_t reason);
 int sio_fail_prefix(struct sio_err *reterr, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* What to do about it, as the end of a text that says for what there was no memory. */
+#define SIO_MORE_MEMORY                                                                            \
+	"free some on the host, or raise the process's limit (ulimit -v, memory.max)"
+/* sio_fail() with -ENOMEM: @fmt names what there was no memory for. */
+#define sio_no_memory(reterr, fmt, ...)                                                            \
+	sio_fail(reterr, -ENOMEM, "no memory for " fmt ": " SIO_MORE_MEMORY, ##__VA_ARGS__)
+
 #endif

@@ -122,7 +122,8 @@ int sio_ledger_borrow(struct sio_ledger *l, uint64_t id, uint32_t node, uint64_t
 	}
 	b = calloc(1, sizeof(*b));
 	if (!b)
-		return sio_fail(reterr, -ENOMEM, "%s: no memory for a borrow", l->name);
+		return sio_fail(reterr, -ENOMEM, "%s: no memory for a borrow: " SIO_MORE_MEMORY,
+				l->name);
 	*b = (struct sio_borrow){.id = id,
 				 .node = node,
 				 .session = session,
@@ -147,7 +148,8 @@ int sio_ledger_adopt(struct sio_ledger *l, uint64_t id, uint32_t node, bool excl
 				"%s: %" PRIu64 " cannot be the id of one more borrow", l->name, id);
 	b = calloc(1, sizeof(*b));
 	if (!b)
-		return sio_fail(reterr, -ENOMEM, "%s: no memory for a borrow", l->name);
+		return sio_fail(reterr, -ENOMEM, "%s: no memory for a borrow: " SIO_MORE_MEMORY,
+				l->name);
 	*b = (struct sio_borrow){.id = id,
 				 .node = node,
 				 .exclusive = exclusive,
@@ -200,8 +202,10 @@ int sio_ledger_release_exclusive(struct sio_ledger *l, uint64_t id, struct sio_e
 	if (!b)
 		return no_such(l, id, reterr);
 	if (!b->exclusive && !b->opened)
-		return sio_fail(reterr, -EPERM, "%s: borrow %" PRIu64 " is not exclusive", l->name,
-				id);
+		return sio_fail(reterr, -EPERM,
+				"%s: borrow %" PRIu64
+				" is not exclusive: one made with SCI_FLAG_EXCLUSIVE is right",
+				l->name, id);
 	b->exclusive = b->opened = false;
 	return 0;
 }

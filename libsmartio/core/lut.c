@@ -24,7 +24,8 @@ int sio_lut_init(struct sio_lut *lut, const char *name, uint64_t window, unsigne
 				name, window, n_entries);
 	entry = calloc(n_entries, sizeof(*entry));
 	if (!entry)
-		return sio_fail(reterr, -ENOMEM, "%s: no memory for %u entries", name, n_entries);
+		return sio_fail(reterr, -ENOMEM, "%s: no memory for %u entries: " SIO_MORE_MEMORY,
+				name, n_entries);
 	*lut = (struct sio_lut){.entry_size = entry_size, .n_entries = n_entries, .entry = entry};
 	snprintf(lut->name, sizeof(lut->name), "%s", name);
 	return 0;

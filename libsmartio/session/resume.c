@@ -37,7 +37,7 @@ int sio_session_keep(struct sio_session *s, int owner_fd, struct sio_err *err)
 	bool dead;
 
 	if (!j)
-		return sio_fail(err, -ENOMEM, "no memory");
+		return sio_no_memory(err, "the journal of what this session has");
 	sio_session_lock(s);
 	/* smartiod ended before this session could outlive it */
 	dead = s->state == SIO_SESSION_DEAD;

@@ -147,7 +147,8 @@ void sio_session_bye(struct sio_session *s)
 static int fail_unsent(struct sio_call *call)
 {
 	call->unsent = true;
-	return sio_fail(call->err, -ENOMEM, "no memory to ask this host's smartiod");
+	return sio_fail(call->err, -ENOMEM,
+			"no memory to ask this host's smartiod: " SIO_MORE_MEMORY);
 }
 
 int sio_session_send_call(struct sio_session *s, struct sio_call *call)

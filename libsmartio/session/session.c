@@ -342,7 +342,7 @@ static int enlist(struct sio_session *s, struct sio_call *call, struct sio_err *
 		return sio_session_fail_late(s, err);
 	}
 	if (s->journal && sio_journal_prepare(call->type, &call->entry) < 0)
-		return sio_fail(err, -ENOMEM, "no memory");
+		return sio_no_memory(err, "an entry in the session's journal");
 	call->id = sio_session_fresh_id(s);
 	sio_session_fill_header(call->req, call->req_len, call->type, call->id);
 	call->takes_own = s->journal && sio_journal_takes_own(s->journal, call->req);
@@ -409,7 +409,8 @@ int sio_session_check_fds(struct sio_session *s, const struct sio_call *call, un
 	if (call->missing == -EMFILE)
 		return no_descriptor(s->world, err);
 	if (call->missing)
-		return sio_fail(err, call->missing, "no memory for a file descriptor");
+		return sio_fail(err, call->missing,
+				"no memory for a file descriptor: " SIO_MORE_MEMORY);
 	if (call->n_fds < want)
 		return sio_fail(err, -EPROTO, "smartiod gave %u descriptors, not %u", call->n_fds,
 				want);

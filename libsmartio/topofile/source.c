@@ -160,5 +160,6 @@ int sio_source_fail_at(struct sio_source *s, struct sio_spot spot, const char *p
 
 int sio_source_no_memory(struct sio_source *s)
 {
-	return sio_fail(s->reterr, -ENOMEM, "%s: no memory", sio_source_name(s->name));
+	return sio_fail(s->reterr, -ENOMEM, "%s: no memory: " SIO_MORE_MEMORY,
+			sio_source_name(s->name));
 }

@@ -48,7 +48,8 @@ int sio_vfio_limits_parse(const uint8_t *text, size_t len, struct sio_vfio_limit
 		return 0;
 	tok = json_tokener_new_ex(DEPTH);
 	if (!tok)
-		return sio_fail(reterr, -ENOMEM, "VERSION: no memory");
+		return sio_fail(reterr, -ENOMEM,
+				"VERSION: no memory to read its JSON: " SIO_MORE_MEMORY);
 	all = json_tokener_parse_ex(tok, (const char *)text, (int)len);
 	if (json_tokener_get_error(tok) == json_tokener_success)
 		rc = take(all, ret, reterr);

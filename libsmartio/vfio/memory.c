@@ -63,7 +63,8 @@ static int make_room(struct sio_vfio_memory *m, struct sio_err *reterr)
 		return 0;
 	range = reallocarray(m->range, room, sizeof(*range));
 	if (!range)
-		return sio_fail(reterr, -ENOMEM, "DMA_MAP: no memory");
+		return sio_fail(reterr, -ENOMEM,
+				"DMA_MAP: no memory for one more range: " SIO_MORE_MEMORY);
 	m->range = range;
 	m->room = room;
 	return 0;

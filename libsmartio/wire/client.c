@@ -72,13 +72,18 @@ int sio_client_check_request(const void *msg, size_t len, struct sio_wire_header
 		return rc;
 	t = find(ret->type);
 	if (!t)
-		return sio_fail(reterr, -EPROTO, "request type %u is not known", ret->type);
+		return sio_fail(reterr, -EPROTO,
+				"request type %u is not known; those of protocol version %d are "
+				"right",
+				ret->type, SIO_CLIENT_VERSION);
 	if (len != t->request)
 		return sio_fail(reterr, -EPROTO, "request %u has %zu bytes, not %u", ret->type, len,
 				t->request);
 	if (ret->id == 0 || ret->error != 0)
-		return sio_fail(reterr, -EPROTO, "request %u has id %u and error %u", ret->type,
-				ret->id, ret->error);
+		return sio_fail(reterr, -EPROTO,
+				"request %u has id %u and error %u; an id from 1 on and error 0 "
+				"are right",
+				ret->type, ret->id, ret->error);
 	return sio_wire_zero(msg, &t->zero, "request", t->name, -EINVAL, reterr);
 }
 
@@ -103,7 +108,8 @@ int sio_client_check_reply(uint32_t type, const void *msg, size_t len, struct si
 	if (rc < 0)
 		return rc;
 	if (!t || ret->type != type)
-		return sio_fail(reterr, -EPROTO, "a reply of type %u to a request of type %u",
+		return sio_fail(reterr, -EPROTO,
+				"a reply of type %u to a request of type %u; the same is right",
 				ret->type, type);
 	if (ret->error >= SIO_WIRE_ERRORS)
 		return sio_fail(reterr, -EPROTO, "the reply to %u has error %u, up to %u are known",
@@ -130,8 +136,9 @@ static int check_segment(const void *msg, struct sio_err *reterr)
 				"event %u happened %u times, a message reports %u at most",
 				sio_from_le32(evm.h.type), sio_from_le32(evm.count), SIO_EVM_TIMES);
 	if (sio_from_le32(evm.loss) > SIO_LOSS_REMOVED)
-		return sio_fail(reterr, -EPROTO, "event %u of loss %u", sio_from_le32(evm.h.type),
-				sio_from_le32(evm.loss));
+		return sio_fail(reterr, -EPROTO, "event %u of loss %u, up to %d are known",
+				sio_from_le32(evm.h.type), sio_from_le32(evm.loss),
+				SIO_LOSS_REMOVED);
 	return 0;
 }
 
@@ -144,9 +151,16 @@ int sio_client_check_event(const void *msg, size_t len, struct sio_wire_header *
 	if (rc < 0)
 		return rc;
 	e = find_event(ret->type);
-	if (!e || len != e->size || ret->id != 0 || ret->error != 0)
-		return sio_fail(reterr, -EPROTO, "event %u of %zu bytes, id %u", ret->type, len,
-				ret->id);
+	if (!e)
+		return sio_fail(reterr, -EPROTO,
+				"event type %u is not known; those of protocol version %d are "
+				"right",
+				ret->type, SIO_CLIENT_VERSION);
+	if (len != e->size || ret->id != 0 || ret->error != 0)
+		return sio_fail(reterr, -EPROTO,
+				"event %s has %zu bytes, id %u and error %u; %u bytes and twice 0 "
+				"are right",
+				e->name, len, ret->id, ret->error, e->size);
 	if (ret->type == SIO_EVM_SEGMENT_LOCAL || ret->type == SIO_EVM_SEGMENT_REMOTE)
 		return check_segment(msg, reterr);
 	return sio_wire_zero(msg, &e->zero, "event", e->name, -EPROTO, reterr);

@@ -58,7 +58,10 @@ int sio_peer_check(const void *msg, size_t len, struct sio_wire_header *ret, str
 	reply = ret->type & SIO_PEER_REPLY;
 	want = sio_peer_size(ret->type);
 	if (want == 0)
-		return sio_fail(reterr, -EPROTO, "message type %#x is not known", ret->type);
+		return sio_fail(reterr, -EPROTO,
+				"message type %#x is not known; those of protocol version %d are "
+				"right",
+				ret->type, SIO_PEER_VERSION);
 	if (reply && ret->error)
 		want = sizeof(struct sio_msg_error);
 	if (len != want)
@@ -67,8 +70,10 @@ int sio_peer_check(const void *msg, size_t len, struct sio_wire_header *ret, str
 	if (reply && ret->error)
 		return sio_wire_refusal(msg, reterr);
 	if (!reply && (ret->error || (ret->id == 0) != (sio_peer_is_notification(ret->type) != 0)))
-		return sio_fail(reterr, -EPROTO, "message %#x has id %u and error %u", ret->type,
-				ret->id, ret->error);
+		return sio_fail(reterr, -EPROTO,
+				"message %#x has id %u and error %u; error 0 is right, and %s",
+				ret->type, ret->id, ret->error,
+				sio_peer_is_notification(ret->type) ? "id 0" : "an id from 1 on");
 	t = find(SIO_PEER_TYPE(ret->type));
 	return sio_wire_zero(msg, reply ? &t->reply_zero : &t->zero, reply ? "reply to" : "message",
 			     t->name, -EPROTO, reterr);

@@ -16,7 +16,8 @@ int sio_wire_header(const void *msg, size_t len, struct sio_wire_header *ret,
 				len, sizeof(h), SIO_WIRE_MAX);
 	memcpy(&h, msg, sizeof(h));
 	if (sio_from_le32(h.size) != len)
-		return sio_fail(reterr, -EPROTO, "message %u says %u bytes and has %zu",
+		return sio_fail(reterr, -EPROTO,
+				"message %u says %u bytes and has %zu; the same is right",
 				sio_from_le32(h.type), sio_from_le32(h.size), len);
 	ret->size = sio_from_le32(h.size);
 	ret->type = sio_from_le32(h.type);
@@ -44,7 +45,10 @@ int sio_wire_refusal(const struct sio_msg_error *msg, struct sio_err *reterr)
 	uint32_t type = sio_from_le32(msg->h.type), reason = sio_from_le32(msg->reason);
 
 	if (!memchr(msg->text, 0, sizeof(msg->text)))
-		return sio_fail(reterr, -EPROTO, "refusal %#x has a text without end", type);
+		return sio_fail(reterr, -EPROTO,
+				"refusal %#x has a text without end; a NUL in its %zu bytes is "
+				"right",
+				type, sizeof(msg->text));
 	if (reason >= SIO_OUT_OF_COUNT)
 		return sio_fail(reterr, -EPROTO, "refusal %#x has reason %u, up to %d are known",
 				type, reason, SIO_OUT_OF_COUNT - 1);

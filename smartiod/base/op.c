@@ -35,7 +35,7 @@ void *smartiod_op_new(struct smartiod *d, struct smartiod_session *session, cons
 	}
 	op = calloc(1, size);
 	if (!op) {
-		sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+		sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 		return NULL;
 	}
 	op_init(d, op, step);

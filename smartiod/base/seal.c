@@ -77,5 +77,8 @@ int smartiod_seal_check(const struct smartiod_session *s, const struct sio_msg_r
 
 	if (s->secret && seal == sio_from_le64(m->seal))
 		return 0;
-	return sio_fail(reterr, -EACCES, "no smartiod has given it that, by that handle");
+	return sio_fail(
+		reterr, -EACCES,
+		"no smartiod has given it that, by that handle: what came with the handle is "
+		"right");
 }

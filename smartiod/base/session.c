@@ -99,7 +99,10 @@ void *smartiod_object_get(struct smartiod_session *s, uint32_t handle, enum smar
 
 	o = SMARTIOD_OF(smartiod_tree_find(&s->objects, handle), struct smartiod_object, by_handle);
 	if (!o || o->kind != kind) {
-		sio_fail(reterr, -EBADF, "%u is no handle of that kind of this program", handle);
+		sio_fail(reterr, -EBADF,
+			 "%u is no handle of that kind of this program: one that a reply brought "
+			 "is right, until its end",
+			 handle);
 		return NULL;
 	}
 	return o;

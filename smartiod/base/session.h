@@ -141,4 +141,7 @@ int smartiod_seal_check(const struct smartiod_session *s, const struct sio_msg_r
 			uint32_t type, uint64_t number, uint64_t more, struct sio_err *reterr);
 uint64_t smartiod_siphash(const uint64_t key[2], const uint64_t *words, unsigned n);
 
+/* Behind the name of an object whose request is not answered yet. */
+#define SMARTIOD_NOT_YET "is not made yet: wait for the reply that brings its handle"
+
 #endif

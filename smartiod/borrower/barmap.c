@@ -314,7 +314,7 @@ static void ask_again(struct smartiod *d, struct map_op *m)
 	m->bar = smartiod_bar_map_new(d, m->connection->device, m->connection, &m->path);
 	bar_map_close(d, before);
 	if (!m->bar) {
-		map_fail(d, m, -ENOMEM, "the daemon is out of memory");
+		map_fail(d, m, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 		return;
 	}
 	m->again++;
@@ -403,7 +403,7 @@ static int bar_map(struct smartiod *d, struct smartiod_session *s, const void *m
 	m->bar = smartiod_bar_map_new(d, b, c, &m->path);
 	if (!m->bar) {
 		smartiod_op_free(d, &m->op);
-		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 	}
 	m->connection = c;
 	c->pins++;

@@ -153,7 +153,7 @@ struct smartiod_borrow *smartiod_borrow_get(struct smartiod_session *s, uint32_t
 	struct smartiod_borrow *b = smartiod_object_get(s, handle, SMARTIOD_BORROW, reterr);
 
 	if (b && !b->id) {
-		sio_fail(reterr, -EBADF, "the device is not borrowed yet");
+		sio_fail(reterr, -EBADF, "this borrow " SMARTIOD_NOT_YET);
 		return NULL;
 	}
 	if (b && smartiod_borrow_lost(b)) {
@@ -413,7 +413,7 @@ struct smartiod_borrow *smartiod_borrow_new(struct smartiod *d, struct smartiod_
 	struct smartiod_borrow *b = calloc(1, sizeof(*b));
 
 	if (!b) {
-		sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+		sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 		return NULL;
 	}
 	if (smartiod_object_add(s, &b->o, SMARTIOD_BORROW, reterr) < 0) {
@@ -590,7 +590,7 @@ int smartiod_dev_return(struct smartiod *d, struct smartiod_session *s, const vo
 	if (!b)
 		return reterr->code;
 	if (!b->id)
-		return sio_fail(reterr, -EBADF, "the device is not borrowed yet");
+		return sio_fail(reterr, -EBADF, "this borrow " SMARTIOD_NOT_YET);
 	if (m->flags)
 		return sio_fail(reterr, -EINVAL, "SCIReturnDevice takes no flags");
 	if (smartiod_shadow_is_of(b))

@@ -181,7 +181,7 @@ static int remote_source(struct smartiod *d, struct smartiod_session *s,
 	if (!c)
 		return reterr->code;
 	if (smartiod_connection_connecting(c))
-		return sio_fail(reterr, -EBADF, "this connection is not made yet");
+		return sio_fail(reterr, -EBADF, "this connection " SMARTIOD_NOT_YET);
 	if (smartiod_connection_is_lost(c))
 		return sio_fail(reterr, -ECONNRESET,
 				"the connection to segment %#" PRIx32 " of node %" PRIu32
@@ -230,7 +230,7 @@ struct smartiod_dma_handle *smartiod_dma_handle_new(struct smartiod_session *s,
 	struct smartiod_dma_handle *h = calloc(1, sizeof(*h));
 
 	if (!h) {
-		sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+		sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 		return NULL;
 	}
 	if (smartiod_object_add(s, &h->o, SMARTIOD_DMA_MAP, reterr) < 0) {

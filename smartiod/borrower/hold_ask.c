@@ -31,7 +31,7 @@ static void hold_step(struct smartiod *d, struct smartiod_op *op, const struct s
 	} else if (smartiod_held_add(d, b->device, sio_from_le64(m->hold),
 				     sio_from_le32(m->generation)) < 0) {
 		smartiod_hold_late(d, b->node, a->msg);
-		smartiod_op_error(d, op, -ENOMEM, "the daemon is out of memory");
+		smartiod_op_error(d, op, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 	} else {
 		rep.hold = m->hold;
 		smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);

@@ -64,7 +64,7 @@ static int keep(struct smartiod *d, struct join_op *j, const struct sio_prep_gro
 	bar = smartiod_bar_map_new(d, j->borrow, j->connection, &none);
 	if (!bar) {
 		smartiod_map_drop(d, map);
-		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 	}
 	bar->n = 1;
 	bar->is_member = true;
@@ -176,7 +176,9 @@ static struct smartiod_map *get_member(struct smartiod_session *s, uint32_t hand
 
 	if (!map || (map->bar && ((struct smartiod_bar_map *)map->bar)->is_member))
 		return map;
-	sio_fail(reterr, -EBADF, "map %#" PRIx32 " is no member of a group", handle);
+	sio_fail(reterr, -EBADF,
+		 "map %#" PRIx32 " is no member of a group: what GROUP_JOIN returned is right",
+		 handle);
 	return NULL;
 }
 

@@ -166,7 +166,7 @@ static int place_here(struct smartiod *d, struct create_op *c, struct sio_err *r
 		return rc;
 	p = calloc(1, sizeof(*p));
 	if (!p)
-		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 	rc = smartiod_segment_new(d, NULL, s->owner, false, c->id, c->bytes, &p->segment, reterr);
 	if (rc < 0) {
 		free(p);

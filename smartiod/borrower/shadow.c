@@ -188,7 +188,7 @@ static void have_grant(struct smartiod *d, struct shadow_op *s,
 	}
 	s->at = smartiod_bar_map_new(d, s->borrow, NULL, &s->path);
 	if (!s->at) {
-		fail(d, s, -ENOMEM, "the daemon is out of memory");
+		fail(d, s, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 		return;
 	}
 	s->at->n = 1;

@@ -122,7 +122,8 @@ int smartiod_shadow_del(struct smartiod *d, struct smartiod_session *s, const vo
 	if (m->flags)
 		return sio_fail(reterr, -EINVAL, "the end of a shadow takes no flags");
 	if (!s->shadow || !smartiod_shadow_is_of(b))
-		return sio_fail(reterr, -EBADF, "%s is not plugged in", b->device->topo->name);
+		return sio_fail(reterr, -EBADF, "%s is not plugged in: SHADOW comes first",
+				b->device->topo->name);
 	op = smartiod_op_new(d, s, msg, sizeof(*op), del_step, reterr);
 	if (!op)
 		return reterr->code;

@@ -70,7 +70,7 @@ int smartiod_dev_vector(struct smartiod *d, struct smartiod_session *s, const vo
 	if (!l)
 		return reterr->code;
 	if (l->state == SMARTIOD_SENDER_CONNECTING || l->state == SMARTIOD_SENDER_CONNECTING_LOST)
-		return sio_fail(reterr, -EBADF, "this connection is not made yet");
+		return sio_fail(reterr, -EBADF, "this connection " SMARTIOD_NOT_YET);
 	if (!l->plain)
 		return sio_fail(reterr, -EINVAL,
 				"a device cannot send data: an interrupt without data is right");

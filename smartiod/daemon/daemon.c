@@ -249,7 +249,7 @@ int smartiod_new(const struct sio_topology *t, uint32_t node, const struct smart
 				t->name, node);
 	d = calloc(1, sizeof(*d));
 	if (!d)
-		return sio_fail(reterr, -ENOMEM, "out of memory");
+		return sio_no_memory(reterr, "the daemon");
 	d->topology = t;
 	d->policy = &t->policy;
 	d->host = host;

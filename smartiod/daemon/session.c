@@ -216,7 +216,7 @@ void smartiod_client_new(struct smartiod *d, uint64_t client, uint32_t pid,
 		s = session_new(who);
 	if (!s) {
 		smartiod_log(d, SMARTIOD_WARNING, "pid %u is turned away: %s", pid,
-			     d->ready ? "out of memory" : "not ready");
+			     d->ready ? "out of memory: " SIO_MORE_MEMORY : "not ready");
 		d->ops->client_close(d->ctx, client);
 		return;
 	}
@@ -234,7 +234,8 @@ static void serve(struct smartiod *d, struct smartiod_session *s, uint32_t type,
 	int rc;
 
 	if (r->owns && s->kind != SIO_CLIENT_LIBRARY)
-		rc = sio_fail(&err, -EPERM, "a tool's connection owns nothing");
+		rc = sio_fail(&err, -EPERM,
+			      "a tool's connection owns nothing: one of a library is right");
 	else
 		rc = r->fn(d, s, msg, &err);
 	if (rc < 0)

@@ -60,7 +60,9 @@ static int init(struct smartiod *d, struct sio_err *reterr)
 	for (unsigned i = 0; rc == 0 && i < d->topology->n_hosts; i++)
 		for (unsigned k = 0; rc == 0 && k < d->topology->host[i].n_devices; k++)
 			rc = add_device(d, &d->topology->host[i], k);
-	return rc < 0 ? sio_fail(reterr, rc, "out of memory") : 0;
+	return rc < 0 ? sio_fail(reterr, rc,
+				 "no memory for the devices of the cluster: " SIO_MORE_MEMORY)
+		      : 0;
 }
 
 static unsigned devices_of(struct smartiod *d, uint32_t node)
@@ -90,7 +92,8 @@ struct smartiod_device *smartiod_device_found(struct smartiod *d, const struct s
 	}
 	dev = smartiod_device_new(d, fdid, NULL);
 	if (!dev) {
-		smartiod_log(d, SMARTIOD_ERROR, "a device of host %s: out of memory", host->name);
+		smartiod_log(d, SMARTIOD_ERROR,
+			     "a device of host %s: out of memory: " SIO_MORE_MEMORY, host->name);
 		return NULL;
 	}
 	dev->node = host->node;
@@ -504,8 +507,10 @@ static int allow_device(struct smartiod *d, uint32_t fdid, uint32_t node, struct
 	struct sio_policy_thing thing;
 
 	if (!dev)
-		return sio_fail(reterr, -EACCES, "%s knows no device %#" PRIx32, d->host->name,
-				fdid);
+		return sio_fail(reterr, -EACCES,
+				"%s knows no device %#" PRIx32
+				"; smartio device list names those that there are",
+				d->host->name, fdid);
 	thing = smartiod_thing_device(d, dev->node, dev->topo->name);
 	return smartiod_allow_node(d, &thing, node, reterr);
 }

@@ -134,7 +134,7 @@ int smartiod_queue_create(struct smartiod *d, struct smartiod_session *s, const 
 				d->host->name, req.adapter, d->host->n_adapters);
 	q = calloc(1, sizeof(*q));
 	if (!q)
-		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 	c = smartiod_op_new(d, s, msg, sizeof(*c), create_step, reterr);
 	if (!c || smartiod_object_add(s, &q->o, SMARTIOD_QUEUE, reterr) < 0) {
 		if (c)
@@ -158,7 +158,7 @@ static struct smartiod_queue *get_queue(struct smartiod_session *s, sio_le32 han
 
 	q = smartiod_object_get(s, sio_from_le32(handle), SMARTIOD_QUEUE, reterr);
 	if (q && !q->channel) {
-		sio_fail(reterr, -EBADF, "this DMA queue is not made yet");
+		sio_fail(reterr, -EBADF, "this DMA queue " SMARTIOD_NOT_YET);
 		return NULL;
 	}
 	return q;
@@ -277,8 +277,9 @@ static void attach_window(struct smartiod *d, struct smartiod_window_op *w)
 	t->range = t->queue->closed ? NULL : smartiod_range_new(c, t->queue);
 	if (!t->range) {
 		smartiod_op_error(d, &w->op, t->queue->closed ? -EBADF : -ENOMEM,
-				  t->queue->closed ? "the queue is gone"
-						   : "the daemon is out of memory");
+				  t->queue->closed
+					  ? "the queue is gone"
+					  : "the daemon is out of memory: " SIO_MORE_MEMORY);
 		if (c->n_maps == 0 && !c->ranges)
 			smartiod_window_release(d, c);
 		attach_end(d, t);
@@ -306,7 +307,8 @@ static int attach_connection(struct smartiod *d, struct attach_op *t, struct sma
 	if (c->route != SMARTIOD_REMOTE) {
 		t->range = smartiod_range_new(c, t->queue);
 		if (!t->range)
-			return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+			return sio_fail(reterr, -ENOMEM,
+					"the daemon is out of memory: " SIO_MORE_MEMORY);
 	}
 	c->pins++;
 	t->w.connection = c;
@@ -334,8 +336,11 @@ static int find_target(struct smartiod_session *s, const struct sio_msg_queue_at
 		if (!seg)
 			return reterr->code;
 		if (!(seg->prepared >> q->adapter & 1))
-			return sio_fail(reterr, -EPERM, "segment %#x is not prepared on adapter %u",
-					seg->id, q->adapter);
+			return sio_fail(
+				reterr, -EPERM,
+				"segment %#x is not prepared on adapter %u: SCIPrepareSegment() "
+				"comes first",
+				seg->id, q->adapter);
 		*ret_seg = seg;
 		return 0;
 	}
@@ -343,7 +348,7 @@ static int find_target(struct smartiod_session *s, const struct sio_msg_queue_at
 	if (!c)
 		return reterr->code;
 	if (smartiod_connection_connecting(c))
-		return sio_fail(reterr, -EBADF, "this connection is not made yet");
+		return sio_fail(reterr, -EBADF, "this connection " SMARTIOD_NOT_YET);
 	if (smartiod_connection_is_lost(c))
 		return sio_fail(reterr, -ECONNRESET,
 				"the connection to segment %#x of node %u is lost", c->segment_id,
@@ -396,7 +401,8 @@ int smartiod_queue_detach(struct smartiod *d, struct smartiod_session *s, const 
 	uint64_t key = 0;
 
 	if (id == 0)
-		return sio_fail(reterr, -EBADF, "there is no range 0");
+		return sio_fail(reterr, -EBADF,
+				"there is no range 0: the one that QUEUE_ATTACH returned is right");
 	smartiod_port_detach(d, s->owner, id);
 	while ((n = smartiod_tree_after(&s->objects, key))) {
 		struct smartiod_object *o = SMARTIOD_OF(n, struct smartiod_object, by_handle);

@@ -320,7 +320,7 @@ struct smartiod_dint *smartiod_dint_alloc(struct smartiod *d, bool plain, uint32
 	struct smartiod_dint *dint = calloc(1, sizeof(*dint));
 
 	if (!dint) {
-		sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+		sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 		return NULL;
 	}
 	dint->plain = plain;

@@ -56,7 +56,7 @@ struct smartiod_dint_link *smartiod_dint_link_new(struct smartiod *d, struct sma
 	struct smartiod_dint_link *l = calloc(1, sizeof(*l));
 
 	if (!l) {
-		sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+		sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 		return NULL;
 	}
 	if (smartiod_object_add(s, &l->o, SMARTIOD_DINT_LINK, reterr) < 0) {
@@ -494,7 +494,7 @@ int smartiod_dint_disconnect(struct smartiod *d, struct smartiod_session *s, con
 	if (!l)
 		return reterr->code;
 	if (is_connecting(l))
-		return sio_fail(reterr, -EBADF, "this connection is not made yet");
+		return sio_fail(reterr, -EBADF, "this connection " SMARTIOD_NOT_YET);
 	if (m->flags)
 		return sio_fail(reterr, -EINVAL, "the end of a connection takes no flags");
 	link_close(d, l);

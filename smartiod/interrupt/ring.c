@@ -188,7 +188,8 @@ static struct smartiod_ring *ring_new(struct smartiod *d, struct smartiod_dint *
 		return NULL;
 	ring = calloc(1, sizeof(*ring));
 	if (!ring) {
-		sio_fail(reterr, -ENOMEM, "the receiver's daemon is out of memory");
+		sio_fail(reterr, -ENOMEM,
+			 "the receiver's daemon is out of memory: " SIO_MORE_MEMORY);
 		return NULL;
 	}
 	ring->dint = dint;
@@ -477,8 +478,10 @@ int smartiod_dint_ring_free(struct smartiod *d, struct smartiod_session *s, cons
 		(ring->state != SMARTIOD_RING_USED && ring->state != SMARTIOD_RING_DRAINED)))
 		ring = ring->next;
 	if (!ring)
-		return sio_fail(reterr, -EBADF, "data interrupt %u has no ring %u", dint->number,
-				sio_from_le32(m->ring));
+		return sio_fail(
+			reterr, -EBADF,
+			"data interrupt %u has no ring %u: one that DINT_RING named is right",
+			dint->number, sio_from_le32(m->ring));
 	if (ring->state == SMARTIOD_RING_DRAINED) {
 		smartiod_ring_free(d, ring);
 	} else {

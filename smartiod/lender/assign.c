@@ -107,7 +107,8 @@ static int take(struct smartiod *d, struct smartiod_device *dev,
 					want->offset + want->length);
 	made = malloc(sizeof(*made));
 	if (!made)
-		return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
+		return sio_fail(reterr, -ENOMEM,
+				"the lender's daemon is out of memory: " SIO_MORE_MEMORY);
 	while ((a = *at)) {
 		if (a->bar != want->bar ||
 		    !meets(a->offset, a->length, want->offset, want->length)) {

@@ -151,7 +151,7 @@ static void part_view(struct smartiod *d, struct bar_op *b)
 	}
 	if (record_view(b, 0) < 0) {
 		smartiod_view_put(d, l, p->view);
-		bar_fail(d, b, -ENOMEM, "the lender's daemon is out of memory");
+		bar_fail(d, b, -ENOMEM, "the lender's daemon is out of memory: " SIO_MORE_MEMORY);
 		return;
 	}
 	part_done(d, b, NULL);
@@ -259,7 +259,7 @@ static void granted(struct smartiod *d, struct bar_op *b, const struct smartiod_
 	if (record_view(b, evt->id) < 0) {
 		smartiod_grant_end(d, evt->id);
 		smartiod_view_put(d, l, p->view);
-		bar_fail(d, b, -ENOMEM, "the lender's daemon is out of memory");
+		bar_fail(d, b, -ENOMEM, "the lender's daemon is out of memory: " SIO_MORE_MEMORY);
 		return;
 	}
 	p->grant = evt->id;
@@ -279,7 +279,7 @@ static void have_table(struct smartiod *d, struct bar_op *b, const struct smarti
 	p->view = smartiod_view_new(b->lend.loan, TABLE, p->access, &p->run, &as_bar);
 	if (!p->view) {
 		smartiod_port_send(d, &req, sizeof(req));
-		bar_fail(d, b, -ENOMEM, "the lender's daemon is out of memory");
+		bar_fail(d, b, -ENOMEM, "the lender's daemon is out of memory: " SIO_MORE_MEMORY);
 		return;
 	}
 	p->view->users++;
@@ -324,17 +324,21 @@ static void opened(struct smartiod *d, struct bar_op *b, const struct smartiod_a
 	}
 	if (!is_still_assigned(b, p)) {
 		smartiod_port_send(d, &req, sizeof(req));
-		bar_fail(d, b, -EACCES, "these pages are another borrower's by now");
+		bar_fail(d, b, -EACCES,
+			 "these pages are another borrow's by now: they can be had when it has "
+			 "ended");
 		return;
 	}
 	p->view = smartiod_view_new(l, b->bar, p->access, &p->run, a);
 	if (!p->view) {
 		smartiod_port_send(d, &req, sizeof(req));
-		bar_fail(d, b, -ENOMEM, "the lender's daemon is out of memory");
+		bar_fail(d, b, -ENOMEM, "the lender's daemon is out of memory: " SIO_MORE_MEMORY);
 	} else if (!still_holds(b, p->view)) {
 		p->view->users = 1;
 		smartiod_view_put(d, l, p->view);
-		bar_fail(d, b, -EACCES, "the registers are another borrower's by now");
+		bar_fail(d, b, -EACCES,
+			 "the registers are another borrow's by now: they can be had when it has "
+			 "ended");
 	} else if (b->node == d->node && !b->device && p->view->fd < 0) {
 		p->view->users = 1;
 		smartiod_view_put(d, l, p->view);

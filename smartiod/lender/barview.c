@@ -311,7 +311,8 @@ static int view_again(struct smartiod *d, struct smartiod_loan *l, uint32_t bar,
 		return sio_fail(reterr, -EMFILE, "its descriptor could not be opened again");
 	v = calloc(1, sizeof(*v));
 	if (!v)
-		return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
+		return sio_fail(reterr, -ENOMEM,
+				"the lender's daemon is out of memory: " SIO_MORE_MEMORY);
 	*v = (struct smartiod_view){.id = left->by_id.key,
 				    .bar = bar,
 				    .access = (uint32_t)left->cookie,
@@ -356,7 +357,8 @@ int smartiod_view_again(struct smartiod *d, struct smartiod_loan *l, uint32_t ba
 	v->users++;
 	if (smartiod_view_grant_add(l, what) < 0) {
 		smartiod_view_put(d, l, v);
-		return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
+		return sio_fail(reterr, -ENOMEM,
+				"the lender's daemon is out of memory: " SIO_MORE_MEMORY);
 	}
 	return 0;
 }

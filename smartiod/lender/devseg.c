@@ -287,7 +287,8 @@ int smartiod_lend_dev_seg_create(struct smartiod *d, const struct smartiod_from 
 					  SMARTIOD_MAX_OBJECTS);
 	s = calloc(1, sizeof(*s));
 	if (!s)
-		return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
+		return sio_fail(reterr, -ENOMEM,
+				"the lender's daemon is out of memory: " SIO_MORE_MEMORY);
 	s->private_to = private_to;
 	s->creator = l->id;
 	s->id = id;
@@ -325,7 +326,8 @@ int smartiod_dev_seg_again(struct smartiod *d, struct smartiod_loan *l, uint32_t
 		return sio_fail(reterr, -EEXIST, "device segment id %#" PRIx32 " is taken", id);
 	s = calloc(1, sizeof(*s));
 	if (!s)
-		return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
+		return sio_fail(reterr, -ENOMEM,
+				"the lender's daemon is out of memory: " SIO_MORE_MEMORY);
 	rc = smartiod_segment_new(d, NULL, l->owner, false, id, left->length, &s->segment, reterr);
 	if (rc < 0) {
 		free(s);
@@ -376,7 +378,8 @@ int smartiod_dev_seg_placed(struct smartiod *d, struct smartiod_loan *l,
 	if (!s && count_of(l) < SMARTIOD_MAX_OBJECTS) {
 		s = calloc(1, sizeof(*s));
 		if (!s)
-			return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
+			return sio_fail(reterr, -ENOMEM,
+					"the lender's daemon is out of memory: " SIO_MORE_MEMORY);
 		*s = (struct smartiod_dev_seg){.next = l->device->lent->segs,
 					       .private_to = private_to,
 					       .creator = l->id,

@@ -430,7 +430,8 @@ int smartiod_lend_dma_map(struct smartiod *d, const struct smartiod_from *from, 
 	if (!m->dma) {
 		l->pins--;
 		smartiod_op_free(d, &m->lend.op);
-		return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
+		return sio_fail(reterr, -ENOMEM,
+				"the lender's daemon is out of memory: " SIO_MORE_MEMORY);
 	}
 	m->dma->exporter = sio_from_le32(r->exporter);
 	m->dma->uid = sio_from_le64(r->uid);
@@ -491,7 +492,9 @@ int smartiod_lend_dma_unmap(struct smartiod *d, const struct smartiod_from *from
 		return sio_fail(reterr, -EBUSY, "%s: mapping %" PRIu64 " is being unmapped",
 				l->device->topo->name, (uint64_t)req.id);
 	if (!dma || dma->loan != l)
-		return sio_fail(reterr, -EBADF, "%s: borrow %" PRIu64 " has no mapping %" PRIu64,
+		return sio_fail(reterr, -EBADF,
+				"%s: borrow %" PRIu64 " has no mapping %" PRIu64
+				": what DMA_MAP returned is right, once",
 				l->device->topo->name, l->id, (uint64_t)req.id);
 	if (dma->holds)
 		return sio_fail(reterr, -EBUSY,

@@ -36,7 +36,8 @@ int smartiod_hold_add(struct smartiod_dma *dma, uint32_t node, struct sio_err *r
 	if (!h) {
 		h = calloc(1, sizeof(*h));
 		if (!h)
-			return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
+			return sio_fail(reterr, -ENOMEM,
+					"the lender's daemon is out of memory: " SIO_MORE_MEMORY);
 		h->node = node;
 		h->next = dma->holds;
 		dma->holds = h;

@@ -219,7 +219,8 @@ int smartiod_lend_borrow(struct smartiod *d, const struct smartiod_from *from, c
 		return reterr->code;
 	l = calloc(1, sizeof(*l));
 	if (!l)
-		return sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
+		return sio_fail(reterr, -ENOMEM,
+				"the lender's daemon is out of memory: " SIO_MORE_MEMORY);
 	b = smartiod_lend_new(d, from, msg, sizeof(*b), NULL, borrow_step, reterr);
 	if (!b) {
 		free(l);

@@ -61,14 +61,16 @@ static void have_view(struct smartiod *d, struct join_op *j, const struct smarti
 	j->view = smartiod_view_new(j->lend.loan, j->bar, BOTH, &j->run, a);
 	if (!j->view) {
 		smartiod_port_send(d, &req, sizeof(req));
-		fail(d, j, -ENOMEM, "the lender's daemon is out of memory");
+		fail(d, j, -ENOMEM, "the lender's daemon is out of memory: " SIO_MORE_MEMORY);
 		return;
 	}
 	j->view->users++;
 	if (j->node == d->node && j->view->fd < 0) /* whoever maps the same pages next wants it */
 		fail(d, j, -EMFILE, smartiod_no_descriptor(d));
 	else if (j->view->holds && j->lend.loan->device->ledger.holder != j->lend.loan->id)
-		fail(d, j, -EACCES, "its borrow has released the registers meanwhile");
+		fail(d, j, -EACCES,
+		     "its borrow has released the registers meanwhile: only who holds them joins "
+		     "a group");
 	else
 		ask_member(d, j);
 }
@@ -123,7 +125,7 @@ static void joined(struct smartiod *d, struct join_op *j)
 	else if (smartiod_lend_orphan(&j->lend))
 		fail(d, j, -ECONNRESET, "who asked is gone");
 	else if (record_view(j) < 0)
-		fail(d, j, -ENOMEM, "the lender's daemon is out of memory");
+		fail(d, j, -ENOMEM, "the lender's daemon is out of memory: " SIO_MORE_MEMORY);
 	else
 		smartiod_lend_done(d, &j->lend, &rep, sizeof(rep), NULL, 0);
 }

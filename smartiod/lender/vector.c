@@ -342,7 +342,8 @@ int smartiod_lend_vector(struct smartiod *d, const struct smartiod_from *from, c
 		return reterr->code;
 	o->v = vector_new(d, l, number, m);
 	if (!o->v) {
-		rc = sio_fail(reterr, -ENOMEM, "the lender's daemon is out of memory");
+		rc = sio_fail(reterr, -ENOMEM,
+			      "the lender's daemon is out of memory: " SIO_MORE_MEMORY);
 	} else {
 		rc = o->v->link.node == d->node ? interrupt_here(d, o, adapter, reterr)
 						: interrupt_there(d, o, adapter, reterr);
@@ -397,7 +398,7 @@ int smartiod_vector_again(struct smartiod *d, struct smartiod_loan *l, uint32_t 
 	if (v)
 		ring = smartiod_ring_plain(d, dint, v->link.id, reterr);
 	else
-		sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+		sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 	if (!ring) {
 		if (v)
 			cut(d, v);

@@ -310,7 +310,7 @@ int live_run(const struct live_options *options, const struct sio_topology *t,
 
 	if (!l) {
 		free(options->file.text);
-		return sio_fail(reterr, -ENOMEM, "no memory");
+		return sio_no_memory(reterr, "smartiod");
 	}
 	l->options = *options;
 	l->file = options->file;

@@ -34,7 +34,7 @@ int local_topology(struct sio_topology **ret, struct sio_err *reterr)
 		t->host = calloc(1, sizeof(*t->host));
 	if (!t || !t->host) {
 		sio_topology_free(t);
-		return sio_fail(reterr, -ENOMEM, "no memory");
+		return sio_no_memory(reterr, "the topology of this host");
 	}
 	strcpy(t->name, "local");
 	t->n_hosts = 1;

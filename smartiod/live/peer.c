@@ -424,7 +424,7 @@ void live_peer_accepted(struct live *l, int fd)
 	int r;
 
 	if (!p) {
-		live_log(l, LOG_ERR, "a peer is turned away: no memory");
+		live_log(l, LOG_ERR, "a peer is turned away: no memory: " SIO_MORE_MEMORY);
 		close(fd);
 		return;
 	}
@@ -521,7 +521,7 @@ void live_peer_connect(void *ctx, uint32_t node)
 		return;
 	p = calloc(1, sizeof(*p));
 	if (!p) {
-		live_log(l, LOG_ERR, "peer node %" PRIu32 ": no memory", node);
+		live_log(l, LOG_ERR, "peer node %" PRIu32 ": no memory: " SIO_MORE_MEMORY, node);
 		sd_event_exit(l->event, 1);
 		return;
 	}

@@ -143,7 +143,7 @@ int tls_keys_load(const char *folder, const char *cluster, const char *host, str
 	int r;
 
 	if (!k)
-		return sio_fail(reterr, -ENOMEM, "no memory");
+		return sio_no_memory(reterr, "the keys");
 	k->refs = 1;
 	snprintf(k->cluster, sizeof(k->cluster), "%s", cluster);
 	r = gnutls_certificate_allocate_credentials(&k->cred);

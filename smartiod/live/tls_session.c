@@ -146,7 +146,7 @@ static int keep_certificate(struct tls_session *s)
 		return sio_fail(&s->err, -EACCES, "it shows no certificate");
 	s->certificate.data = gnutls_malloc(list[0].size);
 	if (!s->certificate.data)
-		return sio_fail(&s->err, -ENOMEM, "no memory");
+		return sio_no_memory(&s->err, "a certificate");
 	memcpy(s->certificate.data, list[0].data, list[0].size);
 	s->certificate.size = list[0].size;
 	return 0;
@@ -426,7 +426,7 @@ int tls_session_new(struct tls_keys *k, int fd, const char *expected, const char
 	int r;
 
 	if (!s)
-		return sio_fail(reterr, -ENOMEM, "no memory");
+		return sio_no_memory(reterr, "a TLS session");
 	s->keys = tls_keys_ref(k);
 	s->fd = fd;
 	s->state = expected ? TLS_CONNECTING : TLS_HANDSHAKE;

@@ -200,7 +200,7 @@ static int tls_open(struct live *l, void (*accepted)(struct live *l, int fd),
 
 	l->tls = calloc(1, sizeof(*l->tls));
 	if (!l->tls)
-		return sio_fail(reterr, -ENOMEM, "no memory");
+		return sio_no_memory(reterr, "the connections between machines");
 	tls_digest(l);
 	r = open_keys(l, reterr);
 	return r < 0 ? r : tls_listen(l, accepted, reterr);

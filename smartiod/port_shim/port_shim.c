@@ -166,7 +166,7 @@ static int shim_open(struct live *l, struct sio_err *reterr)
 	int r;
 
 	if (!p)
-		return sio_fail(reterr, -ENOMEM, "no memory");
+		return sio_no_memory(reterr, "the port");
 	l->shim = p;
 	p->live = l;
 	p->log_fd = -1;

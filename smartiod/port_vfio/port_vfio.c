@@ -145,7 +145,7 @@ static int hear_log(struct live *l, struct sio_err *reterr)
 {
 	l->shim = calloc(1, sizeof(*l->shim));
 	if (!l->shim)
-		return sio_fail(reterr, -ENOMEM, "no memory");
+		return sio_no_memory(reterr, "what reads the kernel's log");
 	l->shim->live = l;
 	l->shim->log_fd = -1;
 	port_shim_log_open(l->shim);

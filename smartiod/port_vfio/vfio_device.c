@@ -309,7 +309,8 @@ int vfio_op_settle(struct vfio_request *rq, const void *msg, void *answer)
 		return sio_fail(&rq->err, -ENOENT, "SETTLE: no owner %#" PRIx64,
 				(uint64_t)m->h.owner);
 	if (owner->state == SIO_STATE_LIVE)
-		return sio_fail(&rq->err, -EPERM, "SETTLE: owner %#" PRIx64 " is alive",
+		return sio_fail(&rq->err, -EPERM,
+				"SETTLE: owner %#" PRIx64 " is alive: its mappings end by DMAUNMAP",
 				(uint64_t)m->h.owner);
 	evt->dmamaps = vfio_settle(rq->port, d, owner->id, UINT64_MAX);
 	after = memory_of(rq->port);
@@ -363,8 +364,11 @@ static int check_bar(struct vfio_request *rq, const struct vfio_device *d,
 				" bytes",
 				(uint64_t)m->offset, (uint64_t)m->length, m->bar, size);
 	if (overlaps_table(d, m))
-		return sio_fail(&rq->err, -EACCES, "BAR: the interrupt table of %s is the port's",
-				d->info.name);
+		return sio_fail(
+			&rq->err, -EACCES,
+			"BAR: the interrupt table of %s is the port's: pages beside it are given "
+			"out",
+			d->info.name);
 	if (m->caching == SIO_CACHE_WRITE_COMBINED)
 		return sio_fail(
 			&rq->err, -EOPNOTSUPP,

@@ -361,7 +361,7 @@ static int config(void *ctx, const char *name, const struct sio_req_config *m, u
 
 	(void)ctx;
 	if (!c)
-		return sio_fail(reterr, -ENOMEM, "CONFIG: out of memory");
+		return sio_fail(reterr, -ENOMEM, "CONFIG: out of memory: " SIO_MORE_MEMORY);
 	memcpy(&c->req, m, sizeof(*m));
 	shim_device_config(c, name, m);
 	r = c->answer.h.error;

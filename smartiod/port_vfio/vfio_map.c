@@ -38,7 +38,9 @@ static int check_view(struct vfio_request *rq, const struct vfio_device *d,
 		return sio_fail(&rq->err, -EOPNOTSUPP,
 				"DMAMAP: the device of BAR view %#" PRIx64 " has gone", view->id);
 	if (m->access & ~view->cookie)
-		return sio_fail(&rq->err, -EACCES, "DMAMAP: BAR view %#" PRIx64 " is read-only",
+		return sio_fail(&rq->err, -EACCES,
+				"DMAMAP: BAR view %#" PRIx64
+				" is read-only: one that may be written is right",
 				view->id);
 	return 0;
 }

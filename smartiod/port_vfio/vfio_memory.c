@@ -185,7 +185,10 @@ int vfio_op_give(struct vfio_request *rq, const void *msg, void *answer)
 		return r;
 	owner = vfio_object_find(rq->port, SIO_KIND_OWNER, o->owner);
 	if (owner && owner->state != SIO_STATE_LIVE)
-		return sio_fail(&rq->err, -EPERM, "GIVE: owner %#" PRIx64 " has ended", owner->id);
+		return sio_fail(&rq->err, -EPERM,
+				"GIVE: owner %#" PRIx64
+				" has ended: one of a living program is right",
+				owner->id);
 	if (owner)
 		owner->held--;
 	o->owner = 0;
@@ -380,7 +383,10 @@ int vfio_op_identify(struct vfio_request *rq, const void *msg, void *answer)
 	if (want[0] == 0) { /* an owner's */
 		o = vfio_object_find(p, SIO_KIND_OWNER, want[1]);
 		if (!o)
-			return sio_fail(&rq->err, -EBADF, "IDENTIFY: that owner is forgotten");
+			return sio_fail(
+				&rq->err, -EBADF,
+				"IDENTIFY: that owner is forgotten: one that has not ended is "
+				"right");
 		evt->user_cookie = o->cookie;
 		goto found;
 	}
@@ -389,7 +395,9 @@ int vfio_op_identify(struct vfio_request *rq, const void *msg, void *answer)
 		    memcmp(have, want, sizeof(have)) == 0)
 			goto found;
 	}
-	return sio_fail(&rq->err, -EBADF, "IDENTIFY: no descriptor of ours came along");
+	return sio_fail(
+		&rq->err, -EBADF,
+		"IDENTIFY: no descriptor of ours came along: one that the port gave is right");
 
 found:
 	evt->id = o->id;

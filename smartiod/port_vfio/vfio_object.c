@@ -84,7 +84,7 @@ struct vfio_object *vfio_object_new(struct vfio_request *rq, uint32_t kind)
 	return o;
 
 fail:
-	sio_fail(&rq->err, -ENOMEM, "out of memory for another %s", kind_name(kind));
+	sio_no_memory(&rq->err, "another %s", kind_name(kind));
 	return NULL;
 }
 

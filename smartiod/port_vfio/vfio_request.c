@@ -66,7 +66,8 @@ static int op_owner_close(struct vfio_request *rq, const void *msg, void *answer
 		return sio_fail(&rq->err, -ENOENT, "OWNER_CLOSE: no owner %#" PRIx64,
 				(uint64_t)m->h.owner);
 	if (o->state != SIO_STATE_LIVE)
-		return sio_fail(&rq->err, -EPERM, "OWNER_CLOSE: owner %#" PRIx64 " has ended",
+		return sio_fail(&rq->err, -EPERM,
+				"OWNER_CLOSE: owner %#" PRIx64 " has ended already: once is right",
 				(uint64_t)m->h.owner);
 	vfio_owner_end(rq->port, o);
 	return 0;
@@ -216,8 +217,10 @@ static int check_owner(struct vfio_request *rq, const struct sio_req *h)
 		return sio_fail(&rq->err, -ENOENT, "%s: no owner %#" PRIx64, name,
 				(uint64_t)h->owner);
 	if (rq->owner->state != SIO_STATE_LIVE)
-		return sio_fail(&rq->err, -EPERM, "%s: owner %#" PRIx64 " has ended", name,
-				(uint64_t)h->owner);
+		return sio_fail(&rq->err, -EPERM,
+				"%s: owner %#" PRIx64
+				" has ended: one of a living program is right",
+				name, (uint64_t)h->owner);
 	return 0;
 }
 
@@ -297,7 +300,7 @@ static void answer(struct vfio_port *p, const struct sio_req *h, struct vfio_req
 		refusal.h.error = error;
 		refusal.h.reason = sio_err_reason(&rq->err, error);
 		snprintf(refusal.text, sizeof(refusal.text), "%.*s", (int)sizeof(refusal.text) - 1,
-			 *rq->err.text ? rq->err.text : "out of memory");
+			 *rq->err.text ? rq->err.text : "out of memory: " SIO_MORE_MEMORY);
 		p->refused++;
 	} else {
 		e->size = form->answer;

@@ -50,7 +50,8 @@ int vfio_space_use(struct vfio_port *p, const struct vfio_space *s, struct vfio_
 	int r = 0;
 
 	if (!a)
-		return sio_fail(reterr, -ENOMEM, "%s: out of memory", d->info.name);
+		return sio_fail(reterr, -ENOMEM, "%s: out of memory: " SIO_MORE_MEMORY,
+				d->info.name);
 	a->devices++;
 	d->space = a;
 	if (!partner)

@@ -120,7 +120,7 @@ int vfio_unit_again(struct vfio_live *l, const struct sio_evt_device *info, stru
 	int fd[VFIO_PARTS], r = u ? 0 : -ENOMEM;
 
 	if (!u)
-		return sio_fail(reterr, r, "%s: out of memory", info->name);
+		return sio_fail(reterr, r, "%s: out of memory: " SIO_MORE_MEMORY, info->name);
 	r = vfio_store_take_device(l, u, fd);
 	if (r < 0)
 		sio_fail(reterr, r, "%s: its descriptors are lost", info->name);
@@ -151,7 +151,7 @@ static void add(struct vfio_live *l, const char *name)
 	u->id = vfio_port_device_here(l->port, &info);
 	vfio_watch_nodes(l);
 	if (u->id == 0 || watch_requests(l, u) < 0)
-		vfio_log("%s: out of memory", name);
+		vfio_log("%s: out of memory: " SIO_MORE_MEMORY, name);
 	else
 		vfio_log("%s is here, by %s", name, u->by->name);
 }

@@ -358,7 +358,7 @@ static void adopt_step(struct smartiod *d, struct smartiod_op *op, const struct 
 		rc = kinds[o->kind].adopt(d, &evt->entry[i]);
 	}
 	if (rc < 0) {
-		smartiod_fatal(d, "out of memory");
+		smartiod_fatal(d, "no memory to take over what the port has: " SIO_MORE_MEMORY);
 		smartiod_op_free(d, op);
 		return;
 	}

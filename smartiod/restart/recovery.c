@@ -253,9 +253,11 @@ static int take_owner(struct smartiod *d, struct smartiod_session *s,
 	if (evt->kind != SIO_KIND_OWNER || evt->state != SIO_STATE_LIVE || !a)
 		return sio_fail(reterr, -ENOENT,
 				"the descriptor is not that of a living owner of before smartiod "
-				"was started");
+				"was started: a program without one says HELLO alone");
 	if (a->back)
-		return sio_fail(reterr, -EBUSY, "another connection has owner %" PRIu64,
+		return sio_fail(reterr, -EBUSY,
+				"another connection has owner %" PRIu64
+				": a program comes back by one connection",
 				(uint64_t)evt->id);
 	a->back = true;
 	s->owner = evt->id;
@@ -291,9 +293,15 @@ int smartiod_hello_again(struct smartiod *d, struct smartiod_session *s, const v
 	struct smartiod_op *op;
 
 	if (s->kind != SIO_CLIENT_LIBRARY)
-		return sio_fail(reterr, -EINVAL, "only a library has an owner");
+		return sio_fail(
+			reterr, -EINVAL,
+			"client kind %u has no owner to come back with, only a library (%u)",
+			s->kind, SIO_CLIENT_LIBRARY);
 	if (!smartiod_is_real(d))
-		return sio_fail(reterr, -EOPNOTSUPP, "on this host nothing outlives its smartiod");
+		return sio_fail(
+			reterr, -EOPNOTSUPP,
+			"on this host nothing outlives its smartiod: HELLO without a descriptor "
+			"is right");
 	op = smartiod_op_new(d, s, msg, sizeof(*op), again_step, reterr);
 	if (!op)
 		return reterr->code;
@@ -326,7 +334,9 @@ int smartiod_restore_step(struct smartiod *d, struct smartiod_session *s, const 
 	struct smartiod_op *op;
 
 	if (s->step_op || step != s->step + 1 || step > SMARTIOD_RESTORE_ALL)
-		return sio_fail(reterr, -EINVAL, "step %u after step %u", step, s->step);
+		return sio_fail(reterr, -EINVAL,
+				"step %u after step %u; %u is right, and %u the last", step,
+				s->step, s->step + 1, SMARTIOD_RESTORE_ALL);
 	if (keep_handle(s, sio_from_le32(m->last_handle), reterr) < 0)
 		return reterr->code;
 	op = smartiod_op_new(d, s, msg, sizeof(*op), step_step, reterr);
@@ -349,14 +359,18 @@ static int check_request(const struct sio_msg_restore *m, uint32_t type, struct 
 	if (type == SIO_EVM_DINT_RING)
 		return 0;
 	if (size == 0 || size > sizeof(m->request))
-		return sio_fail(reterr, -EINVAL, "what request %" PRIu32 " made is not restored",
+		return sio_fail(reterr, -EINVAL,
+				"what request %" PRIu32
+				" made is not restored: only those that made something lasting are",
 				type);
 	rc = sio_client_check_request(m->request, size, &h, reterr);
 	if (rc < 0)
 		return -EINVAL; /* not of this message itself */
 	if (h.type != type)
 		rc = sio_fail(reterr, -EINVAL,
-			      "request %" PRIu32 " is told as one of type %" PRIu32, h.type, type);
+			      "request %" PRIu32 " is given as one of type %" PRIu32
+			      ": the same is right",
+			      h.type, type);
 	return rc;
 }
 
@@ -371,11 +385,15 @@ int smartiod_restore(struct smartiod *d, struct smartiod_session *s, const void 
 	if (rc < 0)
 		return rc;
 	if (!r)
-		return sio_fail(reterr, -EINVAL, "what request %" PRIu32 " made is not restored",
+		return sio_fail(reterr, -EINVAL,
+				"what request %" PRIu32
+				" made is not restored: only those that made something lasting are",
 				type);
 	if (s->step_op || r->step != s->step + 1)
-		return sio_fail(reterr, -EINVAL, "what request %" PRIu32 " made is told in step %u",
-				type, r->step);
+		return sio_fail(reterr, -EINVAL,
+				"what request %" PRIu32
+				" made is restored in step %u, not in step %u",
+				type, r->step, s->step + 1);
 	rc = keep_handle(s, handle, reterr);
 	if (rc < 0)
 		return rc;
@@ -383,11 +401,13 @@ int smartiod_restore(struct smartiod *d, struct smartiod_session *s, const void 
 	rc = r->fn(d, s, m, reterr);
 	s->forced = 0;
 	if (rc < 0) {
-		smartiod_log(d, SMARTIOD_INFO, "pid %u: what request %" PRIu32 " made is lost: %s",
+		smartiod_log(d, SMARTIOD_INFO,
+			     "pid %u: what request %" PRIu32
+			     " made is lost (the program has to make it anew): %s",
 			     s->pid, type, reterr->text);
 		if (r->lost)
 			r->lost(d, s, m);
-		return sio_fail(reterr, -ENOENT, "it is gone");
+		return sio_fail(reterr, -ENOENT, "it is gone: the program has to make it anew");
 	}
 	further(d);
 	smartiod_reply_ok(d, s, msg);

@@ -113,7 +113,7 @@ static int restore_bar_map(struct smartiod *d, struct smartiod_session *s,
 		return c && !b ? sio_fail(reterr, -ECONNRESET, "the device is lost") : reterr->code;
 	bar = calloc(1, sizeof(*bar));
 	if (!bar)
-		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 	map = smartiod_map_new(d, s, c, reterr);
 	if (!map) {
 		free(bar);

@@ -31,7 +31,7 @@ struct smartiod_connection *smartiod_connection_new(struct smartiod *d, struct s
 	struct smartiod_connection *c = calloc(1, sizeof(*c));
 
 	if (!c) {
-		sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+		sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 		return NULL;
 	}
 	if (smartiod_object_add(s, &c->o, SMARTIOD_CONNECTION, reterr) < 0) {
@@ -415,7 +415,7 @@ static struct smartiod_connection *get_connection(struct smartiod_session *s, si
 
 	c = smartiod_object_get(s, sio_from_le32(handle), SMARTIOD_CONNECTION, reterr);
 	if (c && smartiod_connection_connecting(c)) {
-		sio_fail(reterr, -EBADF, "this connection is not made yet");
+		sio_fail(reterr, -EBADF, "this connection " SMARTIOD_NOT_YET);
 		return NULL;
 	}
 	return c;

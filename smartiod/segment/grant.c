@@ -31,7 +31,8 @@ int smartiod_grant_keep(struct smartiod *d, uint64_t id, const struct smartiod_g
 		return reterr->code;
 	g = malloc(sizeof(*g));
 	if (!g)
-		return sio_fail(reterr, -ENOMEM, "the daemon of %s is out of memory",
+		return sio_fail(reterr, -ENOMEM,
+				"the daemon of %s is out of memory: " SIO_MORE_MEMORY,
 				d->host->name);
 	*g = *what;
 	if (g->segment) {

@@ -106,7 +106,7 @@ int smartiod_restore_attachment(struct smartiod *d, struct smartiod_session *s,
 		return sio_fail(reterr, -EACCES, "segment %#x is not shared", seg->id);
 	a = calloc(1, sizeof(*a));
 	if (!a)
-		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 	s->forced = handle;
 	if (smartiod_object_add(s, &a->o, SMARTIOD_ATTACHMENT, reterr) < 0) {
 		free(a);

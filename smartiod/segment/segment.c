@@ -32,7 +32,7 @@ int smartiod_segment_new(struct smartiod *d, struct smartiod_session *s, uint64_
 				d->host->name);
 	seg = calloc(1, sizeof(*seg));
 	if (!seg)
-		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 	if (s && smartiod_object_add(s, &seg->o, SMARTIOD_SEGMENT, reterr) < 0) {
 		free(seg);
 		return reterr->code;

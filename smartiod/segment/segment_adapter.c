@@ -54,10 +54,16 @@ int smartiod_seg_available(struct smartiod *d, struct smartiod_session *s, const
 	if (m->flags)
 		return sio_fail(reterr, -EINVAL, "SCISetSegmentAvailable takes no flags");
 	if (seg->is_private)
-		return sio_fail(reterr, -EPERM, "segment %#x is private", seg->id);
+		return sio_fail(
+			reterr, -EPERM,
+			"segment %#x is private: one made without SCI_FLAG_PRIVATE is right",
+			seg->id);
 	if (!(seg->prepared & bit))
-		return sio_fail(reterr, -EPERM, "segment %#x is not prepared on adapter %u",
-				seg->id, sio_from_le32(m->adapter));
+		return sio_fail(
+			reterr, -EPERM,
+			"segment %#x is not prepared on adapter %u: SCIPrepareSegment() comes "
+			"first",
+			seg->id, sio_from_le32(m->adapter));
 	if (seg->broadcast)
 		return smartiod_group_publish(d, s, msg, seg, sio_from_le32(m->adapter), true,
 					      reterr);
@@ -81,8 +87,11 @@ int smartiod_seg_unavailable(struct smartiod *d, struct smartiod_session *s, con
 		return sio_fail(reterr, -EINVAL,
 				"flags %#x do not belong to SCISetSegmentUnavailable", flags);
 	if (!(seg->prepared & bit))
-		return sio_fail(reterr, -EPERM, "segment %#x was never prepared on adapter %u",
-				seg->id, adapter);
+		return sio_fail(
+			reterr, -EPERM,
+			"segment %#x was never prepared on adapter %u: SCIPrepareSegment() comes "
+			"first",
+			seg->id, adapter);
 	publishes = seg->broadcast && seg->available & bit;
 	if (publishes)
 		rc = smartiod_group_publish(d, s, msg, seg, adapter, false, reterr); /* replies */

@@ -306,7 +306,11 @@ static int fill(struct smartiod *d, struct smartiod_session *s, const void *msg,
 		return 0;
 	}
 	if (!seg->empty || seg->filling)
-		return sio_fail(reterr, -EPERM, "segment %#x has its memory already", seg->id);
+		return sio_fail(
+			reterr, -EPERM,
+			"segment %#x has its memory already: only one made with SCI_FLAG_EMPTY is "
+			"filled, once",
+			seg->id);
 	c = smartiod_op_new(d, s, msg, sizeof(*c), create_step, reterr);
 	if (!c)
 		return reterr->code;

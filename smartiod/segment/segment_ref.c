@@ -71,7 +71,8 @@ int smartiod_segment_ref(struct smartiod_segment *seg, uint32_t node, uint32_t a
 					  seg->n_refs);
 	r = calloc(1, sizeof(*r));
 	if (!r)
-		return sio_fail(reterr, -ENOMEM, "the exporter's daemon is out of memory");
+		return sio_fail(reterr, -ENOMEM,
+				"the exporter's daemon is out of memory: " SIO_MORE_MEMORY);
 	r->node = node;
 	r->adapter = adapter;
 	r->connection = connection;

@@ -21,7 +21,10 @@ struct smartiod_segment *smartiod_segment_get(struct smartiod_session *s, uint32
 	if (o && o->kind == SMARTIOD_SEGMENT && !((struct smartiod_segment *)o)->maker_released)
 		return (struct smartiod_segment *)o;
 	if (!o || o->kind != SMARTIOD_ATTACHMENT) {
-		sio_fail(reterr, -EBADF, "%u is no handle of a segment of this program", handle);
+		sio_fail(reterr, -EBADF,
+			 "%u is no handle of a segment of this program: one that a reply brought "
+			 "is right, until its end",
+			 handle);
 		return NULL;
 	}
 	if (!((struct smartiod_attachment *)o)->segment)
@@ -37,9 +40,11 @@ struct smartiod_segment *smartiod_segment_get_ready(struct smartiod_session *s, 
 	if (!seg || seg->ready)
 		return seg;
 	if (seg->empty)
-		sio_fail(reterr, -EPERM, "segment %#x has no memory yet", seg->id);
+		sio_fail(reterr, -EPERM,
+			 "segment %#x has no memory yet: SCIRegisterSegmentMemory() comes first",
+			 seg->id);
 	else
-		sio_fail(reterr, -EBADF, "the segment is not created yet");
+		sio_fail(reterr, -EBADF, "this segment " SMARTIOD_NOT_YET);
 	return NULL;
 }
 
@@ -213,13 +218,15 @@ int smartiod_seg_attach(struct smartiod *d, struct smartiod_session *s, const vo
 	if (!seg || !seg->ready)
 		return sio_fail(reterr, -ENOENT, "%s has no segment %#x", d->host->name, id);
 	if (!seg->shared)
-		return sio_fail(reterr, -EACCES, "segment %#x of %s is not shared", id,
-				d->host->name);
+		return sio_fail(
+			reterr, -EACCES,
+			"segment %#x of %s is not shared: its maker calls SCIShareSegment() first",
+			id, d->host->name);
 	if (smartiod_allow_program(d, s, &thing, reterr) < 0)
 		return reterr->code;
 	a = calloc(1, sizeof(*a));
 	if (!a)
-		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 	if (smartiod_object_add(s, &a->o, SMARTIOD_ATTACHMENT, reterr) < 0) {
 		free(a);
 		return reterr->code;

@@ -112,7 +112,7 @@ struct smartiod_map *smartiod_map_new(struct smartiod *d, struct smartiod_sessio
 		return NULL;
 	m = calloc(1, sizeof(*m));
 	if (!m) {
-		sio_fail(reterr, -ENOMEM, "the daemon is out of memory");
+		sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 		return NULL;
 	}
 	if (smartiod_object_add(s, &m->o, SMARTIOD_MAP, reterr) < 0) {
@@ -371,7 +371,7 @@ int smartiod_seg_map(struct smartiod *d, struct smartiod_session *s, const void 
 	if (!c)
 		return reterr->code;
 	if (smartiod_connection_connecting(c))
-		return sio_fail(reterr, -EBADF, "this connection is not made yet");
+		return sio_fail(reterr, -EBADF, "this connection " SMARTIOD_NOT_YET);
 	rc = check_map(m, c, reterr);
 	if (rc < 0)
 		return rc;

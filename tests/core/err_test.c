@@ -51,6 +51,20 @@ static void cuts_what_is_too_long(void **state)
 	}
 }
 
+/* For what there was none, and what to do about it. */
+static void says_what_to_do_without_memory(void **state)
+{
+	struct sio_err err = {0};
+
+	(void)state;
+	assert_int_equal(sio_no_memory(&err, "%u copies", 3), -ENOMEM);
+	assert_int_equal(err.code, -ENOMEM);
+	assert_int_equal(err.reason, SIO_OUT_OF_MEMORY);
+	assert_string_equal(err.text, "no memory for 3 copies: free some on the host, or raise the "
+				      "process's limit (ulimit -v, memory.max)");
+	assert_int_equal(sio_no_memory(NULL, "a map"), -ENOMEM);
+}
+
 static void names_what_ran_out(void **state)
 {
 	struct sio_err err;
@@ -86,6 +100,7 @@ int main(void)
 		cmocka_unit_test(keeps_number_and_text),
 		cmocka_unit_test(works_without_a_place_for_the_text),
 		cmocka_unit_test(cuts_what_is_too_long),
+		cmocka_unit_test(says_what_to_do_without_memory),
 		cmocka_unit_test(names_what_ran_out),
 	};
 

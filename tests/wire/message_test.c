@@ -45,7 +45,7 @@ static void a_header_says_its_size(void **state)
 	assert_int_equal(h.error, 5);
 	fill(7, 32, 3, 0);
 	assert_int_equal(sio_wire_header(packet, 24, &h, &err), -EPROTO);
-	assert_string_equal(err.text, "message 7 says 32 bytes and has 24");
+	assert_string_equal(err.text, "message 7 says 32 bytes and has 24; the same is right");
 }
 
 static void integers_are_little_endian(void **state)

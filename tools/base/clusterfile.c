@@ -117,7 +117,7 @@ int tool_file_compare(struct tool_client *c, uint32_t node, tool_file_line *tell
 	if (r >= 0)
 		*ret_lines = (unsigned)r;
 	else if (r == -ENOMEM)
-		sio_fail(reterr, r, "out of memory");
+		sio_fail(reterr, r, "no memory to compare two files: " SIO_MORE_MEMORY);
 	free(ours.text);
 	free(theirs.text);
 	return r < 0 ? r : 0;

@@ -7,6 +7,7 @@
 
 #include "envelope/envelope.h"
 #include "base/output.h"
+#include "core/err.h"
 
 /* The fields of the document that tool_json_failed() prints. */
 static struct {
@@ -116,7 +117,7 @@ void *tool_alloc(size_t n, size_t size)
 	void *p = calloc(n ? n : 1, size);
 
 	if (!p) {
-		tool_error("no memory for %zu x %zu bytes", n, size);
+		tool_error("no memory for %zu x %zu bytes: " SIO_MORE_MEMORY, n, size);
 		exit(TOOL_EXIT_FAILURE);
 	}
 	return p;
@@ -126,7 +127,7 @@ void *tool_grow(void *p, size_t n, size_t size)
 {
 	p = reallocarray(p, n ? n : 1, size);
 	if (!p) {
-		tool_error("no memory for %zu x %zu bytes", n, size);
+		tool_error("no memory for %zu x %zu bytes: " SIO_MORE_MEMORY, n, size);
 		exit(TOOL_EXIT_FAILURE);
 	}
 	return p;
@@ -219,7 +220,7 @@ void tool_table_free(struct tool_table *t)
 static struct json_object *must(struct json_object *o)
 {
 	if (!o) {
-		tool_error("no memory for JSON");
+		tool_error("no memory for JSON: " SIO_MORE_MEMORY);
 		exit(TOOL_EXIT_FAILURE);
 	}
 	return o;

@@ -91,7 +91,7 @@ int tool_room_outage(const char *dir, const struct sio_topology *t, struct sio_o
 	if (r < 0)
 		return r;
 	if (sio_outage_new(t, ret) < 0)
-		return sio_fail(reterr, -ENOMEM, "no memory");
+		return sio_no_memory(reterr, "what is down");
 	r = read_outage(dir, *ret, t, answer, reterr);
 	if (r < 0) {
 		sio_outage_free(*ret);

@@ -257,7 +257,7 @@ static int remember(const char *folder, gnutls_x509_crt_t crt, struct sio_err *r
 		memcpy(all + old.size, pem.data, pem.size);
 		r = write_file(folder, "issued.pem", 0644, all, old.size + pem.size, reterr);
 	} else {
-		r = sio_fail(reterr, -ENOMEM, "no memory");
+		r = sio_no_memory(reterr, "the list of certificates");
 	}
 	free(all);
 	gnutls_free(old.data);

@@ -133,7 +133,7 @@ static void connect_one(struct link *l, int listener)
 	if (!r->session) {
 		l->socket = -1;
 		relay_return(r);
-		turn_away(l, fd, "no memory");
+		turn_away(l, fd, "no memory: " SIO_MORE_MEMORY);
 		return;
 	}
 	tool_note("%s is borrowed for a machine", r->name);
@@ -231,7 +231,7 @@ int relay_serve(struct relay *r, const char *path, int stop, struct sio_err *ret
 	int listener = -1, rc;
 
 	if (!l)
-		return sio_fail(reterr, -ENOMEM, "no memory");
+		return sio_no_memory(reterr, "a borrowed device");
 	l->relay = *r;
 	l->socket = -1;
 	rc = listen_at(path, &listener, reterr);

@@ -44,7 +44,8 @@ static int passthrough(const struct tool_command *self, int argc, char **argv)
 	stop = catch_signals();
 	r = calloc(1, sizeof(*r));
 	if (stop < 0 || !r)
-		return tool_error_code(stop < 0 ? stop : -ENOMEM, "no signals, or no memory");
+		return tool_error_code(stop < 0 ? stop : -ENOMEM,
+				       "no signals, or no memory for a device: " SIO_MORE_MEMORY);
 	r->unplug = unplug;
 	/*
 	 * The machine stores through mappings of another process, so no page fault in this one

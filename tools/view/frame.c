@@ -258,7 +258,7 @@ static void put_section(struct tool_frame *f, struct tool_table *t, const struct
 	unsigned i = 0;
 
 	if (!out) {
-		tool_error("no memory for a table");
+		tool_error("no memory for a table: " SIO_MORE_MEMORY);
 		exit(TOOL_EXIT_FAILURE);
 	}
 	tool_table_write(t, out);

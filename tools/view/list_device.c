@@ -182,7 +182,7 @@ static int compute_hops(struct rows *rows, const struct tool_view *v, struct sio
 
 	if (sio_graph_new(t, &g) < 0 || sio_routes_new(g, &routes) < 0) {
 		sio_graph_free(g);
-		return sio_fail(reterr, -ENOMEM, "no memory for the cluster's graph");
+		return sio_no_memory(reterr, "the cluster's graph");
 	}
 	down = tool_links_down(v, g);
 	if (down)
@@ -261,10 +261,14 @@ static int list(const struct tool_command *self, int argc, char **argv)
 const struct tool_command tool_device_list_command = {
 	.name = "device list",
 	.summary = "List the devices that hosts lend, and who uses them",
-	.help = "States: free, shared or exclusive (borrowed); out (not in its slot); host down; unknown (its\n"
-		"host does not answer). LINKS are those of the lender: with none up, its own programs alone can\n"
-		"borrow. QUARANTINED counts the borrowers that ended while the device may still use their\n"
-		"memory. HOPS are the chips between NODE's memory and the device, on the way of fewest that there\n"
+	.help = "States: free, shared or exclusive (borrowed); out (not in its slot); host down; "
+		"unknown (its\n"
+		"host does not answer). LINKS are those of the lender: with none up, its own "
+		"programs alone can\n"
+		"borrow. QUARANTINED counts the borrowers that ended while the device may still "
+		"use their\n"
+		"memory. HOPS are the chips between NODE's memory and the device, on the way of "
+		"fewest that there\n"
 		"is now: 'smartio route NODE DEVICE' names them.\n",
 	.schemas = "device-list",
 	.options = list_options,

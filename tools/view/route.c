@@ -273,7 +273,8 @@ static int show(const struct tool_command *self, const struct sio_topology *topo
 		return status;
 	if (sio_graph_new(topo, &g) < 0 || sio_routes_new(g, &r) < 0) {
 		sio_graph_free(g);
-		return tool_error_code(-ENOMEM, "no memory");
+		return tool_error_code(-ENOMEM,
+				       "no memory for the cluster's graph: " SIO_MORE_MEMORY);
 	}
 	down = tool_links_down(v, g);
 	if (down)
@@ -318,8 +319,10 @@ static int route(const struct tool_command *self, int argc, char **argv)
 const struct tool_command tool_route_command = {
 	.name = "route",
 	.summary = "Show the way between two hosts or devices, and times modelled for it",
-	.help = "FROM and TO are names of devices, or of hosts for their memory. The way is the one of\n"
-		"fewest chips that the cluster has now, or a topology file has. Times are computed from\n"
+	.help = "FROM and TO are names of devices, or of hosts for their memory. The way is the "
+		"one of\n"
+		"fewest chips that the cluster has now, or a topology file has. Times are "
+		"computed from\n"
 		"its links and from what each chip adds; no traffic but this is on the way.\n",
 	.schemas = "route",
 	.options = options,

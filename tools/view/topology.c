@@ -52,7 +52,8 @@ static int print_graph(const struct sio_topology *t, const struct tool_view *v)
 	int r = 0;
 
 	if (sio_graph_new(t, &g) < 0)
-		return tool_error_code(-ENOMEM, "no memory");
+		return tool_error_code(-ENOMEM,
+				       "no memory for the cluster's graph: " SIO_MORE_MEMORY);
 	down = tool_links_down(v, g);
 	if (as_svg)
 		r = print_svg(g, down);
@@ -109,7 +110,8 @@ static int topology(const struct tool_command *self, int argc, char **argv)
 const struct tool_command tool_topology_command = {
 	.name = "topology",
 	.summary = "Draw the cluster as it is now: switches, links, hosts and devices",
-	.help = "The picture is drawn with characters, or in one of these forms, dashed where a link\n"
+	.help = "The picture is drawn with characters, or in one of these forms, dashed where a "
+		"link\n"
 		"is down; then of a topology file, too, whatever runs.\n",
 	.schemas = "topology",
 	.options = options,

@@ -42,7 +42,7 @@ static int alloc(int device, size_t bytes, uint64_t *ret)
 
 	(void)device;
 	if (p == MAP_FAILED)
-		return accel_side_fail(-ENOMEM, "no memory of %zu bytes", bytes);
+		return accel_side_no_memory("%zu bytes", bytes);
 	*ret = (uintptr_t)p;
 	return 0;
 }
@@ -134,7 +134,7 @@ static int start(int device, unsigned kernel, const uint64_t argument[6], void *
 
 	(void)device;
 	if (!r)
-		return accel_side_fail(-ENOMEM, "no memory");
+		return accel_side_no_memory("the run of a kernel");
 	r->kernel = kernel;
 	memcpy(r->task.argument, argument, sizeof(r->task.argument));
 	rc = pthread_create(&r->thread, NULL, work, r);

@@ -108,7 +108,7 @@ int smartio_gpu_start(int device, unsigned int kernel, const uint64_t argument[6
 				       SIO_ACCEL_COPY, SIO_ACCEL_TRAIN);
 	r = malloc(sizeof(*r));
 	if (!r)
-		return accel_side_fail(-ENOMEM, "no memory");
+		return accel_side_no_memory("the run of a kernel");
 	r->side = side_of(device);
 	rc = r->side->start(device, kernel, argument, &r->run);
 	if (rc) {

@@ -3,6 +3,7 @@
 #ifndef SMARTIO_ACCEL_SIDE_H
 #define SMARTIO_ACCEL_SIDE_H
 
+#include "../../base/memory.h"
 #include "smartio/accelgpu.h"
 
 #ifdef __cplusplus
@@ -30,6 +31,9 @@ int accel_cuda_count(void);
 
 /* Keeps the text for the caller's error. Return: @code. */
 int accel_side_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* With -ENOMEM: @fmt names what there was no memory for. */
+#define accel_side_no_memory(fmt, ...)                                                             \
+	accel_side_fail(-ENOMEM, "no memory for " fmt ": " SIO_DRIVER_MORE_MEMORY, ##__VA_ARGS__)
 
 #ifdef __cplusplus
 }

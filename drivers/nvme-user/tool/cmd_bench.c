@@ -229,7 +229,7 @@ static int prepare(struct bench *b)
 	b->io = calloc(b->depth, sizeof(*b->io));
 	b->idle = calloc(b->depth, sizeof(struct bench_io *));
 	if (!b->io || !b->idle)
-		return failed("no memory for %u commands", b->depth);
+		return failed("no memory for %u commands: " SIO_DRIVER_MORE_MEMORY, b->depth);
 	for (uint32_t i = 0; i < b->depth; i++) {
 		b->io[i].index = i;
 		b->idle[b->n_idle++] = &b->io[i];
@@ -249,7 +249,7 @@ int cmd_bench(const struct options *o)
 	int rc;
 
 	if (!b)
-		return failed("no memory for a histogram");
+		return failed("no memory for a histogram: " SIO_DRIVER_MORE_MEMORY);
 	b->o = o;
 	rc = open_drive(o, &b->n);
 	if (rc) {

@@ -178,7 +178,7 @@ static int keep_rest(struct copy *c, uint8_t *data, uint64_t at, uint32_t bytes)
 		return EXIT_OK;
 	block = malloc(size);
 	if (!block)
-		return failed("no memory for a block");
+		return failed("no memory for a block: " SIO_DRIVER_MORE_MEMORY);
 	if (smartio_nvme_read(c->q, block, c->o->offset + at + bytes - part, size))
 		rc = failed_nvme();
 	else

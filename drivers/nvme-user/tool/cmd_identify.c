@@ -64,7 +64,7 @@ int cmd_identify(const struct options *o)
 	int rc;
 
 	if (!id)
-		return failed("no memory");
+		return failed("no memory for what the drive says: " SIO_DRIVER_MORE_MEMORY);
 	rc = open_drive(o, &n);
 	if (rc) {
 		free(id);

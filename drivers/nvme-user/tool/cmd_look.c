@@ -150,7 +150,8 @@ int cmd_errors(const struct options *o)
 	struct nvme_error_log_page *e = calloc(MOST_ERRORS, sizeof(*e));
 	struct nvme_id_ctrl *id = malloc(sizeof(*id));
 	struct smartio_nvme *n;
-	int rc = e && id ? open_drive(o, &n) : failed("no memory");
+	int rc = e && id ? open_drive(o, &n)
+			 : failed("no memory for %u errors: " SIO_DRIVER_MORE_MEMORY, MOST_ERRORS);
 
 	if (rc == EXIT_OK) {
 		if (smartio_nvme_identify(n, NVME_IDENTIFY_CNS_CTRL, 0, id) ||
@@ -235,7 +236,9 @@ int cmd_queues(const struct options *o)
 {
 	struct queues v = {.pair = calloc(MOST_PAIRS, sizeof(*v.pair))};
 	struct smartio_nvme *n;
-	int rc = v.pair ? open_drive(o, &n) : failed("no memory");
+	int rc = v.pair ? open_drive(o, &n)
+			: failed("no memory for %u queue pairs: " SIO_DRIVER_MORE_MEMORY,
+				 MOST_PAIRS);
 
 	if (rc == EXIT_OK) {
 		v.pairs = smartio_nvme_get_pairs(n, v.pair, MOST_PAIRS);
@@ -289,7 +292,9 @@ int cmd_leases(const struct options *o)
 {
 	struct smartio_nvme_lease_info *list = calloc(MOST_LEASES, sizeof(*list));
 	struct smartio_nvme *n;
-	int rc = list ? open_drive(o, &n) : failed("no memory"), got;
+	int rc = list ? open_drive(o, &n)
+		      : failed("no memory for %u leases: " SIO_DRIVER_MORE_MEMORY, MOST_LEASES),
+	    got;
 
 	if (rc == EXIT_OK) {
 		got = smartio_nvme_get_leases(n, list, MOST_LEASES);

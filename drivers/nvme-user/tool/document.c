@@ -16,7 +16,7 @@ static int printed;
 static struct json_object *must(struct json_object *o)
 {
 	if (!o) {
-		failed("no memory for JSON");
+		failed("no memory for JSON: " SIO_DRIVER_MORE_MEMORY);
 		exit(EXIT_FAILED);
 	}
 	return o;

@@ -193,7 +193,8 @@ static int create(struct emu_dev *dev, const struct sio_topo_device *t,
 		return rc;
 	m = calloc(1, sizeof(*m));
 	if (!m)
-		return sio_fail(reterr, -ENOMEM, "%s: no memory for the device", t->name);
+		return sio_fail(reterr, -ENOMEM, "%s: no memory for the device: " SIO_MORE_MEMORY,
+				t->name);
 	m->dev = dev;
 	m->memory_bytes = t->size;
 	m->vectors = t->vectors;

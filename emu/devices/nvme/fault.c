@@ -30,7 +30,8 @@ int emu_nvme_fault_set(struct emu_nvme *m, const struct emu_dev_fault *f, struct
 	if (!m->faults)
 		m->faults = calloc(1, sizeof(*m->faults));
 	if (!m->faults)
-		return sio_fail(reterr, -ENOMEM, "%s: no memory for faults", m->name);
+		return sio_fail(reterr, -ENOMEM, "%s: no memory for faults: " SIO_MORE_MEMORY,
+				m->name);
 	if (m->faults->n == EMU_NVME_FAULTS)
 		return sio_fail(reterr, -ENOSPC, "%s has %u faults already; no more are possible",
 				m->name, EMU_NVME_FAULTS);

@@ -34,7 +34,8 @@ int emu_nvme_files_open(struct emu_nvme *m, const struct sio_topo_device *t, str
 		if (!f)
 			f = m->files = calloc(1, sizeof(*f));
 		if (!f)
-			return sio_fail(reterr, -ENOMEM, "%s: no memory for commands on files",
+			return sio_fail(reterr, -ENOMEM,
+					"%s: no memory for commands on files: " SIO_MORE_MEMORY,
 					t->name);
 		f->store = s;
 		rc = s->ops->open(s, path, m->ns[i].size, &m->ns[i].file, reterr);

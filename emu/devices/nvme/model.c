@@ -250,7 +250,8 @@ static int create(struct emu_dev *dev, const struct sio_topo_device *t,
 		return r;
 	m = calloc(1, sizeof(*m));
 	if (!m)
-		return sio_fail(reterr, -ENOMEM, "%s: no memory for the controller", t->name);
+		return sio_fail(reterr, -ENOMEM,
+				"%s: no memory for the controller: " SIO_MORE_MEMORY, t->name);
 	m->dev = dev;
 	m->answers = &emu_nvme_answers;
 	set_namespaces(m, t);
@@ -270,7 +271,7 @@ static int create(struct emu_dev *dev, const struct sio_topo_device *t,
 		destroy(m);
 		return sio_fail(reterr, -ENOMEM,
 				"%s: no memory for %" PRIu64 " bytes of media and %" PRIu32
-				" queue pairs",
+				" queue pairs: " SIO_MORE_MEMORY,
 				t->name, t->size, t->queue_pairs);
 	}
 	init(m, t);

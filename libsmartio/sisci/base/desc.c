@@ -27,7 +27,7 @@ static int open_desc(struct sio_library *lib, sci_desc_t *sd, unsigned flags, st
 		return rc;
 	o = calloc(1, sizeof(*o));
 	if (!o)
-		return sio_fail(err, -ENOMEM, "no memory");
+		return sio_no_memory(err, "a descriptor");
 	o->kind = SIO_DESC;
 	rc = sio_object_add(lib, o, NULL, err);
 	if (rc)

@@ -382,7 +382,7 @@ void sio_library_initialize(const struct sio_kind_ops *const *kinds, unsigned fl
 
 	if (!rc) {
 		lib = library_make(kinds);
-		rc = lib ? initialize(lib, &err) : sio_fail(&err, -ENOMEM, "no memory");
+		rc = lib ? initialize(lib, &err) : sio_no_memory(&err, "the library");
 	}
 	sio_api_leave(error, rc, &err);
 }

@@ -74,7 +74,7 @@ int sio_object_add(struct sio_library *lib, struct sio_object *o, struct sio_obj
 	o->post = leaves ? malloc(sizeof(*o->post)) : NULL;
 	if (leaves && !o->post) {
 		sio_object_free(o);
-		return sio_fail(err, -ENOMEM, "no memory");
+		return sio_no_memory(err, "the end of an object");
 	}
 	sio_session_lock(lib->session);
 	if (parent)
@@ -84,7 +84,7 @@ int sio_object_add(struct sio_library *lib, struct sio_object *o, struct sio_obj
 	else if (parent && sio_object_is_leaving(parent))
 		rc = sio_fail(err, -EINVAL, "what it belongs to is being removed");
 	else if (sio_handle_new(lib->handles, o->kind, o, &o->handle) < 0)
-		rc = sio_fail(err, -ENOMEM, "no memory for a handle");
+		rc = sio_no_memory(err, "a handle");
 	if (rc == 0) {
 		if (parent) {
 			parent->children++;

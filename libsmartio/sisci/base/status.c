@@ -36,7 +36,7 @@ int sio_status_open(struct sio_library *lib, int fd, struct sio_err *err)
 		return sio_fail_exhausted(err, -ENOMEM, SIO_OUT_OF_ADDRESS_SPACE,
 					  "no address space for the status page");
 	if (w->map(w, lib->status, SIO_PAGE_SIZE, SIO_PROT_READ, fd, 0) < 0)
-		return sio_fail(err, -ENOMEM, "the status page cannot be mapped");
+		return sio_fail(err, -ENOMEM, "the status page cannot be mapped: " SIO_MORE_MEMORY);
 	page = lib->status;
 	magic = sio_read32(&page->magic);
 	count = sio_read32(&page->count);
@@ -49,7 +49,7 @@ int sio_status_open(struct sio_library *lib, int fd, struct sio_err *err)
 	if (bytes > SIO_PAGE_SIZE &&
 	    w->map(w, lib->status, (bytes + SIO_PAGE_SIZE - 1) & ~(size_t)(SIO_PAGE_SIZE - 1),
 		   SIO_PROT_READ, fd, 0) < 0)
-		return sio_fail(err, -ENOMEM, "the status page cannot be mapped");
+		return sio_fail(err, -ENOMEM, "the status page cannot be mapped: " SIO_MORE_MEMORY);
 	return 0;
 }
 

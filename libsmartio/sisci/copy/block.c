@@ -244,7 +244,9 @@ static int ensure_thread(struct sio_library *lib, struct sio_err *err)
 		return 0;
 	all->copying = false;
 	all->copier = NULL;
-	return sio_fail(err, -ENOMEM, "no thread can be started");
+	return sio_fail(
+		err, -ENOMEM,
+		"no thread can be started: end some, or raise the limit (ulimit -u, pids.max)");
 }
 
 /* Under the lock: the caller's reference becomes the transfer's. */
@@ -304,7 +306,7 @@ void SCITransferBlockAsync(sci_map_t sourceMap, unsigned int sourceOffset, sci_m
 		rc = sio_check_pointer((const void *)(uintptr_t)callback, "callback", &err);
 	if (!rc) {
 		b = calloc(1, sizeof(*b));
-		rc = b ? 0 : sio_fail(&err, -ENOMEM, "no memory");
+		rc = b ? 0 : sio_no_memory(&err, "a block transfer");
 	}
 	if (!rc) {
 		b->size = size;
@@ -355,7 +357,9 @@ static int wait_for(struct sio_library *lib, sci_block_transfer_t block, unsigne
 		return err->code;
 	if (b->callback) {
 		sio_object_put(&b->o);
-		return sio_fail(err, -EPERM, "the transfer has a callback");
+		return sio_fail(
+			err, -EPERM,
+			"the transfer has a callback, which is called: wait for one without");
 	}
 	sio_session_lock(lib->session);
 	rc = await(b, timeout, err);
@@ -384,7 +388,7 @@ static int give_up(struct sio_block *b, struct sio_err *err)
 	struct sio_library *lib = b->o.lib;
 
 	if (b->over)
-		return sio_fail(err, -EPERM, "the transfer is over");
+		return sio_fail(err, -EPERM, "the transfer is over: one under way can be aborted");
 	__atomic_store_n(&b->aborted, 1, __ATOMIC_RELAXED);
 	if (blocks_of(lib)->first != b)
 		over(b, SCI_ERR_CANCELLED);

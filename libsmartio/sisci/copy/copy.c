@@ -32,7 +32,9 @@ int sio_copy_range(struct sio_library *lib, sci_map_t handle, size_t offset, siz
 			      "offset %#zx + size %#zx goes beyond the map's %#zx bytes", offset,
 			      size, room);
 	else if (write && m->read_only && !m->copier)
-		rc = sio_fail(err, -EACCES, "the map, or a part of it, is read-only");
+		rc = sio_fail(
+			err, -EACCES,
+			"the map, or a part of it, is read-only: one that may be written is right");
 	else if (sio_object_is_lost(&m->o))
 		rc = sio_object_fail_lost(&m->o, err);
 	else if (sio_mapping_is_down(m))

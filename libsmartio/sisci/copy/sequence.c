@@ -187,7 +187,7 @@ static int create(struct sio_library *lib, sci_map_t map, sci_sequence_t *ret, u
 	s = calloc(1, sizeof(*s));
 	if (!s) {
 		sio_object_put(&m->o);
-		return sio_fail(err, -ENOMEM, "no memory");
+		return sio_no_memory(err, "a sequence");
 	}
 	s->o.kind = SIO_SEQUENCE;
 	s->map = m;

@@ -161,7 +161,7 @@ static struct sio_device *device_new(struct sio_library *lib, uint32_t fdid, str
 	struct sio_device *d = calloc(1, sizeof(*d));
 
 	if (!d) {
-		sio_fail(err, -ENOMEM, "no memory");
+		sio_no_memory(err, "a device");
 		return NULL;
 	}
 	d->o.kind = SIO_DEVICE;

@@ -62,7 +62,7 @@ static int join(struct sio_library *lib, struct sio_remote_segment *seg,
 				seg->segment_id);
 	m = calloc(1, sizeof(*m));
 	if (!m)
-		return sio_fail(err, -ENOMEM, "no memory");
+		return sio_no_memory(err, "a member of a group");
 	m->o.kind = SIO_OVERLAY;
 	m->group = sio_from_le32(req->group);
 	rc = sio_object_add(lib, &m->o, &seg->o, err);
@@ -127,7 +127,8 @@ static int leave(struct sio_library *lib, const struct sio_object *bar, uint32_t
 	member = claim_member(bar, group);
 	sio_session_unlock(lib->session);
 	return member ? close_overlay(member, 0, err)
-		      : sio_fail(err, -EPERM, "the segment has no member of group %u", group);
+		      : sio_fail(err, -EPERM,
+				 "the segment has no member of group %u: it joins first", group);
 }
 
 void smartio_leave_group(sci_remote_segment_t bar, unsigned int group, unsigned int flags,

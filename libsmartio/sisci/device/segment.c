@@ -210,7 +210,7 @@ static int map_for_device(struct sio_library *lib, struct sio_object *segment,
 	map = calloc(1, sizeof(*map));
 	if (!map) {
 		sio_object_put(&d->o);
-		return sio_fail(err, -ENOMEM, "no memory");
+		return sio_no_memory(err, "a segment's map for a device");
 	}
 	map->o.kind = SIO_DEVICE_MAP;
 	map->adapter = sio_from_le32(req->adapter);

@@ -75,7 +75,7 @@ static int request(struct sio_library *lib, sci_desc_t sd, sci_dma_channel_t *re
 	c = rc ? NULL : calloc(1, sizeof(*c));
 	if (!c) {
 		sio_object_put(desc);
-		return rc ? rc : sio_fail(err, -ENOMEM, "no memory");
+		return rc ? rc : sio_no_memory(err, "a DMA channel");
 	}
 	c->o.kind = SIO_DMA_CHANNEL;
 	c->adapter = adapter;
@@ -156,7 +156,8 @@ void SCIAssignDMAChannel(sci_dma_channel_t channel, sci_dma_queue_t queue, unsig
 			      "the channel is of adapter %u, the queue of adapter %u", c->adapter,
 			      q->adapter);
 	if (q && !rc && SCIDMAQueueState(queue) == SCI_DMAQUEUE_POSTED)
-		rc = sio_fail(&err, -EPERM, "a transfer is under way on this queue");
+		rc = sio_fail(&err, -EPERM,
+			      "a transfer is under way on this queue: wait for it, or abort it");
 	if (q)
 		sio_object_put(&q->o);
 	if (c)

@@ -31,9 +31,10 @@ void sio_dma_gather_drop(struct sio_dma_queue *q)
 static int check_free(struct sio_dma_queue *q, struct sio_err *err)
 {
 	if (sio_dma_settle(q) == SCI_DMAQUEUE_POSTED || q->starting || q->posting)
-		return sio_fail(err, -EPERM, "a transfer is under way on this queue");
+		return sio_fail(err, -EPERM,
+				"a transfer is under way on this queue: wait for it, or abort it");
 	if (sio_object_is_leaving(&q->o))
-		return sio_fail(err, -EINVAL, "the queue is being removed");
+		return sio_fail(err, -EINVAL, "the queue is being removed: make another");
 	return 0;
 }
 
@@ -53,7 +54,7 @@ static int grow(struct sio_dma_queue *q, struct sio_err *err)
 		return 0;
 	copy = realloc(q->gathered, room * sizeof(*copy));
 	if (!copy)
-		return sio_fail(err, -ENOMEM, "no memory");
+		return sio_no_memory(err, "%u enqueued copies", room);
 	q->gathered = copy;
 	q->room_gathered = room;
 	return 0;
@@ -92,7 +93,8 @@ static int take(struct sio_dma_queue *q, struct sio_dma_copy **ret, unsigned *re
 	sio_session_lock(q->o.lib->session);
 	rc = check_free(q, err);
 	if (!rc && q->state != SCI_DMAQUEUE_GATHER)
-		rc = sio_fail(err, -EPERM, "nothing is enqueued");
+		rc = sio_fail(err, -EPERM,
+			      "nothing is enqueued: SCIEnqueueDMATransfer() comes first");
 	if (!rc) {
 		*ret = q->gathered;
 		*ret_n = q->n_gathered;

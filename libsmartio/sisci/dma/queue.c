@@ -245,9 +245,12 @@ static int wait_queue(struct sio_library *lib, sci_dma_queue_t dq, unsigned time
 	sio_session_lock(lib->session);
 	*ret = sio_dma_settle(q);
 	if (*ret == SCI_DMAQUEUE_GATHER)
-		rc = sio_fail(err, -EPERM, "what was enqueued is not posted yet");
+		rc = sio_fail(err, -EPERM,
+			      "what was enqueued is not posted yet: SCIPostDMAQueue() comes first");
 	else if (*ret == SCI_DMAQUEUE_POSTED && q->called)
-		rc = sio_fail(err, -EPERM, "the transfer has a callback");
+		rc = sio_fail(err, -EPERM,
+			      "the transfer has a callback, which is called: wait for one posted "
+			      "without");
 	else if (sio_dma_await(q, sio_session_deadline(lib->world, timeout)) < 0)
 		rc = sio_refuse(err, SCI_ERR_TIMEOUT, "the transfer is not over after %u ms",
 				timeout);

@@ -99,7 +99,7 @@ int sio_dma_queue_new(struct sio_library *lib, struct sio_object *parent, unsign
 	int rc;
 
 	if (!q)
-		return sio_fail(err, -ENOMEM, "no memory");
+		return sio_no_memory(err, "a DMA queue");
 	q->o.kind = SIO_DMA_QUEUE;
 	q->doorbell = q->finished = -1;
 	q->adapter = adapter;

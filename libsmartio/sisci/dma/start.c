@@ -190,7 +190,7 @@ static int prepare(struct post *p, struct sio_err *err)
 	if (p->how->callback)
 		p->call = calloc(1, sizeof(*p->call));
 	if ((users > 2 && !p->users) || (p->how->callback && !p->call))
-		return sio_fail(err, -ENOMEM, "no memory");
+		return sio_no_memory(err, "what %u copies use", p->n);
 	if (p->call)
 		*p->call = (struct sio_dma_call){.callback = p->how->callback, .arg = p->how->arg};
 	return 0;
@@ -251,7 +251,7 @@ static int watch(struct sio_dma_queue *q, bool on, struct sio_err *err)
 	if (!on)
 		sio_session_unwatch(s, q->o.handle);
 	else if (sio_session_watch(s, q->finished, q->o.handle) < 0)
-		return sio_fail(err, -ENOMEM, "no memory");
+		return sio_no_memory(err, "the event of a DMA queue");
 	q->watched = on;
 	return 0;
 }
@@ -305,9 +305,12 @@ static int submit(struct sio_dma_queue *q, struct post *p, struct sio_err *err)
 static int begin(struct sio_dma_queue *q, unsigned n, bool gathered, struct sio_err *err)
 {
 	if (sio_dma_settle(q) == SCI_DMAQUEUE_POSTED || q->starting)
-		return sio_fail(err, -EPERM, "a transfer is under way on this queue");
+		return sio_fail(err, -EPERM,
+				"a transfer is under way on this queue: wait for it, or abort it");
 	if (q->state == SCI_DMAQUEUE_GATHER && !gathered)
-		return sio_fail(err, -EPERM, "what was enqueued is not posted yet");
+		return sio_fail(
+			err, -EPERM,
+			"what was enqueued is not posted yet: SCIPostDMAQueue() comes first");
 	if (n > SIO_DMA_ENTRIES)
 		return sio_refuse(err, SCI_ERR_MAX_ENTRIES, "%u copies; %d are the most", n,
 				  SIO_DMA_ENTRIES);

@@ -353,7 +353,11 @@ static int wait_dint(struct sio_library *lib, sci_local_data_interrupt_t interru
 	if (!d)
 		return err->code;
 	if (d->callback)
-		rc = sio_fail(err, -EPERM, "data interrupt %u has a callback", d->r.number);
+		rc = sio_fail(
+			err, -EPERM,
+			"data interrupt %u has a callback, which is called: wait for one made "
+			"without",
+			d->r.number);
 	else
 		rc = wait_message(d, data, *length, &len,
 				  sio_session_deadline(lib->world, timeout));

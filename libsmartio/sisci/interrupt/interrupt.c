@@ -125,7 +125,10 @@ static int wait_int(struct sio_library *lib, sci_local_interrupt_t interrupt, un
 	if (i->imported)
 		rc = sio_fail(err, -EINVAL, "interrupt %u triggers an eventfd alone", i->r.number);
 	else if (i->callback)
-		rc = sio_fail(err, -EPERM, "interrupt %u has a callback", i->r.number);
+		rc = sio_fail(
+			err, -EPERM,
+			"interrupt %u has a callback, which is called: wait for one made without",
+			i->r.number);
 	else
 		rc = wait_trigger(i, sio_session_deadline(lib->world, timeout));
 	if (rc == -ETIMEDOUT)

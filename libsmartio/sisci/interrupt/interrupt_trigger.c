@@ -78,7 +78,7 @@ static int connect_int(struct sio_library *lib, sci_desc_t sd, sci_remote_interr
 	i = calloc(1, sizeof(*i));
 	if (!i) {
 		sio_object_put(desc);
-		return sio_fail(err, -ENOMEM, "no memory");
+		return sio_no_memory(err, "a remote interrupt");
 	}
 	i->o.kind = SIO_REMOTE_INT;
 	i->node = node;

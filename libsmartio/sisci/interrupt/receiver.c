@@ -55,7 +55,7 @@ static int ask_create(struct sio_receiver *r, unsigned adapter, unsigned number,
 		rc = sio_session_watch(s, r->fd, r->o.handle);
 		sio_session_unlock(s);
 		if (rc < 0)
-			sio_fail(err, rc, "no memory");
+			sio_fail(err, rc, "no memory to wait for an interrupt: " SIO_MORE_MEMORY);
 	}
 	if (rc < 0)
 		sio_object_leave(&r->o, SIO_MSG_DINT_REMOVE, NULL);
@@ -76,7 +76,7 @@ int sio_receiver_begin(struct sio_library *lib, sci_desc_t sd, struct sio_receiv
 	if (!r || lib->world->lock_new(lib->world, &r->lock) < 0) {
 		free(r);
 		sio_object_put(desc);
-		return sio_fail(err, -ENOMEM, "no memory");
+		return sio_no_memory(err, "a local interrupt");
 	}
 	r->fd = -1;
 	rc = sio_object_add(lib, &r->o, desc, err);

@@ -67,7 +67,7 @@ static int map_ring(struct sio_remote_dint *d, const struct sio_rep_dint_connect
 	if (d->o.lost)
 		rc = sio_fail(err, -ECONNRESET, "node %u was lost meanwhile", d->node);
 	else if (w->map(w, base, bytes, SIO_PROT_READ | SIO_PROT_WRITE, fd, offset) < 0)
-		rc = sio_fail(err, -ENOMEM, "the ring cannot be mapped");
+		rc = sio_fail(err, -ENOMEM, "the ring cannot be mapped: " SIO_MORE_MEMORY);
 	if (rc == 0) {
 		d->base = base;
 		d->bytes = bytes;
@@ -122,7 +122,7 @@ int sio_remote_dint_new(struct sio_library *lib, struct sio_object *parent, uint
 
 	if (!d || lib->world->lock_new(lib->world, &d->lock) < 0) {
 		free(d);
-		return sio_fail(err, -ENOMEM, "no memory");
+		return sio_no_memory(err, "a remote data interrupt");
 	}
 	d->o.kind = SIO_REMOTE_DINT;
 	d->node = node;

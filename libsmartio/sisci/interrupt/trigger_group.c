@@ -32,7 +32,8 @@ static int add_member(struct sio_remote_dint *group, unsigned node, unsigned ada
 	if (!member) {
 		sio_object_leave(&d->o, SIO_MSG_DINT_DISCONNECT, NULL);
 		sio_object_end(&d->o);
-		return sio_fail(err, -ENOMEM, "no memory");
+		return sio_no_memory(err, "member %u of a group of interrupts",
+				     group->n_members + 1);
 	}
 	group->member = member;
 	group->member[group->n_members++] = d;

@@ -55,7 +55,7 @@ static int add(struct list *l, const struct smartio_near *near, struct sio_err *
 		struct smartio_near *item = realloc(l->item, room * sizeof(*item));
 
 		if (!item)
-			return sio_fail(err, -ENOMEM, "no memory for a list of %u", room);
+			return sio_no_memory(err, "a list of %u", room);
 		l->item = item;
 		l->room = room;
 	}

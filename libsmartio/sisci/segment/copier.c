@@ -9,7 +9,7 @@ int sio_map_copier_open(struct sio_mapping *m, struct sio_err *err)
 {
 	m->copier = calloc(1, sizeof(*m->copier));
 	if (!m->copier)
-		return sio_fail(err, -ENOMEM, "no memory");
+		return sio_no_memory(err, "the queue of a group's map");
 	__atomic_add_fetch(&m->o.lib->special_maps, 1, __ATOMIC_RELAXED);
 	return 0;
 }

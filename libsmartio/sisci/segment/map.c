@@ -236,7 +236,7 @@ static int reserve(struct sio_library *lib, const struct want *want, struct sio_
 		return sio_fail(err, -ERANGE, "size %#" PRIx64 " wraps", want->size);
 	m = calloc(1, sizeof(*m));
 	if (!m)
-		return sio_fail(err, -ENOMEM, "no memory");
+		return sio_no_memory(err, "a map");
 	m->o.kind = SIO_MAPPING;
 	m->o.lib = lib;
 	m->bytes = bytes & ~(uint64_t)(SIO_PAGE_SIZE - 1);
@@ -396,7 +396,7 @@ static int place_remote(struct sio_mapping *m, const struct sio_rep_seg_map *rep
 	    (n != 1 || sio_from_le64(rep->piece[0].bytes) != m->bytes ||
 	     !sio_from_le32(rep->piece[0].access)) &&
 	    w->map_ones(w, m->base, m->bytes) < 0)
-		rc = sio_fail(err, -ENOMEM, "no memory");
+		rc = sio_no_memory(err, "pages of ones");
 	for (unsigned i = 0; !rc && i < n; i++)
 		rc = place_piece(m, &rep->piece[i], fds, n_fds, &at, err);
 	if (!rc) {
@@ -421,7 +421,7 @@ static int keep_files(struct sio_mapping *m, const struct sio_rep_seg_map *rep, 
 	struct sio_map_files *f = sio_map_files_new();
 
 	if (!f)
-		return sio_fail(err, -ENOMEM, "no memory");
+		return sio_no_memory(err, "the files of a map");
 	sio_map_files_take(f, rep, fds, n_fds);
 	sio_session_lock(m->o.lib->session);
 	m->files = f;

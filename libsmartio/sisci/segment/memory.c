@@ -82,8 +82,10 @@ int sio_local_segment_begin(struct sio_local_segment *seg, struct sio_err *err)
 	if (seg->memory == SIO_EMPTY)
 		seg->memory = SIO_FILLING;
 	else
-		rc = sio_fail(err, -EPERM, "segment %#x has memory%s", seg->segment_id,
-			      seg->memory == SIO_FILLING ? " in a moment" : "");
+		rc = sio_fail(
+			err, -EPERM,
+			"segment %#x has memory%s: one that SCI_FLAG_EMPTY made is filled, once",
+			seg->segment_id, seg->memory == SIO_FILLING ? " in a moment" : "");
 	sio_session_unlock(seg->o.lib->session);
 	return rc;
 }
@@ -134,7 +136,11 @@ int sio_local_segment_ask_memory(struct sio_local_segment *seg, int fd, uint64_t
 				.n_req_fds = 1};
 
 	if (seg->fd >= 0) /* of a try with the program's pages, that failed */
-		return sio_fail(err, -EPERM, "segment %#x has host memory by now", seg->segment_id);
+		return sio_fail(
+			err, -EPERM,
+			"segment %#x has host memory by now: another one that SCI_FLAG_EMPTY made "
+			"is right",
+			seg->segment_id);
 	return ask(seg, &call, err);
 }
 

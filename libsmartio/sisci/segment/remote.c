@@ -117,7 +117,7 @@ struct sio_remote_segment *sio_remote_segment_new(uint32_t segment_id, unsigned 
 	struct sio_remote_segment *seg = calloc(1, sizeof(*seg));
 
 	if (!seg) {
-		sio_fail(err, -ENOMEM, "no memory");
+		sio_no_memory(err, "a remote segment");
 		return NULL;
 	}
 	seg->o.kind = SIO_REMOTE_SEGMENT;

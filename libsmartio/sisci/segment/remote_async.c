@@ -71,7 +71,7 @@ int sio_remote_segment_start(struct sio_library *lib, struct sio_remote_segment 
 
 	if (!a) {
 		free(seg);
-		return sio_fail(err, -ENOMEM, "no memory");
+		return sio_no_memory(err, "a connection attempt");
 	}
 	seg->connection = SIO_CONNECTING;
 	seg->node = sio_from_le32(req->node);

@@ -137,7 +137,7 @@ struct sio_local_segment *sio_local_segment_new(uint32_t id, sci_cb_local_segmen
 	struct sio_local_segment *seg = calloc(1, sizeof(*seg));
 
 	if (!seg) {
-		sio_fail(err, -ENOMEM, "no memory");
+		sio_no_memory(err, "a local segment");
 		return NULL;
 	}
 	seg->o.kind = SIO_LOCAL_SEGMENT;

@@ -13,7 +13,9 @@ static int wait_event(struct sio_object *o, unsigned timeout, struct sio_segment
 	int rc;
 
 	if (sio_segment_events(o)->run)
-		return sio_fail(err, -EPERM, "the segment has a callback");
+		return sio_fail(
+			err, -EPERM,
+			"the segment has a callback, which is called: wait for one made without");
 	sio_session_lock(s);
 	while ((rc = sio_segment_take(sio_segment_events(o), ret)) == -EAGAIN &&
 	       o->life != SIO_ENDED && !o->lost && !late)

@@ -114,7 +114,7 @@ int sio_mapping_watch(struct sio_mapping *m, const struct sio_rep_seg_map *rep, 
 
 	w = calloc(1, sizeof(*w));
 	if (!w)
-		return sio_fail(err, -ENOMEM, "no memory");
+		return sio_no_memory(err, "what wakes a device through a map");
 	w->event_fd = -1;
 	for (unsigned i = 0; i < sio_from_le32(rep->n_pieces); i++)
 		if (sio_from_le32(rep->piece[i].flags) & SIO_BAR_POLLED &&
