@@ -82,7 +82,8 @@ void smartiod_dma_made(struct smartiod *d, struct smartiod_dma *dma, uint64_t id
 {
 	take_loose(d, dma);
 	link_dma(d, dma, id);
-	SIO_PROBE(smartiod, dma_map, dma->loan->device->fdid, dma->loan->id, dma->iova, dma->bytes);
+	SIO_PROBE(smartiod, dma_map, dma->loan->device->fdid, dma->loan->id, dma->iova.addr,
+		  dma->bytes);
 }
 
 void smartiod_dma_abandon(struct smartiod *d, struct smartiod_dma *dma)
@@ -103,7 +104,7 @@ static void unlink_dma(struct smartiod *d, struct smartiod_dma *dma)
 
 void smartiod_dma_release(struct smartiod *d, struct smartiod_dma *dma)
 {
-	SIO_PROBE(smartiod, dma_unmap, dma->loan->device->fdid, dma->loan->id, dma->iova,
+	SIO_PROBE(smartiod, dma_unmap, dma->loan->device->fdid, dma->loan->id, dma->iova.addr,
 		  dma->bytes);
 	unlink_dma(d, dma);
 	give_back(d, dma);
@@ -140,7 +141,7 @@ int smartiod_dma_adopt(struct smartiod *d, struct smartiod_loan *l, const struct
 		return -ENOMEM;
 	dma->loan = l;
 	dma->exporter = d->node; /* nothing is left to give back anywhere */
-	dma->iova = e->address;
+	dma->iova.addr = e->address;
 	dma->bytes = e->length;
 	dma->target = e->cookie;
 	dma->adopted = true;

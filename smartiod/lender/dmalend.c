@@ -25,8 +25,8 @@ struct smartiod_dma_lend {
 	struct smartiod_requester_user user;
 	struct sio_wire_grant grant;
 	uint64_t connection, offset;
-	uint64_t view_offset; /* of what is mapped, in a view of BAR pages */
-	uint64_t ioaddr;      /* the device is to have it there, if @at */
+	uint64_t view_offset;	    /* of what is mapped, in a view of BAR pages */
+	struct sio_dev_addr ioaddr; /* the device is to have it there, if @at */
 	bool at;
 	bool write_only; /* to an exact multicast group */
 };
@@ -61,7 +61,7 @@ static void ask_dmamap(struct smartiod *d, struct smartiod_dma_lend *m)
 			  : dma->view ? m->view_offset
 				      : m->offset,
 		.length = dma->bytes,
-		.iova = m->at ? m->ioaddr : SIO_PORT_ANY,
+		.iova = m->at ? m->ioaddr.addr : SIO_PORT_ANY,
 		.highest = bits && bits < 64 ? (1ULL << bits) - 1 : SIO_PORT_ANY,
 	};
 
@@ -136,7 +136,7 @@ static void dma_done(struct smartiod *d, struct smartiod_dma_lend *m,
 		.fdid = sio_to_le32(l->device->fdid),
 	};
 
-	dma->iova = evt->iova;
+	dma->iova.addr = evt->iova;
 	smartiod_dma_made(d, dma, evt->id);
 	if (!smartiod_loan_ended(l) && (dma->cut || smartiod_lend_orphan(&m->lend))) {
 		smartiod_dma_drop(d, dma);
@@ -439,7 +439,7 @@ int smartiod_lend_dma_map(struct smartiod *d, const struct smartiod_from *from, 
 	smartiod_charge_node(d, from->node, &m->dma->charge, SIO_QUOTA_DMA, m->dma->bytes);
 	m->connection = sio_from_le64(r->connection);
 	m->offset = sio_from_le64(r->offset);
-	m->ioaddr = sio_from_le64(r->ioaddr);
+	m->ioaddr.addr = sio_from_le64(r->ioaddr);
 	m->at = sio_from_le32(r->at);
 	if (r->target)
 		rc = map_bar(d, m, from, r, reterr);
@@ -500,7 +500,7 @@ int smartiod_lend_dma_unmap(struct smartiod *d, const struct smartiod_from *from
 		return sio_fail(reterr, -EBUSY,
 				"%s: a queue of the device lies in the %" PRIu64
 				" bytes at %#" PRIx64 ": it must be deleted first",
-				l->device->topo->name, dma->bytes, dma->iova);
+				l->device->topo->name, dma->bytes, dma->iova.addr);
 	u = smartiod_lend_new(d, from, msg, sizeof(*u), l, unmap_step, reterr);
 	if (!u)
 		return reterr->code;

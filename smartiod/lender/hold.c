@@ -102,17 +102,18 @@ static bool release_hold(struct smartiod_dma *dma, uint32_t node, bool any)
 	return true;
 }
 
-static bool covers(const struct smartiod_dma *dma, uint64_t ioaddr, uint64_t bytes)
+static bool covers(const struct smartiod_dma *dma, struct sio_dev_addr at, uint64_t bytes)
 {
 	/* What lies with a host or behind a link that went down is no memory any more. */
 	bool reachable = !dma->cut && (!dma->window || (dma->grant && !dma->lost));
 
-	return reachable && !dma->unmapping && ioaddr >= dma->iova &&
-	       ioaddr - dma->iova <= dma->bytes && bytes <= dma->bytes - (ioaddr - dma->iova);
+	return reachable && !dma->unmapping && at.addr >= dma->iova.addr &&
+	       at.addr - dma->iova.addr <= dma->bytes &&
+	       bytes <= dma->bytes - (at.addr - dma->iova.addr);
 }
 
 static struct smartiod_dma *find(struct smartiod *d, struct smartiod_device *dev, uint64_t of,
-				 uint64_t ioaddr, uint64_t bytes, struct sio_err *reterr)
+				 struct sio_dev_addr at, uint64_t bytes, struct sio_err *reterr)
 {
 	struct smartiod_loan *l = smartiod_loan_find(d, of);
 
@@ -122,13 +123,13 @@ static struct smartiod_dma *find(struct smartiod *d, struct smartiod_device *dev
 		return NULL;
 	}
 	for (struct smartiod_dma *dma = l->dmas; dma; dma = dma->next) {
-		if (!covers(dma, ioaddr, bytes))
+		if (!covers(dma, at, bytes))
 			continue;
 		return !dma->bar_borrow || smartiod_kept_can(d, dma, reterr) == 0 ? dma : NULL;
 	}
 	sio_fail(reterr, -ERANGE,
 		 "%s: borrow %" PRIu64 " has no mapping that covers %" PRIu64 " bytes at %#" PRIx64,
-		 dev->topo->name, of, bytes, ioaddr);
+		 dev->topo->name, of, bytes, at.addr);
 	return NULL;
 }
 
@@ -150,8 +151,9 @@ int smartiod_lend_hold(struct smartiod *d, const struct smartiod_from *from, con
 				l->device->topo->name);
 	if (l->device->lent->clearing)
 		return sio_fail(reterr, -EBUSY, "%s is being reset", l->device->topo->name);
-	dma = find(d, l->device, sio_from_le64(m->of), sio_from_le64(m->ioaddr),
-		   sio_from_le64(m->bytes), reterr);
+	dma = find(d, l->device, sio_from_le64(m->of),
+		   (struct sio_dev_addr){sio_from_le64(m->ioaddr)}, sio_from_le64(m->bytes),
+		   reterr);
 	if (!dma)
 		return reterr->code;
 	rc = smartiod_hold_add(dma, from->node, reterr);

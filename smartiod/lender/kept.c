@@ -37,18 +37,18 @@ int smartiod_kept_can(struct smartiod *d, const struct smartiod_dma *dma, struct
 		return sio_fail(reterr, -EOPNOTSUPP,
 				"%s: its queues cannot lie in a BAR of a device of another host "
 				"(%#" PRIx64 "), only in memory of hosts and of devices beside it",
-				name, dma->iova);
+				name, dma->iova.addr);
 	if (!v || smartiod_loan_ended(l))
 		return sio_fail(reterr, -EOPNOTSUPP,
 				"%s: its queues cannot lie where the borrow of the other device "
 				"has ended (%#" PRIx64 ")",
-				name, dma->iova);
+				name, dma->iova.addr);
 	if (!v->open)
 		return sio_fail(reterr, -EOPNOTSUPP,
 				"%s: its queues cannot lie in registers of another device, or in "
 				"memory that the owner of these gives out (%#" PRIx64
 				"), only in memory that all its borrowers have",
-				name, dma->iova);
+				name, dma->iova.addr);
 	return 0;
 }
 

@@ -156,7 +156,8 @@ struct smartiod_dma {
 	struct smartiod_dma *next;	 /* of the loan */
 	struct smartiod_loan *loan;
 	uint32_t exporter, adapter, peer_adapter;
-	uint64_t uid, iova, bytes;
+	uint64_t uid, bytes;
+	struct sio_dev_addr iova;
 	uint64_t map, grant; /* through a window: the port's map, the exporter's grant */
 	uint64_t group;	     /* the port's way to a multicast group; 0: it is none */
 	struct smartiod_segment *segment; /* on this host */

@@ -49,7 +49,7 @@ static void dma_row(const struct smartiod_dma *dma, struct sio_wire_row *ret)
 		.key = sio_to_le64(dma->by_id.key),
 		.owner = sio_to_le64(dma->loan->id),
 		.bytes = sio_to_le64(dma->bytes),
-		.address = sio_to_le64(dma->iova),
+		.address = sio_to_le64(dma->iova.addr),
 		.id = sio_to_le32(dma->loan->device->fdid),
 		.node = sio_to_le32(dma->exporter),
 		.refs = sio_to_le32(smartiod_hold_count(dma)),

@@ -114,7 +114,7 @@ static void unmap_of(struct vfio_port *p, struct vfio_device *d)
 		if (o->kind != SIO_KIND_DMAMAP || o->device != d || o->cut)
 			continue;
 		if (o->target)
-			p->ops->unmap(p->ctx, partner->info.id, o->address, o->length);
+			p->ops->unmap(p->ctx, partner->info.id, vfio_object_iova(o), o->length);
 		sio_range_free(&d->space->range, o->address);
 	}
 }

@@ -152,7 +152,7 @@ static int map(const struct vfio_unit *u, const struct vfio_pages *p)
 		.flags = (p->access & SIO_ACCESS_READ ? VFIO_DMA_MAP_FLAG_READ : 0) |
 			 (p->access & SIO_ACCESS_WRITE ? VFIO_DMA_MAP_FLAG_WRITE : 0),
 		.vaddr = (uintptr_t)p->at,
-		.iova = p->iova,
+		.iova = p->iova.addr,
 		.size = p->length};
 
 	return ioctl(u->fd[CONTAINER], VFIO_IOMMU_MAP_DMA, &map) < 0 ? -errno : 0;
@@ -177,10 +177,10 @@ static int map_bar(const struct vfio_unit *u, const struct vfio_unit *other, uin
 	return r;
 }
 
-static int unmap(const struct vfio_unit *u, uint64_t iova, uint64_t *length)
+static int unmap(const struct vfio_unit *u, struct sio_dev_addr iova, uint64_t *length)
 {
 	struct vfio_iommu_type1_dma_unmap unmap = {
-		.argsz = sizeof(unmap), .iova = iova, .size = *length};
+		.argsz = sizeof(unmap), .iova = iova.addr, .size = *length};
 
 	if (ioctl(u->fd[CONTAINER], VFIO_IOMMU_UNMAP_DMA, &unmap) < 0)
 		return -errno;

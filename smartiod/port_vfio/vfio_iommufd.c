@@ -204,7 +204,7 @@ static int map(const struct vfio_unit *u, const struct vfio_pages *p)
 				   .ioas = u->table.ioas,
 				   .va = (uintptr_t)p->at,
 				   .length = p->length,
-				   .iova = p->iova};
+				   .iova = p->iova.addr};
 
 	return ioctl(u->fd[IOMMUFD], SIO_IOMMU_IOAS_MAP, &map) < 0 ? -errno : 0;
 }
@@ -235,7 +235,7 @@ static int map_bar(const struct vfio_unit *u, const struct vfio_unit *other, uin
 					.ioas = u->table.ioas,
 					.fd = export_bar(other, bar, offset, p->length),
 					.length = p->length,
-					.iova = p->iova};
+					.iova = p->iova.addr};
 	int r = map.fd < 0 ? map.fd : 0;
 
 	if (r == 0 && ioctl(u->fd[IOMMUFD], SIO_IOMMU_IOAS_MAP_FILE, &map) < 0)
@@ -245,10 +245,10 @@ static int map_bar(const struct vfio_unit *u, const struct vfio_unit *other, uin
 	return r;
 }
 
-static int unmap(const struct vfio_unit *u, uint64_t iova, uint64_t *length)
+static int unmap(const struct vfio_unit *u, struct sio_dev_addr iova, uint64_t *length)
 {
 	struct sio_ioas_unmap unmap = {
-		.size = sizeof(unmap), .ioas = u->table.ioas, .iova = iova, .length = *length};
+		.size = sizeof(unmap), .ioas = u->table.ioas, .iova = iova.addr, .length = *length};
 
 	if (ioctl(u->fd[IOMMUFD], SIO_IOMMU_IOAS_UNMAP, &unmap) == 0)
 		*length = unmap.length;

@@ -232,7 +232,7 @@ static int unmap_rest(struct vfio_port *p, const struct vfio_device *d)
 	struct vfio_object **map = calloc(HASH_COUNT(p->objects) + 1, sizeof(struct vfio_object *));
 	struct vfio_object *o, *tmp;
 	const struct sio_range *space = &d->space->range;
-	uint64_t at = space->base; /* from 0 on all 64 bits would be a length of 0 */
+	struct sio_dev_addr at = {space->base}; /* from 0 on all 64 bits would be a length of 0 */
 	size_t n = 0;
 
 	if (!map)
@@ -243,11 +243,11 @@ static int unmap_rest(struct vfio_port *p, const struct vfio_device *d)
 	}
 	qsort(map, n, sizeof(struct vfio_object *), by_address);
 	for (size_t i = 0; i < n; i++) {
-		if (map[i]->address > at)
-			p->ops->unmap_rest(p->ctx, d->info.id, at, map[i]->address - at);
-		at = map[i]->address + map[i]->length;
+		if (map[i]->address > at.addr)
+			p->ops->unmap_rest(p->ctx, d->info.id, at, map[i]->address - at.addr);
+		at.addr = map[i]->address + map[i]->length;
 	}
-	p->ops->unmap_rest(p->ctx, d->info.id, at, space->base + space->size - at);
+	p->ops->unmap_rest(p->ctx, d->info.id, at, space->base + space->size - at.addr);
 	free(map);
 	return 0;
 }

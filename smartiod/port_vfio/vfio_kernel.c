@@ -336,7 +336,8 @@ void vfio_kernel_close(struct vfio_unit *u)
 
 /* ---- mappings ---- */
 
-static int mapped(const struct vfio_unit *u, uint64_t iova, int error, struct sio_err *reterr)
+static int mapped(const struct vfio_unit *u, struct sio_dev_addr iova, int error,
+		  struct sio_err *reterr)
 {
 	if (error == -ENOMEM)
 		return sio_fail_exhausted(reterr, error, SIO_OUT_OF_LOCKED_MEMORY,
@@ -345,14 +346,14 @@ static int mapped(const struct vfio_unit *u, uint64_t iova, int error, struct si
 		return sio_fail_exhausted(reterr, error, SIO_OUT_OF_IOVA,
 					  "DMAMAP: the kernel takes no more mappings of %s: %s",
 					  u->name, u->by->no_space);
-	return error ? sio_fail(reterr, error, "DMAMAP: %#" PRIx64 " of %s: %s", iova, u->name,
+	return error ? sio_fail(reterr, error, "DMAMAP: %#" PRIx64 " of %s: %s", iova.addr, u->name,
 				strerror(-error))
 		     : 0;
 }
 
 /* The pages are pinned when the call returns: where we have them mapped is of no interest. */
 int vfio_kernel_map(const struct vfio_unit *u, int fd, const struct sio_req_dmamap *m,
-		    uint64_t iova, struct sio_err *reterr)
+		    struct sio_dev_addr iova, struct sio_err *reterr)
 {
 	int prot = PROT_READ | (m->access & SIO_ACCESS_WRITE ? PROT_WRITE : 0), error;
 	/* What is too much is not touched. */
@@ -371,7 +372,7 @@ int vfio_kernel_map(const struct vfio_unit *u, int fd, const struct sio_req_dmam
 }
 
 int vfio_kernel_map_bar(const struct vfio_unit *u, const struct vfio_unit *other, uint32_t bar,
-			uint64_t offset, const struct sio_req_dmamap *m, uint64_t iova,
+			uint64_t offset, const struct sio_req_dmamap *m, struct sio_dev_addr iova,
 			struct sio_err *reterr)
 {
 	const struct vfio_pages p = {.iova = iova, .length = m->length, .access = m->access};
@@ -386,7 +387,7 @@ int vfio_kernel_map_bar(const struct vfio_unit *u, const struct vfio_unit *other
 }
 
 /* An earlier process may have unmapped it, and died before it wrote so. */
-int vfio_kernel_unmap(const struct vfio_unit *u, uint64_t iova, uint64_t length)
+int vfio_kernel_unmap(const struct vfio_unit *u, struct sio_dev_addr iova, uint64_t length)
 {
 	uint64_t n = length;
 	int r = u->by->unmap(u, iova, &n);
@@ -394,7 +395,7 @@ int vfio_kernel_unmap(const struct vfio_unit *u, uint64_t iova, uint64_t length)
 	return r < 0 || n == length || n == 0 ? r : -ENOENT;
 }
 
-int vfio_kernel_unmap_all(const struct vfio_unit *u, uint64_t iova, uint64_t length)
+int vfio_kernel_unmap_all(const struct vfio_unit *u, struct sio_dev_addr iova, uint64_t length)
 {
 	return u->by->unmap(u, iova, &length);
 }

@@ -52,7 +52,8 @@ struct vfio_unit {
 /* A mapping, of pages of this process. */
 struct vfio_pages {
 	void *at;
-	uint64_t iova, length;
+	struct sio_dev_addr iova;
+	uint64_t length;
 	uint32_t access; /* SIO_ACCESS_* */
 };
 
@@ -79,7 +80,7 @@ struct vfio_backend {
 	int (*space)(const struct vfio_unit *u, struct vfio_space *ret, struct sio_err *reterr);
 	/* 0 or -errno. */
 	int (*map)(const struct vfio_unit *u, const struct vfio_pages *p);
-	int (*unmap)(const struct vfio_unit *u, uint64_t iova, uint64_t *length);
+	int (*unmap)(const struct vfio_unit *u, struct sio_dev_addr iova, uint64_t *length);
 	const char *no_space; /* words for -ENOSPC of map */
 	/*
 	 * Bytes from @offset of BAR @bar of another function on, as @p, whose address is unused.
@@ -123,14 +124,14 @@ int vfio_kernel_adopt(struct vfio_unit *u, const int fd[VFIO_PARTS], struct vfio
 		      struct sio_err *reterr);
 void vfio_kernel_close(struct vfio_unit *u);
 int vfio_kernel_map(const struct vfio_unit *u, int fd, const struct sio_req_dmamap *m,
-		    uint64_t iova, struct sio_err *reterr);
+		    struct sio_dev_addr iova, struct sio_err *reterr);
 /* From byte @offset of BAR @bar of another one on. -EOPNOTSUPP: not by this backend, or kernel. */
 int vfio_kernel_map_bar(const struct vfio_unit *u, const struct vfio_unit *other, uint32_t bar,
-			uint64_t offset, const struct sio_req_dmamap *m, uint64_t iova,
+			uint64_t offset, const struct sio_req_dmamap *m, struct sio_dev_addr iova,
 			struct sio_err *reterr);
-int vfio_kernel_unmap(const struct vfio_unit *u, uint64_t iova, uint64_t length);
+int vfio_kernel_unmap(const struct vfio_unit *u, struct sio_dev_addr iova, uint64_t length);
 /* Whatever is mapped in there. */
-int vfio_kernel_unmap_all(const struct vfio_unit *u, uint64_t iova, uint64_t length);
+int vfio_kernel_unmap_all(const struct vfio_unit *u, struct sio_dev_addr iova, uint64_t length);
 int vfio_kernel_vector(struct vfio_unit *u, uint32_t vector, int fd, struct sio_err *reterr);
 /* In a thread of its own; its struct vfio_reset_done comes to u->done. */
 int vfio_kernel_reset(struct vfio_unit *u, struct sio_err *reterr);

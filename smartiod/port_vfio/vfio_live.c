@@ -286,8 +286,8 @@ static int bar(void *ctx, uint64_t id, const struct sio_req_bar *m, int *ret_fd,
 	return 0;
 }
 
-static int map(void *ctx, uint64_t id, int fd, const struct sio_req_dmamap *m, uint64_t iova,
-	       struct sio_err *reterr)
+static int map(void *ctx, uint64_t id, int fd, const struct sio_req_dmamap *m,
+	       struct sio_dev_addr iova, struct sio_err *reterr)
 {
 	const struct vfio_unit *u = vfio_unit_find(ctx, id);
 
@@ -296,7 +296,7 @@ static int map(void *ctx, uint64_t id, int fd, const struct sio_req_dmamap *m, u
 }
 
 static int map_bar(void *ctx, uint64_t id, uint64_t of, uint32_t number, uint64_t offset,
-		   const struct sio_req_dmamap *m, uint64_t iova, struct sio_err *reterr)
+		   const struct sio_req_dmamap *m, struct sio_dev_addr iova, struct sio_err *reterr)
 {
 	const struct vfio_unit *u = vfio_unit_find(ctx, id), *other = vfio_unit_find(ctx, of);
 
@@ -306,13 +306,13 @@ static int map_bar(void *ctx, uint64_t id, uint64_t of, uint32_t number, uint64_
 }
 
 /* What VFIO does not unmap a device may still write to: nothing may go on as if it could not. */
-static void unmap(void *ctx, uint64_t id, uint64_t iova, uint64_t length)
+static void unmap(void *ctx, uint64_t id, struct sio_dev_addr iova, uint64_t length)
 {
 	const struct vfio_unit *u = vfio_unit_find(ctx, id);
 	int r = u ? vfio_kernel_unmap(u, iova, length) : 0;
 
 	if (r < 0) {
-		vfio_log("%s: %#" PRIx64 " + %#" PRIx64 " is not unmapped: %s", u->name, iova,
+		vfio_log("%s: %#" PRIx64 " + %#" PRIx64 " is not unmapped: %s", u->name, iova.addr,
 			 length, strerror(-r));
 		abort();
 	}
@@ -334,14 +334,14 @@ static void vector_again(void *ctx, uint64_t id, uint32_t number)
 		u->sinks[number] = true;
 }
 
-static void unmap_rest(void *ctx, uint64_t id, uint64_t iova, uint64_t length)
+static void unmap_rest(void *ctx, uint64_t id, struct sio_dev_addr iova, uint64_t length)
 {
 	const struct vfio_unit *u = vfio_unit_find(ctx, id);
 	int r = u && length ? vfio_kernel_unmap_all(u, iova, length) : 0;
 
 	if (r < 0)
-		vfio_log("%s: what is mapped in %#" PRIx64 " + %#" PRIx64 ": %s", u->name, iova,
-			 length, strerror(-r));
+		vfio_log("%s: what is mapped in %#" PRIx64 " + %#" PRIx64 ": %s", u->name,
+			 iova.addr, length, strerror(-r));
 }
 
 static int reset(void *ctx, uint64_t id, struct sio_err *reterr)

@@ -87,7 +87,7 @@ static int check_target(struct vfio_request *rq, const struct vfio_device *d,
 
 static int map_target(struct vfio_request *rq, const struct vfio_device *d,
 		      const struct sio_req_dmamap *m, const struct vfio_object *target,
-		      uint64_t iova)
+		      struct sio_dev_addr iova)
 {
 	const struct vfio_port *p = rq->port;
 	struct sio_req_dmamap at = *m;
@@ -102,13 +102,14 @@ static int map_target(struct vfio_request *rq, const struct vfio_device *d,
 }
 
 static int take_iova(struct vfio_request *rq, struct vfio_device *d, const struct sio_req_dmamap *m,
-		     uint64_t *ret)
+		     struct sio_dev_addr *ret)
 {
 	uint64_t align = m->length >= LARGE_PAGE ? LARGE_PAGE : PAGE;
 	int r;
 
 	if (m->iova == SIO_PORT_ANY) {
-		r = sio_range_alloc(&d->space->range, m->length, align, m->highest, ret, &rq->err);
+		r = sio_range_alloc(&d->space->range, m->length, align, m->highest, &ret->addr,
+				    &rq->err);
 		if (r != -ENOSPC)
 			return r;
 		return sio_fail_exhausted(
@@ -124,7 +125,7 @@ static int take_iova(struct vfio_request *rq, struct vfio_device *d, const struc
 	if (m->iova > m->highest || m->length - 1 > m->highest - m->iova)
 		return sio_fail(&rq->err, -EINVAL, "DMAMAP: iova %#" PRIx64 " is above %#" PRIx64,
 				(uint64_t)m->iova, (uint64_t)m->highest);
-	*ret = m->iova;
+	ret->addr = m->iova;
 	return sio_range_reserve(&d->space->range, m->iova, m->length, &rq->err);
 }
 
@@ -135,7 +136,7 @@ int vfio_op_dmamap(struct vfio_request *rq, const void *msg, void *answer)
 	struct vfio_port *p = rq->port;
 	struct vfio_object *o, *mem = NULL;
 	struct vfio_device *d;
-	uint64_t iova = 0;
+	struct sio_dev_addr iova = {0};
 	int r = vfio_device_needed(rq, m->device, true, "DMAMAP", &d);
 
 	if (r == 0)
@@ -156,7 +157,7 @@ int vfio_op_dmamap(struct vfio_request *rq, const void *msg, void *answer)
 	d->objects++;
 	o->target = mem;
 	mem->refs++;
-	o->address = evt->iova = iova;
+	o->address = evt->iova = iova.addr;
 	o->length = evt->length = m->length;
 	evt->id = o->id;
 	return 0;
@@ -164,7 +165,7 @@ int vfio_op_dmamap(struct vfio_request *rq, const void *msg, void *answer)
 unmap:
 	p->ops->unmap(p->ctx, d->info.id, iova, m->length);
 free_iova:
-	sio_range_free(&d->space->range, iova);
+	sio_range_free(&d->space->range, iova.addr);
 	return r;
 }
 

@@ -131,7 +131,7 @@ void vfio_object_unmap(struct vfio_port *p, struct vfio_object *o)
 	if (!mem)
 		return;
 	if (!o->cut)
-		p->ops->unmap(p->ctx, o->device->info.id, o->address, o->length);
+		p->ops->unmap(p->ctx, o->device->info.id, vfio_object_iova(o), o->length);
 	o->target = NULL;
 	vfio_changed(p, o);
 	unref(p, mem);

@@ -37,6 +37,12 @@ struct vfio_object {
 	UT_hash_handle hh;
 };
 
+/* Where the device of a DMA mapping sees it. */
+static inline struct sio_dev_addr vfio_object_iova(const struct vfio_object *o)
+{
+	return (struct sio_dev_addr){o->address};
+}
+
 /* I/O addresses of an IOMMU group: all of its devices that are open have the same. */
 struct vfio_addresses {
 	struct sio_range range;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "core/err.h"
+#include "core/types.h"
 #include "smartio/uapi.h"
 #include "smartiod/port_vfio/vfio_record.h"
 
@@ -63,12 +64,13 @@ struct vfio_ops {
 	/* Where bytes of a BAR are in the device's descriptor. */
 	int (*bar)(void *ctx, uint64_t id, const struct sio_req_bar *m, int *ret_fd,
 		   uint64_t *ret_offset, struct sio_err *reterr);
-	int (*map)(void *ctx, uint64_t id, int fd, const struct sio_req_dmamap *m, uint64_t iova,
-		   struct sio_err *reterr);
+	int (*map)(void *ctx, uint64_t id, int fd, const struct sio_req_dmamap *m,
+		   struct sio_dev_addr iova, struct sio_err *reterr);
 	/* A BAR of device @of, from byte @offset of BAR @bar on. */
 	int (*map_bar)(void *ctx, uint64_t id, uint64_t of, uint32_t bar, uint64_t offset,
-		       const struct sio_req_dmamap *m, uint64_t iova, struct sio_err *reterr);
-	void (*unmap)(void *ctx, uint64_t id, uint64_t iova, uint64_t length);
+		       const struct sio_req_dmamap *m, struct sio_dev_addr iova,
+		       struct sio_err *reterr);
+	void (*unmap)(void *ctx, uint64_t id, struct sio_dev_addr iova, uint64_t length);
 	/* @fd -1: nothing comes any more when it returns. */
 	int (*vector)(void *ctx, uint64_t id, uint32_t vector, int fd, struct sio_err *reterr);
 	/* Begin a function reset: vfio_port_reset_done() follows. */
@@ -92,7 +94,7 @@ struct vfio_ops {
 	/* Vector @vector goes where it was sent before. */
 	void (*vector_again)(void *ctx, uint64_t id, uint32_t vector);
 	/* Nothing that is kept is mapped there: what is, is nobody's. */
-	void (*unmap_rest)(void *ctx, uint64_t id, uint64_t iova, uint64_t length);
+	void (*unmap_rest)(void *ctx, uint64_t id, struct sio_dev_addr iova, uint64_t length);
 
 	/* To the daemon, if there is one. -ENOBUFS: it does not read, and this is an event. */
 	int (*send)(void *ctx, const void *evt, size_t len, const int *fds, unsigned n_fds);

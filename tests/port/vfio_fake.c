@@ -150,23 +150,23 @@ static int bar(void *ctx, uint64_t id, const struct sio_req_bar *m, int *ret_fd,
 	return 0;
 }
 
-static int map(void *ctx, uint64_t id, int fd, const struct sio_req_dmamap *m, uint64_t iova,
-	       struct sio_err *reterr)
+static int map(void *ctx, uint64_t id, int fd, const struct sio_req_dmamap *m,
+	       struct sio_dev_addr iova, struct sio_err *reterr)
 {
 	struct fake *f = ctx;
 
 	(void)id;
 	(void)reterr;
-	f->wrong |= fd < 0 || iova < LOWEST;
+	f->wrong |= fd < 0 || iova.addr < LOWEST;
 	f->maps++;
 	f->offset = m->offset;
-	f->mapped += iova + m->length;
+	f->mapped += iova.addr + m->length;
 	f->bytes += m->length;
 	return 0;
 }
 
 static int map_bar(void *ctx, uint64_t id, uint64_t of, uint32_t number, uint64_t offset,
-		   const struct sio_req_dmamap *m, uint64_t iova, struct sio_err *reterr)
+		   const struct sio_req_dmamap *m, struct sio_dev_addr iova, struct sio_err *reterr)
 {
 	struct fake *f = ctx;
 
@@ -174,14 +174,14 @@ static int map_bar(void *ctx, uint64_t id, uint64_t of, uint32_t number, uint64_
 	return map(ctx, id, f->device_fd, m, iova, reterr);
 }
 
-static void unmap(void *ctx, uint64_t id, uint64_t iova, uint64_t length)
+static void unmap(void *ctx, uint64_t id, struct sio_dev_addr iova, uint64_t length)
 {
 	struct fake *f = ctx;
 
 	(void)id;
 	f->wrong |= f->maps == 0;
 	f->maps--;
-	f->mapped -= iova + length;
+	f->mapped -= iova.addr + length;
 	f->bytes -= length;
 }
 
@@ -344,12 +344,12 @@ static void vector_again(void *ctx, uint64_t id, uint32_t number)
 	f->wrong |= !(f->vectors & 1u << number);
 }
 
-static void unmap_rest(void *ctx, uint64_t id, uint64_t iova, uint64_t length)
+static void unmap_rest(void *ctx, uint64_t id, struct sio_dev_addr iova, uint64_t length)
 {
 	struct fake *f = ctx;
 
 	(void)id;
-	f->wrong |= iova < LOWEST || iova + (length - 1) < iova;
+	f->wrong |= iova.addr < LOWEST || iova.addr + (length - 1) < iova.addr;
 	f->gaps += length;
 }
 

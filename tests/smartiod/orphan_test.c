@@ -242,14 +242,14 @@ static void the_borrower_is_another_host(void **state)
 	assert_int_equal(call_dev_seg_connect(f->w, m, b.handle, 0, SCI_MEMTYPE_BAR, &bar, NULL),
 			 0);
 	assert_int_equal(call_bar_map(f->w, m, bar, 0, &map, access), 0);
-	assert_int_equal(call_hold(f->w, m, b.handle, f->b.id, lenders_map(f)->iova, 4096, &hold),
-			 0);
+	assert_int_equal(
+		call_hold(f->w, m, b.handle, f->b.id, lenders_map(f)->iova.addr, 4096, &hold), 0);
 	assert_int_equal(call_unhold(f->w, m, b.handle, hold), 0);
 	world_cut(f->w, LENDER, EXPORTER);
 	world_pass(f->w, AGAIN);
 	expect_kept(f->w, EXPORTER, 1, 1);
 	assert_int_not_equal(
-		call_hold(f->w, m, b.handle, f->b.id, lenders_map(f)->iova, 4096, &hold), 0);
+		call_hold(f->w, m, b.handle, f->b.id, lenders_map(f)->iova.addr, 4096, &hold), 0);
 	world_kill(f->w, f->owner);
 	world_run(f->w);
 	expect_orphaned(f);
