@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <libgen.h>
 #include <liburing.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,8 @@
 #include "emu/live/live.h"
 
 #define ENTRIES 256u
+#define KEEP_PIECE (2 << 20) /* larger pieces of memory are given back at once */
+#define KEEP_ALL (64 << 20)  /* of the others only what exceeds this */
 /*
  * A file that an emulator had is locked until the kernel has ended what it had begun, which is some
  * time after its death.
@@ -172,12 +175,25 @@ static int open_file(struct live_store *s, struct live_file *f, const char *path
 	return rc;
 }
 
+/*
+ * The data of commands, up to 1 MiB each, come and go: the C library would give their memory back
+ * to the system each time, and every page of the next command would cost a fault.
+ */
+static void keep_memory(void)
+{
+#ifdef M_TRIM_THRESHOLD
+	mallopt(M_MMAP_THRESHOLD, KEEP_PIECE);
+	mallopt(M_TRIM_THRESHOLD, KEEP_ALL);
+#endif
+}
+
 static int start_ring(struct live_store *s, struct sio_err *reterr)
 {
 	int rc;
 
 	if (s->source.fd >= 0)
 		return 0;
+	keep_memory();
 	s->source.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->source.fd < 0)
 		return sio_fail(reterr, -errno, "files of drives: no event descriptor: %s",
