@@ -46,6 +46,7 @@ struct emu_grant;
 struct emu_ram;
 struct emu_requester;
 struct emu_vector;
+struct sio_vfio_config;
 
 /*
  * Packets and bytes that passed a place, by PCIe's rules. The sums wrap, as counters of hardware
@@ -138,7 +139,8 @@ struct emu_device {
 	struct emu_dev_config config;
 	struct emu_run run[EMU_DEV_PAGES];
 	uint64_t bar_addr[6];
-	struct emu_object *opened; /* NULL: it is not */
+	struct sio_vfio_config *space; /* device/config.c */
+	struct emu_object *opened;     /* NULL: it is not */
 	struct emu_dmamap *dmamaps;
 	struct emu_requester *requesters[SIO_MAX_ADAPTERS];
 	struct emu_vector **vector; /* msix_count entries; NULL: masked, not set */

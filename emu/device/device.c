@@ -49,6 +49,11 @@ static void dev_bulk_zero(struct emu_dev *dev, void *data, uint64_t size)
 	r->ops->bulk_zero(r->ctx, data, size);
 }
 
+static unsigned dev_functions(struct emu_dev *dev)
+{
+	return emu_config_functions(dev->room);
+}
+
 static void dev_zero(struct emu_dev *dev, unsigned index)
 {
 	struct emu_device *d = dev->room;
@@ -56,10 +61,25 @@ static void dev_zero(struct emu_dev *dev, unsigned index)
 	d->room->ops->mem_zero(d->room->ctx, &d->run[index].mem);
 }
 
-/* BARs one behind the other, each aligned to its size, as firmware would place them. */
+static int bars_too_high(const struct emu_device *d, struct sio_err *reterr)
+{
+	return sio_fail(reterr, -EINVAL,
+			"device %s: bar_base %#" PRIx64 " is too high for its BARs", d->topo->name,
+			d->topo->bar_base);
+}
+
+/*
+ * BARs one behind the other, each aligned to its size, as firmware would place them. Those of
+ * virtual functions: where a BAR of the first one is, the same of the others follow it (PCI Express
+ * Base 6.0, section 9.3.3.14).
+ */
 static int place_bars(struct emu_device *d, struct sio_err *reterr)
 {
-	uint64_t at = d->topo->bar_base;
+	const struct emu_device *pf =
+		d->topo->physical ? &d->host->device[d->topo->physical - 1] : NULL;
+	unsigned number = pf ? d->topo->bdf - pf->topo->bdf : 1;
+	unsigned n = pf ? pf->topo->virtual_functions : 1;
+	uint64_t at = (pf ? d - (number - 1) : d)->topo->bar_base;
 
 	for (unsigned i = 0; i < SIO_DEVICE_BARS; i++) {
 		uint64_t size = d->config.bar_size[i];
@@ -72,15 +92,11 @@ static int place_bars(struct emu_device *d, struct sio_err *reterr)
 					" bytes, a power of 2 of whole pages is right",
 					d->topo->name, i, size);
 		if (__builtin_add_overflow(at, size - 1, &at))
-			return sio_fail(reterr, -EINVAL,
-					"device %s: bar_base %#" PRIx64 " is too high for its BARs",
-					d->topo->name, d->topo->bar_base);
+			return bars_too_high(d, reterr);
 		at &= ~(size - 1);
-		d->bar_addr[i] = at;
-		if (__builtin_add_overflow(at, size, &at))
-			return sio_fail(reterr, -EINVAL,
-					"device %s: bar_base %#" PRIx64 " is too high for its BARs",
-					d->topo->name, d->topo->bar_base);
+		d->bar_addr[i] = at + (number - 1) * size;
+		if (__builtin_add_overflow(at, n * size, &at))
+			return bars_too_high(d, reterr);
 	}
 	return 0;
 }
@@ -137,6 +153,7 @@ int emu_device_init(struct emu_device *d, struct emu_host *h, const struct sio_t
 		.write = emu_dma_write,
 		.interrupt = emu_vector_raise,
 		.now = dev_now,
+		.functions = dev_functions,
 		.log = dev_log,
 		.view = emu_bar_view,
 		.mirror = emu_bar_mirror,
@@ -162,6 +179,9 @@ int emu_device_init(struct emu_device *d, struct emu_host *h, const struct sio_t
 		rc = check_pages(d, reterr);
 	if (rc == 0)
 		rc = new_table(d, reterr);
+	if (rc == 0 && emu_config_new(d) < 0)
+		rc = sio_fail(reterr, -ENOMEM, "device %s: no memory for its configuration space",
+			      topo->name);
 	return rc;
 }
 
@@ -174,6 +194,7 @@ void emu_device_done(struct emu_device *d)
 	free(d->pending);
 	d->vector = NULL;
 	d->pending = NULL;
+	emu_config_free(d);
 }
 
 static int new_pages(struct emu_device *d, struct emu_run *run)
@@ -291,11 +312,23 @@ void emu_device_unplug(struct emu_device *d)
 	emu_invalidate(d->room);
 }
 
-/* Firmware places the BARs of a slot's device again at each start, also of one that comes later. */
+/*
+ * Firmware places the BARs of a slot's device again at each start, also of one that comes later;
+ * all virtual functions of a drive that is there are enabled.
+ */
 int emu_device_power_on(struct emu_device *d, struct sio_err *reterr)
 {
-	int rc = place_bars(d, reterr);
+	const struct emu_device *pf =
+		d->topo->physical ? &d->host->device[d->topo->physical - 1] : NULL;
+	int rc = 0;
 
+	if (!pf) /* and those of its virtual functions */
+		for (unsigned i = 0; rc == 0 && i <= d->topo->virtual_functions; i++)
+			rc = place_bars(i ? emu_slot_function(d, i) : d, reterr);
+	if (rc == 0)
+		emu_config_reset(d, d->topo->virtual_functions);
+	if (pf && emu_device_is_out(d) && !emu_device_is_out(pf))
+		emu_slot_enter(d, EMU_SLOT_SET);
 	return rc < 0 || emu_device_is_out(d) ? rc : emu_device_plug(d, true, reterr);
 }
 

@@ -56,11 +56,28 @@ void emu_device_power_off(struct emu_device *d);
 int emu_device_plug(struct emu_device *d, bool power, struct sio_err *reterr);
 void emu_device_unplug(struct emu_device *d);
 
+/* config.c */
+int emu_config_new(struct emu_device *d);
+void emu_config_free(struct emu_device *d);
+/* As after a reset, and firmware and kernel have enabled so many virtual functions. */
+void emu_config_reset(struct emu_device *d, unsigned functions);
+/* How many virtual functions of @d are enabled: the first ones of them. */
+unsigned emu_config_functions(const struct emu_device *d);
+/*
+ * What a host's kernel does that is told a number of virtual functions: those that are there go,
+ * and @n come. -EINVAL: it has less; -ENODEV: it is not there; -ENOMEM, -EMFILE: one is missing.
+ */
+int emu_config_enable(struct emu_device *d, unsigned n, struct sio_err *reterr);
+
 /* slot.c: pulls the device out of its slot, or puts it (@in) back, with its virtual functions. */
 int emu_slot_set(struct emu_device *d, bool in, struct sio_err *reterr);
+/* Virtual function @number (from 1 on) of @d; NULL: there is none. */
+struct emu_device *emu_slot_function(struct emu_device *d, unsigned number);
+/* The first @n virtual functions of @d are there, others are not: their users are notified. */
+int emu_slot_functions_set(struct emu_device *d, unsigned n, struct sio_err *reterr);
 /*
- * A reset of a physical function removes its virtual ones, and its host enables them again: each
- * disappears and comes back, as new, and its users are notified.
+ * A reset of a physical function clears its VF Enable, and its host enables as many virtual ones
+ * again: each disappears and comes back, as new, and its users are notified.
  */
 void emu_slot_functions_renew(struct emu_device *d);
 

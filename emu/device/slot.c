@@ -107,26 +107,23 @@ static int set(struct emu_device *d, bool in, struct sio_err *reterr)
 	return 0;
 }
 
-/* The virtual function of @d behind @last in its host's devices (NULL: the first); NULL: none. */
-static struct emu_device *function_after(struct emu_device *d, const struct emu_device *last)
+struct emu_device *emu_slot_function(struct emu_device *d, unsigned number)
 {
 	unsigned physical = (unsigned)(d - d->host->device) + 1;
-	unsigned i = last ? (unsigned)(last - d->host->device) + 1 : physical;
 
-	for (; i < d->host->n_devices; i++)
-		if (d->host->device[i].topo->physical == physical)
+	for (unsigned i = physical; i < d->host->n_devices; i++)
+		if (d->host->device[i].topo->physical == physical && --number == 0)
 			return &d->host->device[i];
 	return NULL;
 }
 
-/* The virtual functions exist as long as the physical one. */
-static int set_functions(struct emu_device *d, bool in, struct sio_err *reterr)
+int emu_slot_functions_set(struct emu_device *d, unsigned n, struct sio_err *reterr)
 {
-	struct emu_device *f = NULL;
+	struct emu_device *f;
 	int rc = 0;
 
-	while ((f = function_after(d, f))) {
-		int r = set(f, in, reterr);
+	for (unsigned i = 1; (f = emu_slot_function(d, i)); i++) {
+		int r = set(f, i <= n, reterr);
 
 		if (r < 0 && r != -EALREADY)
 			rc = r;
@@ -134,6 +131,7 @@ static int set_functions(struct emu_device *d, bool in, struct sio_err *reterr)
 	return rc;
 }
 
+/* Those that come back with the drive are all of them, as at the start of its host. */
 int emu_slot_set(struct emu_device *d, bool in, struct sio_err *reterr)
 {
 	int rc;
@@ -146,16 +144,21 @@ int emu_slot_set(struct emu_device *d, bool in, struct sio_err *reterr)
 	if (emu_device_is_out(d) != in)
 		return -EALREADY;
 	if (!in)
-		set_functions(d, false, reterr);
+		emu_slot_functions_set(d, 0, reterr);
 	rc = set(d, in, reterr);
-	return rc == 0 && in ? set_functions(d, true, reterr) : rc;
+	if (rc < 0 || !in)
+		return rc;
+	emu_config_reset(d, d->topo->virtual_functions);
+	return emu_slot_functions_set(d, d->topo->virtual_functions, reterr);
 }
 
 void emu_slot_functions_renew(struct emu_device *d)
 {
+	unsigned n = emu_config_functions(d);
 	struct sio_err err = {0};
 
-	set_functions(d, false, &err);
-	if (set_functions(d, true, &err) < 0)
+	emu_slot_functions_set(d, 0, &err);
+	emu_config_reset(d, n);
+	if (emu_slot_functions_set(d, n, &err) < 0)
 		emu_log(d->room, "%s", err.text);
 }

@@ -69,6 +69,11 @@ struct emu_dev {
 	void (*interrupt)(struct emu_dev *d, unsigned vector);
 	/* Nanoseconds, monotonic. */
 	uint64_t (*now)(struct emu_dev *d);
+	/*
+	 * Of a physical function: how many of its virtual ones, the first ones, its SR-IOV
+	 * capability has enabled. NULL: they are always there.
+	 */
+	unsigned (*functions)(struct emu_dev *d);
 	void (*log)(struct emu_dev *d, const char *text);
 	/*
 	 * Zeroed memory of the model's own for much data, such as a drive's media: in large pages

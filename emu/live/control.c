@@ -7,6 +7,7 @@
  *   switch INDEX down|up        take a cluster switch's power away, or give it back
  *   trunk INDEX down|up         pull a link between two switches out, or put it back
  *   device ID out|in            pull a device out of its slot, or put it back
+ *   functions ID N              have a device have N virtual functions, as its host's kernel would
  *   fault ID KIND OPCODE QUEUE AFTER COUNT VALUE
  *                               have a device do something wrong: numbers of struct emu_dev_fault,
  *                               KIND 0: nothing any more
@@ -200,6 +201,18 @@ static int move_device(struct live *l, uint32_t id, const char *state, struct si
 			strerror(-rc));
 }
 
+static int set_functions(struct live *l, uint32_t id, unsigned n, struct sio_err *err)
+{
+	const struct sio_topo_host *host;
+	unsigned index;
+	int rc = find_device(l, id, &host, &index, err);
+
+	if (rc < 0)
+		return rc;
+	live_log("%s: %s: %u virtual functions", host->name, host->device[index].name, n);
+	return emu_room_functions(l->room, (unsigned)(host - l->topo->host), index, n, err);
+}
+
 /* A switch, or a trunk. */
 static int set_between(struct live *l, const char *what, unsigned index, const char *state,
 		       struct sio_err *err)
@@ -235,7 +248,7 @@ static void report_outage(const struct live *l, char answer[ANSWER_MAX])
 /* @answer is "ok" before. */
 static int serve(struct live *l, const char *request, char answer[ANSWER_MAX], struct sio_err *err)
 {
-	unsigned node, adapter, id;
+	unsigned node, adapter, id, n;
 	char state[8], what[8];
 	struct emu_dev_fault f;
 	unsigned kind;
@@ -247,6 +260,9 @@ static int serve(struct live *l, const char *request, char answer[ANSWER_MAX], s
 	end = 0;
 	if (sscanf(request, "device %u %7s%n", &id, state, &end) == 2 && request[end] == '\0')
 		return move_device(l, id, state, err);
+	end = 0;
+	if (sscanf(request, "functions %u %u%n", &id, &n, &end) == 2 && request[end] == '\0')
+		return set_functions(l, id, n, err);
 	end = 0;
 	if (sscanf(request, "fault %u %u %u %u %u %u %" SCNu64 "%n", &id, &kind, &f.opcode,
 		   &f.queue, &f.after, &f.count, &f.value, &end) == 7 &&
@@ -265,8 +281,8 @@ static int serve(struct live *l, const char *request, char answer[ANSWER_MAX], s
 	return sio_fail(
 		err, -EINVAL,
 		"'%s' is not understood; right is 'link NODE ADAPTER down|up', "
-		"'switch INDEX down|up', 'trunk INDEX down|up', 'device ID out|in', 'fault ID KIND "
-		"OPCODE QUEUE AFTER COUNT VALUE' or 'outage'",
+		"'switch INDEX down|up', 'trunk INDEX down|up', 'device ID out|in', 'functions ID N', "
+		"'fault ID KIND OPCODE QUEUE AFTER COUNT VALUE' or 'outage'",
 		request);
 }
 

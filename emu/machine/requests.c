@@ -26,6 +26,7 @@ const struct emu_operation emu_operations[SIO_OP_COUNT] = {
 	[SIO_OP_DEVICE_OPEN] = {emu_op_device_open, EMU_OWNER_HOLDS},
 	[SIO_OP_DEVICE_CLOSE] = {emu_op_device_close, EMU_OWNER_ASKS},
 	[SIO_OP_RESET] = {emu_op_reset, EMU_OWNER_ASKS},
+	[SIO_OP_CONFIG] = {emu_op_config, EMU_OWNER_ASKS},
 	[SIO_OP_BAR] = {emu_op_bar, EMU_OWNER_HOLDS},
 	[SIO_OP_BAR_CLOSE] = {emu_op_bar_close, EMU_OWNER_ASKS},
 	[SIO_OP_WATCH] = {emu_op_watch, EMU_OWNER_HOLDS, EMU_WITH_ADAPTERS},

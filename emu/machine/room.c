@@ -503,6 +503,19 @@ int emu_room_device(struct emu_room *r, unsigned host, unsigned device, bool in)
 	return rc;
 }
 
+int emu_room_functions(struct emu_room *r, unsigned host, unsigned device, unsigned n,
+		       struct sio_err *reterr)
+{
+	int rc;
+
+	if (host >= r->n_hosts || device >= r->host[host].n_devices)
+		return sio_fail(reterr, -ENODEV, "no such device");
+	stop_engines(r);
+	rc = emu_config_enable(&r->host[host].device[device], n, reterr);
+	run_engines(r);
+	return rc;
+}
+
 int emu_room_fault(struct emu_room *r, unsigned host, unsigned device,
 		   const struct emu_dev_fault *f, struct sio_err *reterr)
 {

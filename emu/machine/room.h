@@ -115,6 +115,13 @@ bool emu_room_trunk_in(const struct emu_room *r, unsigned index);
  */
 int emu_room_device(struct emu_room *r, unsigned host, unsigned device, bool in);
 /*
+ * What the kernel of the device's host does that is told a number of virtual functions: those that
+ * are there go, and @n come. -ENODEV: no such device, or it is not there; -EINVAL: it has less;
+ * -ENOMEM, -EMFILE: no pages for one, which is missing.
+ */
+int emu_room_functions(struct emu_room *r, unsigned host, unsigned device, unsigned n,
+		       struct sio_err *reterr);
+/*
  * From now on the device has this fault; NULL: no fault any more. -ENODEV; -EOPNOTSUPP: devices of
  * its type have no faults; otherwise as struct emu_dev_model's fault().
  */

@@ -35,6 +35,12 @@ static uint64_t round_up(uint64_t size)
 	return power;
 }
 
+/* The number of a virtual function of its physical one; else 0. */
+static unsigned function_number(const struct sio_topo_device *dev)
+{
+	return dev->physical ? dev->bdf & 7 : 0;
+}
+
 /* What host @host's map consists of. Return: how many parts. */
 static unsigned list_parts(struct sio_draft *d, unsigned host, struct part part[PARTS])
 {
@@ -58,16 +64,23 @@ static unsigned list_parts(struct sio_draft *d, unsigned host, struct part part[
 				      .at = draft->adapter[i].base_at};
 		sio_draft_adapter_path(h, i, "window_base", part[n].path);
 	}
-	for (unsigned i = 0; i < h->n_devices; i++, n++) {
-		const uint64_t space = sio_topology_bar_space(&h->device[i]);
+	for (unsigned i = 0; i < h->n_devices; i++) {
+		const struct sio_topo_device *dev = &h->device[i];
+		const uint64_t space = sio_topology_bar_space(dev);
+		uint64_t size = space;
 
+		/* Those of a drive lie together, as one BAR register of PCI's says where. */
+		if (function_number(dev) > 1)
+			continue;
+		if (function_number(dev))
+			size *= h->device[dev->physical - 1].virtual_functions;
 		part[n] = (struct part){.base = &h->device[i].bar_base,
-					.size = space,
+					.size = size,
 					.align = space,
 					.unit = space,
 					.in = h->device[i].in,
 					.at = draft->device[i].base_at};
-		sio_draft_device_path(h, i, "bar_base", part[n].path);
+		sio_draft_device_path(h, i, "bar_base", part[n++].path);
 	}
 	return n;
 }
@@ -241,6 +254,15 @@ static int place_rest(struct layout *l)
 	return rc;
 }
 
+/* Behind the first function of each drive, which has room for all. */
+static void place_functions(struct sio_topo_host *h)
+{
+	for (unsigned i = 1; i < h->n_devices; i++)
+		if (function_number(&h->device[i]) > 1)
+			h->device[i].bar_base =
+				h->device[i - 1].bar_base + sio_topology_bar_space(&h->device[i]);
+}
+
 int sio_draft_lay_out(struct sio_draft *d)
 {
 	struct layout l = {.d = d, .next = FIRST_ADDRESS};
@@ -252,6 +274,8 @@ int sio_draft_lay_out(struct sio_draft *d)
 	rc = take_given(&l);
 	if (rc == 0)
 		rc = place_rest(&l);
+	for (unsigned i = 0; rc == 0 && i < d->t->n_hosts; i++)
+		place_functions(&d->t->host[i]);
 	free(l.part);
 	return rc;
 }

@@ -4,6 +4,7 @@
 #include <linux/pci_regs.h>
 
 #include "vfio/config.h"
+#include "vfio/sriov.h"
 
 #define CAP_MSIX 0x40u
 #define CAP_PCIE 0x80u
@@ -100,12 +101,14 @@ void sio_vfio_config_init(struct sio_vfio_config *c, const struct sio_vfio_confi
 	add_bars(c, id);
 	add_msix(c, id);
 	add_pcie(c);
+	sio_vfio_sriov_add(c, id);
 	sio_vfio_config_reset(c);
 }
 
 void sio_vfio_config_reset(struct sio_vfio_config *c)
 {
 	memcpy(c->now, c->fresh, sizeof(c->now));
+	sio_vfio_sriov_follow(c);
 }
 
 void sio_vfio_config_read(const struct sio_vfio_config *c, size_t offset, void *buf, size_t len)
@@ -119,12 +122,15 @@ bool sio_vfio_config_write(struct sio_vfio_config *c, size_t offset, const void 
 	size_t control = c->pcie + PCI_EXP_DEVCTL + 1; /* the byte with the bit that asks for it */
 	bool reset = offset <= control && control - offset < len &&
 		     from[control - offset] & PCI_EXP_DEVCTL_BCR_FLR >> 8;
+	struct sio_vfio_sriov before;
 
+	sio_vfio_sriov_keep(c, &before);
 	for (size_t i = 0; i < len; i++) {
 		uint8_t mask = c->writable[offset + i];
 
 		c->now[offset + i] = (uint8_t)((c->now[offset + i] & ~mask) | (from[i] & mask));
 	}
+	sio_vfio_sriov_check(c, &before);
 	return reset;
 }
 

@@ -54,7 +54,7 @@ class Completion(base.CommandTest):
                     ("cluster up --na", ["--name"]), ("--ver", ["--version"]),
                     ("fault link x ", ["down", "up"]), ("fault link x up ", []),
                     ("fault switch x ", ["down", "up"]), ("fault trunk x y ", ["down", "up"]),
-                    ("fault device x ", ["clear", "delay", "doorbell", "drop", "error", "fatal", "in", "out", "twice",
+                    ("fault device x ", ["clear", "delay", "doorbell", "drop", "error", "fatal", "functions", "in", "out", "twice",
                                          "wrong-id"]),
                     ("fault device x i", ["in"]), ("node ", ["list"]),
                     ("device --json in", ["info"]), ("run --det", ["--detach"]),

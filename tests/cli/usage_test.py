@@ -94,7 +94,12 @@ class Usage(base.CommandTest):
                 (("fault", "trunk", "x", "y", "out"), "'down' or 'up' is right"),
                 (("fault", "trunk", "x", "y", "up", "z"), "one word too many"),
                 (("fault", "device", "x"), "missing"),
-                (("fault", "device", "x", "up"), "one of out|in|delay|drop|error|wrong-id|twice|doorbell|fatal|clear is right"),
+                (("fault", "device", "x", "up"), "one of out|in|functions|delay|drop|error|wrong-id|twice|doorbell|fatal|clear "
+                                                   "is right"),
+                (("fault", "device", "x", "functions"), "'functions': how many is missing"),
+                (("fault", "device", "x", "functions", "two"), "functions two: a number up to 255 is right"),
+                (("fault", "device", "x", "functions", "1", "--time", "5"), "'functions' takes no options"),
+                (("fault", "device", "x", "out", "1"), "'out' takes no number"),
                 (("fault", "device", "x", "delay"), "--time is missing"),
                 (("fault", "device", "x", "delay", "--time", "5", "--status", "2"), "delay: --status is of error alone"),
                 (("fault", "device", "x", "drop", "--time", "5"), "drop: --time is of delay alone"),

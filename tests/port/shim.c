@@ -19,8 +19,6 @@ static const struct port_other others[] = {
 	{"STATS.kind = SIO_KIND_DMA", -EINVAL, -EINVAL},
 	/* Served, and asked about things that are not there. */
 	{"IMPORT.kind = SIO_IMPORT_DMABUF", -EINVAL, -EINVAL},
-	{"CONFIG", -ENODEV, -ENODEV},
-	{"CONFIG.h.flags = SIO_CONFIG_WRITE", -ENODEV, -ENODEV},
 	{"IDENTIFY", -EBADF, -EBADF},
 	{"REOPEN", -EINVAL, -EINVAL},
 };

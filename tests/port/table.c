@@ -529,7 +529,7 @@ const struct port_row port_rows[] = {
 	SET(STATS, stats, kind, ~0U, -EINVAL, NULL),
 
 	SET(IMPORT, import, kind, SIO_IMPORT_DMABUF, -EOPNOTSUPP, "memfds alone"),
-	REFUSED(CONFIG, -EOPNOTSUPP, NULL),
+	REFUSED(CONFIG, -ENODEV, NULL), /* id 0 */
 	REFUSED(IOVA_RESERVE, -EOPNOTSUPP, NULL),
 	REFUSED(IOVA_RELEASE, -EOPNOTSUPP, NULL),
 	REFUSED(SHADOW, -EOPNOTSUPP, NULL),
@@ -540,7 +540,7 @@ const struct port_row port_rows[] = {
 	REFUSED(RESTORE, -EOPNOTSUPP, NULL),
 	REFUSED(IDENTIFY, -EOPNOTSUPP, NULL),
 	REFUSED(REOPEN, -EOPNOTSUPP, NULL),
-	SET(CONFIG, config, h.flags, SIO_CONFIG_WRITE, -EOPNOTSUPP, NULL),
+	SET(CONFIG, config, h.flags, SIO_CONFIG_WRITE, -ENODEV, NULL),
 };
 /* clang-format on */
 const unsigned port_n_rows = sizeof(port_rows) / sizeof(port_rows[0]);

@@ -155,8 +155,6 @@ static const struct port_other others[] = {
 	{"IMPORT.kind = SIO_IMPORT_DMABUF", -EOPNOTSUPP, -EOPNOTSUPP},
 	{"DMAMAP.iova = 0", -EINVAL, -EINVAL},
 	{"DMAMAP.iova = 1ULL << 52", -EINVAL, 0},
-	{"CONFIG", -ENODEV, -ENODEV},
-	{"CONFIG.h.flags = SIO_CONFIG_WRITE", -ENODEV, -ENODEV},
 	{"IDENTIFY", -EBADF, -EBADF},
 	{"REOPEN", -EINVAL, -EINVAL},
 };

@@ -158,10 +158,8 @@ class Functions(unittest.TestCase):
     def test_a_reset_of_the_physical_function_is_told_to_all(self):
         managers = [self.manager(d) for d in ("nvme0-vf1", "nvme0-vf2")]
         clients = [self.bench(d, "--seconds", "600") for d in ("nvme0-vf1", "nvme0-vf2")]
-        refused = subprocess.run([self.c.smartio_path, "--state", self.c.state, "device", "reset", "nvme0"],
-                                 capture_output=True, text=True, check=False)
-        self.assertNotEqual(refused.returncode, 0)
-        self.assertIn("nvme0 is in use: 4 borrows live, the first of nvme0-vf", refused.stderr)
+        self.assertIn("nvme0 is in use: 4 borrows live, the first of nvme0-vf",
+                      self.refused("device", "reset", "nvme0"))
         self.c.smartio("device", "reset", "--force", "nvme0")
         for child in clients:
             self.lost(child)
@@ -174,13 +172,48 @@ class Functions(unittest.TestCase):
             self.end(self.manager(device))
         self.c.audit_until(self.audit)
 
+    def refused(self, *args):
+        done = subprocess.run([self.c.smartio_path, "--state", self.c.state, *args], capture_output=True, text=True,
+                              check=False)
+        self.assertNotEqual(done.returncode, 0)
+        return done.stderr
+
+    def test_functions_go_and_come_by_the_capability(self):
+        """As sriov_numvfs has it: all go, from whoever uses them, and the first ones come back."""
+        managers = [self.manager(d) for d in HOSTS]
+        clients = [self.bench(d, "--seconds", "600") for d in ("nvme0-vf1", "nvme0-vf2")]
+        physical = self.bench("nvme0", "--count", "100000")
+        self.c.smartio("fault", "device", "nvme0", "functions", "1")
+        for child in clients:
+            self.lost(child)
+        # The physical function's own clients see nothing of it.
+        self.assertEqual(json.loads(self.c.finish(physical))["data"]["completed"], 100000)
+        self.assertEqual({d: v["state"] == "out" for d, v in self.devices().items()},
+                         {"nvme0": False, "nvme0-vf1": False, "nvme0-vf2": True})
+        for child in managers[1:]:
+            child.send_signal(signal.SIGTERM)
+            self.c.end(child)
+        self.end(managers[0])
+        self.end(self.manager("nvme0-vf1"))
+        # A reset of the drive keeps the number; a start of its host enables all.
+        self.c.smartio("device", "reset", "nvme0")
+        self.assertEqual({d for d, v in self.devices().items() if v["state"] == "out"}, {"nvme0-vf2"})
+        self.assertIn("nvme0 has 2 virtual functions; 0 to 2 is right",
+                      self.refused("fault", "device", "nvme0", "functions", "3"))
+        self.assertIn("nvme0-vf1 has no virtual functions",
+                      self.refused("fault", "device", "nvme0-vf1", "functions", "0"))
+        self.c.smartio("fault", "device", "nvme0", "functions", "0")
+        self.assertEqual({d for d, v in self.devices().items() if v["state"] == "out"}, {"nvme0-vf1", "nvme0-vf2"})
+        self.c.smartio("fault", "device", "nvme0", "functions", "2")
+        for device in HOSTS:
+            self.end(self.manager(device))
+        self.c.audit_until(self.audit)
+
     def test_the_drive_is_pulled_out(self):
         managers = [self.manager(d) for d in ("nvme0-vf1", "nvme0-vf2")]
         client = self.bench("nvme0-vf2", "--seconds", "600")
-        done = subprocess.run([self.c.smartio_path, "--state", self.c.state, "fault", "device", "nvme0-vf1", "out"],
-                              capture_output=True, text=True, check=False)
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn("nvme0-vf1 is a virtual function, which comes and goes with nvme0; name that one", done.stderr)
+        self.assertIn("nvme0-vf1 is a virtual function, which comes and goes with nvme0; name that one",
+                      self.refused("fault", "device", "nvme0-vf1", "out"))
         self.c.smartio("fault", "device", "nvme0", "out")
         self.lost(client)
         for child in managers:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * smartio fault device: a device is pulled out of its slot, or misbehaves. The machine room carries
- * it out.
+ * smartio fault device: a device is pulled out of its slot, has other virtual functions, or
+ * misbehaves. The machine room carries it out.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,6 +16,8 @@
 
 #define ANY UINT32_MAX
 #define MS_MOST 3600000u
+#define FUNCTIONS_MOST 255u /* of a slot, as PCI has it */
+#define FUNCTIONS "functions"
 
 static const char *opcode_text, *queue_text, *after_text, *count_text, *time_text, *status_text;
 
@@ -39,7 +41,8 @@ static const struct {
 
 /* The fault, and the commands that it hits. */
 struct fault {
-	const struct wrong *wrong; /* NULL: the device is pulled out or put back */
+	const struct wrong *wrong; /* NULL: the device is pulled out or put back, or: */
+	bool changes_functions;	   /* to @count of them */
 	uint32_t opcode, queue, after, count;
 	uint64_t value;
 };
@@ -129,7 +132,10 @@ static void fill_json(struct json_object *o, const struct sio_topo_device *d, co
 {
 	tool_json_string(o, "name", d->name);
 	tool_json_number(o, "id", d->fdid);
-	tool_json_string(o, f->wrong ? "fault" : "slot", word);
+	if (f->changes_functions)
+		tool_json_number(o, FUNCTIONS, f->count);
+	else
+		tool_json_string(o, f->wrong ? "fault" : "slot", word);
 	if (!f->wrong || f->wrong->kind == 0)
 		return;
 	if (f->opcode != ANY)
@@ -140,7 +146,34 @@ static void fill_json(struct json_object *o, const struct sio_topo_device *d, co
 	tool_json_number(o, "count", f->count);
 }
 
-static int parse_word(const char *word, struct fault *f, struct sio_err *reterr)
+static void fill_request(char *request, size_t size, const struct sio_topo_device *d,
+			 const char *word, const struct fault *f)
+{
+	if (f->changes_functions)
+		snprintf(request, size, FUNCTIONS " %u %" PRIu32, d->fdid, f->count);
+	else if (f->wrong)
+		snprintf(request, size,
+			 "fault %u %u %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu64,
+			 d->fdid, f->wrong->kind, f->opcode, f->queue, f->after, f->count,
+			 f->value);
+	else
+		snprintf(request, size, "device %u %s", d->fdid, word);
+}
+
+static int parse_functions(const char *text, struct fault *f, struct sio_err *reterr)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	if (*text < '0' || *text > '9' || *end || n > FUNCTIONS_MOST)
+		return sio_fail(reterr, -EINVAL, FUNCTIONS " %s: a number up to %u is right", text,
+				FUNCTIONS_MOST);
+	f->count = (uint32_t)n;
+	return 0;
+}
+
+/* @number: the word behind it; NULL: there is none. */
+static int parse_word(const char *word, const char *number, struct fault *f, struct sio_err *reterr)
 {
 	const bool options =
 		opcode_text || queue_text || after_text || count_text || time_text || status_text;
@@ -149,16 +182,23 @@ static int parse_word(const char *word, struct fault *f, struct sio_err *reterr)
 	for (unsigned i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++)
 		if (strcmp(wrongs[i].name, word) == 0)
 			f->wrong = &wrongs[i];
+	f->changes_functions = strcmp(word, FUNCTIONS) == 0;
+	if (number && !f->changes_functions)
+		return sio_fail(reterr, -EINVAL, "'%s' takes no number", word);
 	if (f->wrong && f->wrong->kind)
 		return parse_fault(f, reterr);
 	if (options)
 		return sio_fail(reterr, -EINVAL, "'%s' takes no options", word);
-	return 0;
+	if (!f->changes_functions)
+		return 0;
+	if (!number)
+		return sio_fail(reterr, -EINVAL, "'%s': how many is missing", word);
+	return parse_functions(number, f, reterr);
 }
 
 static bool is_word(const char *word)
 {
-	if (strcmp(word, "in") == 0 || strcmp(word, "out") == 0)
+	if (strcmp(word, "in") == 0 || strcmp(word, "out") == 0 || strcmp(word, FUNCTIONS) == 0)
 		return true;
 	for (unsigned i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++)
 		if (strcmp(wrongs[i].name, word) == 0)
@@ -182,7 +222,7 @@ static int fault_device(const struct tool_command *self, int argc, char **argv)
 	if (!is_word(argv[first + 1]))
 		return tool_usage(self->name, "'%s': one of %s is right", argv[first + 1],
 				  self->words[1].name);
-	if (parse_word(argv[first + 1], &f, &err) < 0)
+	if (parse_word(argv[first + 1], first + 2 < argc ? argv[first + 2] : NULL, &f, &err) < 0)
 		return tool_usage(self->name, "%s", err.text);
 	done = tool_json_object();
 	r = tool_find_cluster(dir, sizeof(dir), &t, &err);
@@ -190,15 +230,7 @@ static int fault_device(const struct tool_command *self, int argc, char **argv)
 		r = parse_device(t, argv[first], &d, &err);
 	if (r == 0) {
 		fill_json(done, d, argv[first + 1], &f);
-		if (f.wrong)
-			snprintf(request, sizeof(request),
-				 "fault %u %u %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu32
-				 " %" PRIu64,
-				 d->fdid, f.wrong->kind, f.opcode, f.queue, f.after, f.count,
-				 f.value);
-		else
-			snprintf(request, sizeof(request), "device %u %s", d->fdid,
-				 argv[first + 1]);
+		fill_request(request, sizeof(request), d, argv[first + 1], &f);
 		r = tool_room_ask(dir, request, &err);
 	}
 	sio_topology_free(t);
@@ -224,10 +256,13 @@ static const struct tool_option fault_device_options[] = {
 
 const struct tool_command tool_fault_device_command = {
 	.name = "fault device",
-	.summary = "Pull a device out of its slot, put it back, or have a drive do something wrong",
+	.summary =
+		"Pull a device out of its slot, put it back, set its virtual functions, or have a drive do wrong",
 	.help = "Of an emulated cluster. DEVICE is a name of the topology file, or an id such as 0x4f4093. Who\n"
 		"uses a device that is pulled out gets an error and reads ones where its registers were; it\n"
 		"comes back with what its media hold, for whoever borrows it then.\n\n"
+		"'functions N' does what a number in sriov_numvfs does on a real host: all virtual functions of\n"
+		"a drive are taken away, from whoever uses them, and the first N come back as new.\n\n"
 		"A drive does wrong to I/O commands, or to admin commands with --queue 0: it carries them out\n"
 		"late (delay), never reports their completion (drop), fails them (error), completes one that\n"
 		"is not in flight (wrong-id), or twice (twice), does not see a doorbell that announces some\n"
@@ -236,5 +271,7 @@ const struct tool_command tool_fault_device_command = {
 	.schemas = "fault-device",
 	.options = fault_device_options,
 	.words = {{"DEVICE", TOOL_DEVICES},
-		  {"out|in|delay|drop|error|wrong-id|twice|doorbell|fatal|clear", TOOL_CHOICES}},
+		  {"out|in|functions|delay|drop|error|wrong-id|twice|doorbell|fatal|clear",
+		   TOOL_CHOICES},
+		  {"[N]", TOOL_ANY}},
 	.run = fault_device};

@@ -98,7 +98,8 @@ static const struct sio_devkey emu_nvme_keys[] = {
 	 .kind = SIO_DEVKEY_NUMBER,
 	 SIO_DEVKEY_AT(virtual_functions),
 	 .max = EMU_NVME_FUNCTIONS,
-	 .text = "PCI functions NAME-vf1 and so on that share its namespaces (SR-IOV)"},
+	 .text = "PCI functions NAME-vf1 and so on that share its namespaces (SR-IOV); all are enabled "
+		 "at the start"},
 };
 
 /* Size, block size and vectors, where the file gives them by namespaces or not at all. */
