@@ -68,6 +68,8 @@ static unsigned execute(struct emu_nvme *m, const struct emu_nvme_sqe *sqe, uint
 		return emu_nvme_doorbell_buffer(m, sqe);
 	case nvme_admin_format_nvm:
 		return emu_nvme_format(m, sqe);
+	case nvme_admin_virtual_mgmt:
+		return emu_nvme_virtualization(m, sqe);
 	default:
 		return EMU_NVME_FAIL(INVALID_OPCODE);
 	}

@@ -63,6 +63,18 @@ void emu_nvme_functions_follow(struct emu_nvme *m)
 			copy(f, m);
 }
 
+void emu_nvme_functions_renew(struct emu_nvme *m)
+{
+	if (m->physical)
+		return;
+	for (struct emu_nvme *f = m->next_function; f; f = f->next_function) {
+		if (!f->offline)
+			continue;
+		f->offline = false;
+		emu_nvme_function_reset(f);
+	}
+}
+
 bool emu_nvme_functions_busy(struct emu_nvme *m)
 {
 	for (struct emu_nvme *f = first(m); f; f = f->next_function)

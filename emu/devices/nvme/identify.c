@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Identify (NVMe 1.4, section 5.15): controller, namespace, and the two lists of namespaces. */
+/*
+ * Identify (NVMe 1.4, section 5.15): controller, namespace, and the two lists of
+ * namespaces. virtual.c has the part about virtual functions.
+ */
 #include <endian.h>
 #include <string.h>
 
@@ -91,6 +94,8 @@ static void identify_controller(struct emu_nvme *m)
 	c->aerl = EMU_NVME_AERS - 1;
 	c->frmw = NVME_CTRL_FRMW_1ST_RO | 1 << 1; /* one slot */
 	c->oacs = htole16(NVME_CTRL_OACS_FORMAT | NVME_CTRL_OACS_DBBUF_CFG);
+	if (emu_nvme_is_primary(m))
+		c->oacs |= htole16(NVME_CTRL_OACS_VIRT_MGMT);
 	c->lpa = NVME_CTRL_LPA_CMD_EFFECTS | NVME_CTRL_LPA_EXTENDED;
 	c->elpe = EMU_NVME_ERRORS - 1;
 	c->wctemp = htole16(EMU_NVME_WARN_KELVIN);
@@ -145,6 +150,7 @@ static void identify_active(struct emu_nvme *m, uint32_t after)
 unsigned emu_nvme_identify(struct emu_nvme *m, const struct emu_nvme_sqe *sqe)
 {
 	uint32_t nsid = le32toh(sqe->nsid);
+	unsigned status = 0;
 
 	memset(m->page, 0, sizeof(m->page));
 	switch (le32toh(sqe->cdw10) & 0xff) {
@@ -166,8 +172,16 @@ unsigned emu_nvme_identify(struct emu_nvme *m, const struct emu_nvme_sqe *sqe)
 			return EMU_NVME_FAIL(INVALID_NS);
 		identify_descriptors(m, nsid);
 		break;
+	case NVME_IDENTIFY_CNS_PRIMARY_CTRL_CAP:
+		status = emu_nvme_identify_primary(m);
+		break;
+	case NVME_IDENTIFY_CNS_SECONDARY_CTRL_LIST:
+		status = emu_nvme_identify_secondaries(m, le32toh(sqe->cdw10) >> 16);
+		break;
 	default:
 		return EMU_NVME_FAIL(INVALID_FIELD);
 	}
+	if (status)
+		return status;
 	return emu_nvme_prp_to_host(m, sqe, m->page, sizeof(m->page));
 }

@@ -121,6 +121,8 @@ static size_t effects_page(struct emu_nvme *m)
 
 	for (unsigned i = 0; i < sizeof(admin); i++)
 		e->acs[admin[i]] = htole32(NVME_CMD_EFFECTS_CSUPP);
+	if (emu_nvme_is_primary(m))
+		e->acs[nvme_admin_virtual_mgmt] = htole32(NVME_CMD_EFFECTS_CSUPP);
 	/* Capabilities of the namespace change with its block size; nothing else may run meanwhile.
 	 */
 	e->acs[nvme_admin_format_nvm] =

@@ -24,30 +24,6 @@
 #define LOOK_IDLE 8u
 #define LOOK_BUSY 64u
 
-void emu_nvme_controller_reset(struct emu_nvme *m)
-{
-	m->running = false;
-	m->n_aer = m->n_done = 0;
-	memset(m->event, 0, sizeof(m->event));
-	m->hot = false;
-	emu_nvme_shadow_forget(m);
-	emu_nvme_queues_gone(m);
-	emu_nvme_features_defaults(m);
-	m->stats.resets++;
-}
-
-/* Ask the room for the pages. They change only with view_changed() and reset(). */
-static void attach(struct emu_nvme *m)
-{
-	m->view = m->dev->view(m->dev, EMU_NVME_RUN_REGISTERS);
-	m->mirror = m->dev->mirror(m->dev, EMU_NVME_RUN_REGISTERS);
-	m->doorbells = m->dev->view(m->dev, EMU_NVME_RUN_DOORBELLS);
-	if (m->cmb.bytes)
-		m->cmb.data = (uint8_t *)(uintptr_t)m->dev->view(m->dev, m->cmb.run);
-	m->attached = true;
-	emu_nvme_regs_publish(m);
-}
-
 /* The drive's @i-th; of one that names none, what it says of itself. */
 static struct sio_topo_namespace get_namespace(const struct sio_topo_device *t, uint32_t i)
 {
@@ -301,7 +277,7 @@ static unsigned step(void *model, unsigned budget)
 	unsigned done = 0;
 
 	if (emu_nvme_unlikely(!m->attached))
-		attach(m);
+		emu_nvme_attach(m);
 	if (emu_nvme_unlikely(!m->doorbells))
 		return 0;
 	if (emu_nvme_unlikely(emu_nvme_regs_poll(m)))
@@ -368,13 +344,11 @@ static void reset(void *model, bool power)
 		if (!m->physical)
 			media_forget(m);
 	}
-	attach(m);
-	emu_nvme_controller_reset(m);
-	emu_nvme_regs_defaults(m);
-	emu_nvme_regs_publish(m);
-	/* What the borrower before left there is none of the next one's. */
-	if (m->cmb.data)
-		emu_dev_zero(m->cmb.data, m->cmb.bytes);
+	/* A function that comes again comes online. */
+	if (power || !emu_nvme_is_there(m))
+		m->offline = false;
+	emu_nvme_function_reset(m);
+	emu_nvme_functions_renew(m);
 }
 
 /* Registers are the new view's at once: what stands in it is nobody's word. */
@@ -385,7 +359,7 @@ static void view_changed(void *model, unsigned index)
 	if (index == EMU_NVME_RUN_DOORBELLS)
 		m->doorbells = m->dev->view(m->dev, index);
 	else
-		attach(m);
+		emu_nvme_attach(m);
 }
 
 static void stored(void *model, unsigned index)
@@ -394,7 +368,7 @@ static void stored(void *model, unsigned index)
 
 	(void)index; /* there is one page of registers */
 	if (!m->attached)
-		attach(m);
+		emu_nvme_attach(m);
 	emu_nvme_regs_poll(m);
 	for (unsigned i = 0; i < emu_nvme_regs_slices(); i++)
 		emu_nvme_regs_scrub(m);

@@ -228,6 +228,7 @@ struct emu_nvme {
 	/* Of a physical function: its first virtual one; of a virtual function: the next one. */
 	struct emu_nvme *next_function;
 	bool left;	     /* a virtual function whose physical one is gone */
+	bool offline;	     /* a secondary controller that no host may use */
 	uint16_t controller; /* id of the drive's controller: 0, or the number of the function */
 	struct emu_nvme_features feature;
 	struct emu_nvme_event event[2]; /* NVME_AER_ERROR, NVME_AER_SMART */
@@ -266,6 +267,20 @@ void emu_nvme_function_leave(struct emu_nvme *m);
  * them.
  */
 void emu_nvme_functions_follow(struct emu_nvme *m);
+/* Are there secondary controllers, which this one is the primary of (section 8.5)? */
+static inline bool emu_nvme_is_primary(const struct emu_nvme *m)
+{
+	return !m->physical && m->next_function;
+}
+/* Has the SR-IOV capability enabled its function? */
+static inline bool emu_nvme_is_there(const struct emu_nvme *m)
+{
+	struct emu_dev *pf = m->physical && !m->left ? m->physical->dev : NULL;
+
+	return !pf || !pf->functions || pf->functions(pf) >= m->controller;
+}
+/* A reset of the primary controller's function: all secondary ones are as at the start. */
+void emu_nvme_functions_renew(struct emu_nvme *m);
 /* Is another controller of the drive enabled? */
 bool emu_nvme_functions_busy(struct emu_nvme *m);
 /* Are there other controllers? */
@@ -273,6 +288,12 @@ static inline bool emu_nvme_functions(const struct emu_nvme *m)
 {
 	return m->physical || m->next_function;
 }
+
+/* virtual.c: of the primary controller; they return a status. */
+unsigned emu_nvme_identify_primary(struct emu_nvme *m);
+/* Those with ids from @first on. */
+unsigned emu_nvme_identify_secondaries(struct emu_nvme *m, uint32_t first);
+unsigned emu_nvme_virtualization(struct emu_nvme *m, const struct emu_nvme_sqe *sqe);
 
 /* file.c: commands on namespaces that are in a file; they return a status. Blocks were checked. */
 /* Opens the files that @t names; those that are open stay so on failure. */
@@ -320,14 +341,18 @@ bool emu_nvme_jobs_abort(struct emu_nvme *m, const struct emu_nvme_sq *sq, __le1
 /* Waits for all that is under way, and forgets it. */
 void emu_nvme_jobs_drain(struct emu_nvme *m);
 
-/* model.c */
+/* reset.c */
 /* What a controller reset does to everything but the registers. */
 void emu_nvme_controller_reset(struct emu_nvme *m);
-
-/* regs.c */
+/* A reset of its function, of which there may be no pages just now. */
+void emu_nvme_function_reset(struct emu_nvme *m);
+/* Asks the room for the pages, which change only with view_changed() and reset(). */
+void emu_nvme_attach(struct emu_nvme *m);
 void emu_nvme_regs_defaults(struct emu_nvme *m);
 /* Writes the registers into view and mirror, where they exist. */
 void emu_nvme_regs_publish(struct emu_nvme *m);
+
+/* regs.c */
 /* All is on the disk that a shutdown must write. */
 void emu_nvme_shutdown_done(struct emu_nvme *m);
 /* Acts on a change of CC. Return: whether there was one. */

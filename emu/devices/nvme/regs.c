@@ -6,34 +6,12 @@
  * holds what each register is; a word of the page that differs was written by the owner, and is
  * taken (CC, AQA, ASQ, ACQ, interrupt masks) or put right (all others).
  */
-#include <string.h>
-
 #include "emu/devices/nvme/model.h"
 #include "smartio/io.h"
 
 #define WORDS (EMU_NVME_PAGE / 4)
 #define SCRUB_FIRST 24u /* words looked at each time: all registers but those of the PMR */
 #define SCRUB_SLICE 16u /* and so many of the rest, in turn */
-
-#define CAP_TO 20u /* times 500 ms: the host may be slow, the model never is */
-
-void emu_nvme_regs_defaults(struct emu_nvme *m)
-{
-	memset(m->reg, 0, sizeof(m->reg));
-	m->reg[EMU_NVME_WORD(NVME_REG_CAP)] = (m->queue_entries - 1) << NVME_CAP_MQES_SHIFT |
-					      1u << NVME_CAP_CQR_SHIFT |
-					      CAP_TO << NVME_CAP_TO_SHIFT;
-	m->reg[EMU_NVME_WORD(NVME_REG_CAP) + 1] = (uint32_t)NVME_CAP_CSS_NVM
-						  << (NVME_CAP_CSS_SHIFT - 32);
-	m->reg[EMU_NVME_WORD(NVME_REG_VS)] = EMU_NVME_VERSION;
-	emu_nvme_cmb_defaults(m);
-}
-
-void emu_nvme_regs_publish(struct emu_nvme *m)
-{
-	for (unsigned i = 0; i < WORDS; i++)
-		emu_nvme_reg_set(m, i, m->reg[i]);
-}
 
 static bool take_word(struct emu_nvme *m, unsigned word)
 {
@@ -134,6 +112,8 @@ static void cc_changed(struct emu_nvme *m, uint32_t cc)
 	uint32_t old = emu_nvme_cc(m);
 
 	emu_nvme_reg_set(m, EMU_NVME_WORD(NVME_REG_CC), cc);
+	if (m->offline)
+		return;
 	if (NVME_CC_EN(old) && !NVME_CC_EN(cc)) {
 		emu_nvme_controller_reset(m);
 		/* All registers but the admin queue's have their defaults again (section 3.1.5). */

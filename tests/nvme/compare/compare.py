@@ -3,10 +3,10 @@
 """Our drive model answers as QEMU's NVMe device does, but for differences with reasons.
 
 usage: compare.py NVME_SEQUENCES [QEMU]       the test
-       compare.py --record NVME_SEQUENCES QEMU    write what QEMU answers to qemu.txt
+       compare.py --record NVME_SEQUENCES QEMU    write what QEMU answers to qemu.txt and functions-qemu.txt
 
-sequences.txt is run on the model, and on QEMU where that is installed in the version that qemu.txt
-was recorded with; else the model is held against the record alone.
+sequences.txt is run on the model, and functions.txt on one with virtual functions; and on QEMU where
+that is installed in the version that the records are of; else the model is held against these alone.
 """
 import fnmatch
 import os
@@ -15,8 +15,9 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SEQUENCES = os.path.join(HERE, "sequences.txt")
-RECORD = os.path.join(HERE, "qemu.txt")
+# What is added to the kind of drive; sequences; what QEMU answered.
+LISTS = [("", os.path.join(HERE, "sequences.txt"), os.path.join(HERE, "qemu.txt")),
+         ("-functions", os.path.join(HERE, "functions.txt"), os.path.join(HERE, "functions-qemu.txt"))]
 REASONS = os.path.join(HERE, "differences.txt")
 
 
@@ -32,8 +33,8 @@ def version(qemu):
     return re.search(r"version (\d+\.\d+)", text).group(1)
 
 
-def on_qemu(program, qemu):
-    return [f"# QEMU {version(qemu)}"] + run(program, "qemu", SEQUENCES, qemu)
+def on_qemu(program, qemu, kind, sequences):
+    return [f"# QEMU {version(qemu)}"] + run(program, "qemu" + kind, sequences, qemu)
 
 
 def by_key(lines):
@@ -81,28 +82,37 @@ def compare(model, qemu):
     return problems
 
 
+def check_record(args, kind, sequences, path, record):
+    """Does QEMU, where it is installed, answer as recorded? Return: problems."""
+    if len(args) < 2:
+        print(f"QEMU is not installed: compared with {os.path.basename(path)} alone")
+        return 0
+    if f"# QEMU {version(args[1])}" != record[0]:
+        print(f"QEMU {version(args[1])} is not what {os.path.basename(path)} is of: compared with that alone")
+        return 0
+    problems, now = 0, on_qemu(*args, kind, sequences)
+    for old, new in zip(record, now):
+        if old != new:
+            problems += 1
+            print(f"QEMU now answers otherwise than recorded:\n  {old}\n  {new}")
+    return problems + (len(record) != len(now))
+
+
 def main():
     args = sys.argv[1:]
     if args[0] == "--record":
-        with open(RECORD, "w", encoding="ascii") as f:
-            f.write("\n".join(on_qemu(args[1], args[2])) + "\n")
+        for kind, sequences, path in LISTS:
+            with open(path, "w", encoding="ascii") as f:
+                f.write("\n".join(on_qemu(args[1], args[2], kind, sequences)) + "\n")
         return 0
-    with open(RECORD, encoding="ascii") as f:
-        record = f.read().splitlines()
-    problems = 0
-    if len(args) < 2:
-        print("QEMU is not installed: compared with the record alone")
-    elif f"# QEMU {version(args[1])}" != record[0]:
-        print(f"QEMU {version(args[1])} is not what the record is of: compared with that alone")
-    else:
-        now = on_qemu(args[0], args[1])
-        for old, new in zip(record, now):
-            if old != new:
-                problems += 1
-                print(f"QEMU now answers otherwise than recorded:\n  {old}\n  {new}")
-        problems += len(record) != len(now)
-    model = run(args[0], "model", SEQUENCES)
-    problems += compare(by_key(model), by_key(record[1:]))
+    problems, model, qemu = 0, [], []
+    for kind, sequences, path in LISTS:
+        with open(path, encoding="ascii") as f:
+            record = f.read().splitlines()
+        problems += check_record(args, kind, sequences, path, record)
+        model += run(args[0], "model" + kind, sequences)
+        qemu += record[1:]
+    problems += compare(by_key(model), by_key(qemu))
     names = {line.split(" ")[0] for line in model}
     print(f"{len(names)} sequences, {len(model)} answers, {problems} problems")
     return problems != 0

@@ -19,6 +19,7 @@
 #define DRIVE_MEDIA (16u << 20) /* of 512 byte blocks */
 #define DRIVE_CMB (1u << 20)	/* controller memory buffer, in BAR 2 */
 #define DRIVE_SERIAL "COMPARE-1"
+#define DRIVE_FUNCTIONS 3u /* virtual ones, of a drive that has them, which has no CMB */
 
 struct drive {
 	uint8_t *memory;				    /* as this process sees it */
@@ -27,14 +28,16 @@ struct drive {
 	void (*write64)(struct drive *d, uint32_t offset, uint64_t value);
 	void (*turn)(struct drive *d); /* let the drive do something */
 	void (*function_reset)(struct drive *d);
+	/* NULL: it has no virtual functions; else the first @n are enabled, by SR-IOV. */
+	void (*functions)(struct drive *d, unsigned n);
 	/* Bit per vector that was raised since the last call. */
 	uint32_t (*interrupts)(struct drive *d);
 	void (*close)(struct drive *d);
 };
 
 /* NULL: stderr says why not. */
-struct drive *drive_model(void);
-struct drive *drive_qemu(const char *program);
+struct drive *drive_model(bool functions);
+struct drive *drive_qemu(const char *program, bool functions);
 
 /* Of the command line, where @more may be missing; NULL: it is not what drive_usage says. */
 struct drive *drive_open(const char *kind, const char *more);

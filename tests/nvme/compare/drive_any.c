@@ -3,13 +3,15 @@
 
 #include "drive.h"
 
-const char drive_usage[] = "model FILE | qemu FILE QEMU";
+const char drive_usage[] = "model FILE | qemu FILE QEMU; -functions behind either: it has some";
 
 struct drive *drive_open(const char *kind, const char *more)
 {
-	if (!strcmp(kind, "model") && !more)
-		return drive_model();
-	if (!strcmp(kind, "qemu") && more)
-		return drive_qemu(more);
+	bool functions = strstr(kind, "-functions");
+
+	if (!more && !strcmp(kind, functions ? "model-functions" : "model"))
+		return drive_model(functions);
+	if (more && !strcmp(kind, functions ? "qemu-functions" : "qemu"))
+		return drive_qemu(more, functions);
 	return NULL;
 }

@@ -11,11 +11,20 @@
 #define PAGES 4u
 #define CMB 3u
 
+/* A virtual function: nothing is asked of it, so it has no pages. */
+struct function {
+	struct emu_dev dev;
+	struct emu_dev_config config;
+	void *state;
+};
+
 struct model {
 	struct drive d;
 	struct emu_dev dev;
 	struct emu_dev_config config;
 	void *state;
+	struct function function[DRIVE_FUNCTIONS];
+	unsigned enabled;
 	uint32_t *page[PAGES], *mirror; /* registers, doorbells, interrupt table, memory */
 	uint64_t now;
 	uint32_t raised;
@@ -116,9 +125,27 @@ static void model_turn(struct drive *d)
 	emu_nvme_model.step(((struct model *)d)->state, 64);
 }
 
+/* A function's reset tells it whether it is there. */
+static void model_functions(struct drive *d, unsigned n)
+{
+	struct model *m = (struct model *)d;
+
+	m->enabled = n;
+	for (unsigned i = 0; i < DRIVE_FUNCTIONS; i++)
+		emu_nvme_model.reset(m->function[i].state, false);
+}
+
+static unsigned functions_of(struct emu_dev *dev)
+{
+	return of(dev)->enabled;
+}
+
+/* Clears VF Enable, too. */
 static void model_reset(struct drive *d)
 {
 	emu_nvme_model.reset(((struct model *)d)->state, false);
+	if (d->functions)
+		d->functions(d, 0);
 }
 
 static uint32_t model_interrupts(struct drive *d)
@@ -134,6 +161,9 @@ static void model_close(struct drive *d)
 {
 	struct model *m = (struct model *)d;
 
+	for (unsigned i = 0; i < DRIVE_FUNCTIONS; i++)
+		if (m->function[i].state)
+			emu_nvme_model.destroy(m->function[i].state);
 	if (m->state)
 		emu_nvme_model.destroy(m->state);
 	for (unsigned i = 0; i < PAGES; i++)
@@ -143,20 +173,42 @@ static void model_close(struct drive *d)
 	free(m);
 }
 
-struct drive *drive_model(void)
+static volatile void *no_pages(struct emu_dev *dev, unsigned index)
 {
-	static const struct sio_topo_device topo = {
+	(void)dev;
+	(void)index;
+	return NULL;
+}
+
+static int make(struct model *m, bool functions, struct sio_err *err)
+{
+	const struct sio_topo_device topo = {
 		.name = "nvme0",
 		.type = "nvme",
 		.size = DRIVE_MEDIA,
 		.block_size = 512,
 		.queue_pairs = DRIVE_PAIRS,
 		.queue_entries = DRIVE_ENTRIES,
-		.cmb = DRIVE_CMB,
+		.cmb = functions ? 0 : DRIVE_CMB,
 		.vectors = DRIVE_VECTORS,
 		.dma_bits = 64,
 		.serial = DRIVE_SERIAL,
 	};
+	int rc = emu_nvme_model.create(&m->dev, &topo, &m->config, &m->state, err);
+
+	for (unsigned i = 0; rc == 0 && functions && i < DRIVE_FUNCTIONS; i++) {
+		struct function *f = &m->function[i];
+
+		f->dev = m->dev;
+		f->dev.physical = m->state;
+		f->dev.view = f->dev.mirror = no_pages;
+		rc = emu_nvme_model.create(&f->dev, &topo, &f->config, &f->state, err);
+	}
+	return rc;
+}
+
+struct drive *drive_model(bool functions)
+{
 	struct model *m = calloc(1, sizeof(*m));
 	struct sio_err err = {.text = "no memory"};
 
@@ -169,6 +221,7 @@ struct drive *drive_model(void)
 		.write64 = model_write64,
 		.turn = model_turn,
 		.function_reset = model_reset,
+		.functions = functions ? model_functions : NULL,
 		.interrupts = model_interrupts,
 		.close = model_close,
 	};
@@ -177,13 +230,14 @@ struct drive *drive_model(void)
 				  .write = dma_write,
 				  .interrupt = raise,
 				  .now = now,
+				  .functions = functions ? functions_of : NULL,
 				  .log = say,
 				  .view = view,
 				  .mirror = mirror};
 	for (unsigned i = 0; i < PAGES; i++)
 		m->page[i] = calloc(1, i == CMB ? DRIVE_CMB : PAGE);
 	m->mirror = calloc(1, PAGE);
-	if (emu_nvme_model.create(&m->dev, &topo, &m->config, &m->state, &err) < 0) {
+	if (make(m, functions, &err) < 0) {
 		fprintf(stderr, "the model: %s\n", err.text);
 		model_close(&m->d);
 		return NULL;

@@ -27,6 +27,8 @@
 #define MESSAGES 0x800000u     /* in RAM: a word for each vector */
 #define ROM (64u << 10)
 #define HALT 0xf4
+#define ECAM 0xb0000000u	 /* where configuration space of 4 KiB each lies */
+#define FUNCTION_BAR 0xe8000000u /* of the first virtual function */
 
 struct qemu {
 	struct drive d;
@@ -127,6 +129,37 @@ static void configure(struct qemu *q)
 	config_write(q, msix, config_read(q, msix) | 0x80000000u);
 }
 
+/* By the one extended capability with this id, which only ECAM reaches. */
+static uint32_t extended(struct qemu *q, uint16_t id)
+{
+	uint32_t at = 0x100;
+
+	while (at) {
+		uint32_t word = (uint32_t)ask(q, "readl %#x", ECAM + (SLOT << 15) + at);
+
+		if ((word & 0xffff) == id)
+			return ECAM + (SLOT << 15) + at;
+		at = word >> 20;
+	}
+	fprintf(stderr, "QEMU's NVMe has no extended capability %#x\n", id);
+	exit(1);
+}
+
+/* NumVFs, System Page Size and the first BAR; then VF Enable and VF MSE. */
+static void qemu_functions(struct drive *d, unsigned n)
+{
+	struct qemu *q = (struct qemu *)d;
+	uint32_t sriov = extended(q, 0x10);
+
+	ask(q, "writew %#x 0", sriov + 0x08);
+	ask(q, "writew %#x %#x", sriov + 0x10, n);
+	ask(q, "writel %#x 1", sriov + 0x20);
+	ask(q, "writel %#x %#x", sriov + 0x24, FUNCTION_BAR);
+	ask(q, "writel %#x 0", sriov + 0x28);
+	if (n)
+		ask(q, "writew %#x 0x9", sriov + 0x08);
+}
+
 static void qemu_reset(struct drive *d)
 {
 	struct qemu *q = (struct qemu *)d;
@@ -183,9 +216,27 @@ static int make_file(const char *name, uint32_t bytes, int fill)
 	return fd;
 }
 
-static void run(const char *program, int line, int ram, int rom, int disk)
+/* The drive, its subsystem, and the namespace, which a drive alone has in itself. */
+static void describe(bool functions, char device[256])
 {
-	char memory[128], bios[64], drive[128], device[192];
+	const char *usual = "serial=" DRIVE_SERIAL ",mdts=8";
+
+	if (functions)
+		snprintf(device, 256,
+			 "nvme,subsys=s,id=pf,%s,addr=%u,max_ioqpairs=%u,msix_qsize=%u,"
+			 "sriov_max_vfs=%u,sriov_vq_flexible=%u,sriov_vi_flexible=%u",
+			 usual, SLOT, 2 * DRIVE_FUNCTIONS + DRIVE_PAIRS,
+			 DRIVE_FUNCTIONS + DRIVE_VECTORS, DRIVE_FUNCTIONS, 2 * DRIVE_FUNCTIONS,
+			 DRIVE_FUNCTIONS);
+	else
+		snprintf(device, 256,
+			 "nvme,drive=d,%s,addr=%u,max_ioqpairs=%u,msix_qsize=%u,cmb_size_mb=%u",
+			 usual, SLOT, DRIVE_PAIRS, DRIVE_VECTORS, DRIVE_CMB >> 20);
+}
+
+static void run(const char *program, bool functions, int line, int ram, int rom, int disk)
+{
+	char memory[128], bios[64], drive[128], device[256];
 	char *argv[] = {(char *)program,
 			"-nodefaults",
 			"-display",
@@ -200,22 +251,23 @@ static void run(const char *program, int line, int ram, int rom, int disk)
 			bios,
 			"-drive",
 			drive,
-			"-device",
-			device,
 			"-qtest",
 			"stdio",
 			"-qtest-log",
 			"none",
+			"-device",
+			functions ? "nvme-subsys,id=s" : device,
+			functions ? "-device" : NULL,
+			device,
+			"-device",
+			"nvme-ns,drive=d,bus=pf",
 			NULL};
 
 	snprintf(memory, sizeof(memory),
 		 "memory-backend-file,id=m,size=64M,share=on,mem-path=/proc/self/fd/%d", ram);
 	snprintf(bios, sizeof(bios), "/proc/self/fd/%d", rom);
 	snprintf(drive, sizeof(drive), "if=none,id=d,format=raw,file=/proc/self/fd/%d", disk);
-	snprintf(device, sizeof(device),
-		 "nvme,drive=d,serial=" DRIVE_SERIAL
-		 ",addr=%u,max_ioqpairs=%u,msix_qsize=%u,mdts=8,cmb_size_mb=%u",
-		 SLOT, DRIVE_PAIRS, DRIVE_VECTORS, DRIVE_CMB >> 20);
+	describe(functions, device);
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* it stays when its line is closed */
 	dup2(line, 0);
 	dup2(line, 1);
@@ -224,7 +276,7 @@ static void run(const char *program, int line, int ram, int rom, int disk)
 	_exit(127);
 }
 
-static int start(struct qemu *q, const char *program)
+static int start(struct qemu *q, const char *program, bool functions)
 {
 	int ram = make_file("ram", RAM, 0), rom = make_file("rom", ROM, HALT);
 	int disk = make_file("disk", DRIVE_MEDIA, 0), line[2];
@@ -234,7 +286,7 @@ static int start(struct qemu *q, const char *program)
 		return -errno;
 	q->pid = fork();
 	if (q->pid == 0)
-		run(program, line[1], ram, rom, disk);
+		run(program, functions, line[1], ram, rom, disk);
 	close(line[1]);
 	close(rom);
 	close(disk);
@@ -247,7 +299,7 @@ static int start(struct qemu *q, const char *program)
 	return 0;
 }
 
-struct drive *drive_qemu(const char *program)
+struct drive *drive_qemu(const char *program, bool functions)
 {
 	struct qemu *q = calloc(1, sizeof(*q));
 	int rc;
@@ -255,7 +307,7 @@ struct drive *drive_qemu(const char *program)
 	if (!q)
 		return NULL;
 	signal(SIGPIPE, SIG_IGN);
-	rc = start(q, program);
+	rc = start(q, program, functions);
 	if (rc < 0) {
 		fprintf(stderr, "%s cannot be started: %s\n", program, strerror(-rc));
 		q->ram = q->ram == MAP_FAILED ? NULL : q->ram;
@@ -269,9 +321,15 @@ struct drive *drive_qemu(const char *program)
 		.write64 = qemu_write64,
 		.turn = qemu_turn,
 		.function_reset = qemu_reset,
+		.functions = functions ? qemu_functions : NULL,
 		.interrupts = qemu_interrupts,
 		.close = qemu_close,
 	};
+	/* The host bridge's register of ECAM. */
+	ask(q, "outl 0xcf8 0x80000064");
+	ask(q, "outl 0xcfc 0");
+	ask(q, "outl 0xcf8 0x80000060");
+	ask(q, "outl 0xcfc %#x", ECAM | 1);
 	configure(q);
 	return &q->d;
 }

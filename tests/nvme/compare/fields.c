@@ -44,6 +44,23 @@ static const struct field namespace[] = {
 	{"lbaf0", 128, 4, false},
 };
 
+static const struct field primary[] = {
+	{"cntlid", 0, 2, false}, {"portid", 2, 2, false},  {"crt", 4, 1, false},
+	{"vqfrt", 32, 4, false}, {"vqrfa", 36, 4, false},  {"vqrfap", 40, 2, false},
+	{"vqprt", 42, 2, false}, {"vqfrsm", 44, 2, false}, {"vqgran", 46, 2, false},
+	{"vifrt", 64, 4, false}, {"virfa", 68, 4, false},  {"virfap", 72, 2, false},
+	{"viprt", 74, 2, false}, {"vifrsm", 76, 2, false}, {"vigran", 78, 2, false},
+};
+
+/* Entries of 32 bytes each. */
+static const struct field secondary[] = {
+	{"num", 0, 1, false},	  {"scid", 32, 2, false},  {"pcid", 34, 2, false},
+	{"scs", 36, 1, false},	  {"vfn", 40, 2, false},   {"nvq", 42, 2, false},
+	{"nvi", 44, 2, false},	  {"scid2", 64, 2, false}, {"scs2", 68, 1, false},
+	{"vfn2", 72, 2, false},	  {"scid3", 96, 2, false}, {"scs3", 100, 1, false},
+	{"scid4", 128, 2, false},
+};
+
 static const struct field list[] = {
 	{"first", 0, 4, false}, {"second", 4, 4, false}, {"third", 8, 4, false}};
 
@@ -75,6 +92,12 @@ bool fields_show(const char *name, unsigned number, unsigned cns, const uint8_t 
 	} else if (cns == 1) {
 		f = controller;
 		n = sizeof(controller) / sizeof(controller[0]);
+	} else if (cns == 0x14) {
+		f = primary;
+		n = sizeof(primary) / sizeof(primary[0]);
+	} else if (cns == 0x15) {
+		f = secondary;
+		n = sizeof(secondary) / sizeof(secondary[0]);
 	} else if (cns == 3) {
 		f = descriptor;
 		n = sizeof(descriptor) / sizeof(descriptor[0]);

@@ -349,6 +349,17 @@ static bool do_set(const struct step *s)
 	return true;
 }
 
+/* functions N: virtual ones are enabled */
+static bool do_functions(const struct step *s)
+{
+	uint64_t n;
+
+	if (!bench.drive->functions || !number(s, 1, DRIVE_FUNCTIONS, &n))
+		return false;
+	bench.drive->functions(bench.drive, (unsigned)n);
+	return true;
+}
+
 /* off, on: by the driver */
 static bool do_off(const struct step *s)
 {
@@ -440,6 +451,7 @@ static const struct {
 	{"enable", do_enable},
 	{"irq", do_irq},
 	{"list", do_list},
+	{"functions", do_functions},
 };
 
 bool step_run(const char *name, unsigned n, const char *text)
