@@ -393,12 +393,12 @@ int sio_nvme_ctrl_create_cq(struct sio_nvme_ctrl *c, uint32_t qid, uint64_t addr
 }
 
 int sio_nvme_ctrl_create_sq(struct sio_nvme_ctrl *c, uint32_t qid, uint64_t addr, uint32_t entries,
-			    uint32_t *ret_status)
+			    uint32_t cq, uint32_t *ret_status)
 {
 	struct sio_nvme_command cmd = {.opcode = nvme_admin_create_sq,
 				       .prp1 = addr,
 				       .cdw10 = (entries - 1) << 16 | qid,
-				       .cdw11 = qid << 16 | CONTIGUOUS};
+				       .cdw11 = cq << 16 | CONTIGUOUS};
 
 	return sio_nvme_ctrl_admin(c, &cmd, ret_status, NULL);
 }

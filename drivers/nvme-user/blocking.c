@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client.h"
 #include "error.h"
+#include "multi.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
 
@@ -52,12 +52,11 @@ int sio_nvme_check_bytes(struct smartio_nvme_queue *q, uint64_t offset, uint64_t
 {
 	uint64_t block = 1ull << q->block_shift, end = q->blocks << q->block_shift;
 
-	struct smartio_nvme_completion none;
 	char space[32];
 
 	snprintf(space, sizeof(space), "namespace %u", q->nsid);
 	if (q->error && !sio_nvme_survives(q))
-		return smartio_nvme_poll(q, &none, 1);
+		return sio_nvme_queue_dead(q);
 	if (sio_nvme_in_flight(q) != 0)
 		return sio_nvme_fail(-EBUSY, "%u commands of the caller are in flight",
 				     sio_nvme_in_flight(q));
@@ -153,18 +152,31 @@ static int poll_some(struct smartio_nvme_queue *q, struct smartio_nvme_completio
 	return n;
 }
 
-int sio_nvme_wait_some(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
-		       unsigned max)
+static int wait_some(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c, unsigned max)
 {
 	int n;
 
-	if (!q->interrupt)
+	if (!sio_nvme_told_by(q)->interrupt)
 		return poll_some(q, c, max);
 	while ((n = smartio_nvme_poll(q, c, max)) == 0) {
 		n = smartio_nvme_wait(q, SILENCE_MS);
 		if (n <= 0)
 			return n < 0 ? n : silent(q);
 	}
+	return n;
+}
+
+int sio_nvme_wait_some(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
+		       unsigned max)
+{
+	int n;
+
+	/* What comes meanwhile of others that complete there is the program's, at its next poll. */
+	if (q->multi)
+		q->multi->only = q;
+	n = wait_some(q, c, max);
+	if (q->multi)
+		q->multi->only = NULL;
 	return n;
 }
 

@@ -208,6 +208,8 @@ struct sio_nvme_share {
 };
 
 #define SIO_NVME_PATIENT 1000u /* empty polls before a yield, at first */
+#define SIO_NVME_IMPATIENT 4u
+#define SIO_NVME_WAITS_PER_PROBE 128u
 
 struct smartio_nvme_queue {
 	/* Used for each command. */
@@ -244,9 +246,15 @@ struct smartio_nvme_queue {
 	/* ---- end of the data path ---- */
 	/* the borrow to which the pair belongs: @n, or its second one */
 	struct smartio_nvme *leg;
-	struct sio_nvme_survivor *life;		   /* NULL: the queue ends with its pair */
-	struct sio_nvme_limit *limit;		   /* NULL: commands have no time-out */
-	struct sio_nvme_share *share;		   /* NULL: the pair is this queue's alone */
+	struct sio_nvme_survivor *life; /* NULL: the queue ends with its pair */
+	struct sio_nvme_limit *limit;	/* NULL: commands have no time-out */
+	struct sio_nvme_share *share;	/* NULL: the pair is this queue's alone */
+	struct sio_nvme_multi *multi;	/* NULL: no other queue completes where this one does */
+	/* For that: the next queue of the same; completions that wait for a poll, oldest first. */
+	struct smartio_nvme_queue *peer;
+	struct sio_nvme_slot *done, **done_end;
+	/* The program has closed it; with commands in flight; the drive has deleted it since. */
+	bool closed, busy, gone;
 	struct smartio_nvme_queue_options options; /* what it was opened with */
 	uint64_t key, old_key;			   /* old: of the previous pair, while it matters */
 	/* of the request that the pair was created for */
@@ -271,6 +279,21 @@ struct smartio_nvme_queue {
 	struct smartio_nvme_buffer **held;    /* SMARTIO_NVME_PIECES for each command, or NULL */
 	struct smartio_nvme_queue *next;
 };
+
+/*
+ * A wait of some empty polls is over. Where the drive's model or many clients share this processor,
+ * nothing can come before the yield: looking on longer than needed is their time. Where it runs
+ * elsewhere a yield is late. So a wait that ended while looking makes the next ones patient, one
+ * that took a yield makes them impatient; now and then one is patient all the same, to find out.
+ */
+static inline void sio_nvme_waited(struct smartio_nvme_queue *q)
+{
+	if (q->empty <= q->patience || ++q->probes % SIO_NVME_WAITS_PER_PROBE == 0)
+		q->patience = SIO_NVME_PATIENT;
+	else
+		q->patience = SIO_NVME_IMPATIENT;
+	q->empty = 0;
+}
 
 /*
  * The client's lock, for control calls, never for the data path. The library has no mutex of its
@@ -494,6 +517,8 @@ bool sio_nvme_queue_stale(struct smartio_nvme_queue *q);
 /* Commands that were submitted and not completed; of a dead queue: at its death. */
 uint32_t sio_nvme_in_flight(const struct smartio_nvme_queue *q);
 uint64_t sio_nvme_expected(uint32_t id, bool phase);
+/* A completion came that cannot be: ends the queue. */
+void sio_nvme_bad_completion(struct smartio_nvme_queue *q);
 #define SIO_NVME_CQE_PHASE (1ull << 48) /* in the second half of a completion */
 /* Has the next completion arrived? A check only; it is not taken. */
 static inline bool sio_nvme_completion_waits(const struct smartio_nvme_queue *q)

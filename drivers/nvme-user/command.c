@@ -9,8 +9,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "client.h"
 #include "error.h"
+#include "multi.h"
 #include "smartio/io.h"
 
 #define FUA (1u << 30) /* dword 12 */
@@ -248,7 +248,7 @@ int smartio_nvme_submit_commands(struct smartio_nvme_queue *q, const struct smar
 }
 
 /* Each once; their memory is in use as long as the drive may write to it. */
-static void end_calls(struct smartio_nvme_queue *q)
+static void end_calls_of(struct smartio_nvme_queue *q)
 {
 	for (uint32_t i = 0; i < q->depth; i++) {
 		struct smartio_nvme_call *call = q->slot[i].cookie;
@@ -258,6 +258,18 @@ static void end_calls(struct smartio_nvme_queue *q)
 		q->slot[i].cookie = NULL;
 		call->done(call, SMARTIO_NVME_LOST);
 	}
+}
+
+/* All that complete in the same completion queue have ended together. */
+static void end_calls(struct smartio_nvme_queue *q)
+{
+	if (!q->multi) {
+		end_calls_of(q);
+		return;
+	}
+	for (struct smartio_nvme_queue *of = q->multi->users; of; of = of->peer)
+		if (!of->closed)
+			end_calls_of(of);
 }
 
 int smartio_nvme_poll_calls(struct smartio_nvme_queue *q, unsigned max)

@@ -150,8 +150,9 @@ int sio_nvme_ctrl_queues(struct sio_nvme_ctrl *c, uint32_t *ret_pairs);
 /* @vector 0: no interrupts. */
 int sio_nvme_ctrl_create_cq(struct sio_nvme_ctrl *c, uint32_t qid, uint64_t addr, uint32_t entries,
 			    uint32_t vector, uint32_t *ret_status);
+/* @cq: where its commands complete. */
 int sio_nvme_ctrl_create_sq(struct sio_nvme_ctrl *c, uint32_t qid, uint64_t addr, uint32_t entries,
-			    uint32_t *ret_status);
+			    uint32_t cq, uint32_t *ret_status);
 /* Deletes a queue; one that does not exist (any more) counts as deleted. */
 int sio_nvme_ctrl_delete_sq(struct sio_nvme_ctrl *c, uint32_t qid);
 int sio_nvme_ctrl_delete_cq(struct sio_nvme_ctrl *c, uint32_t qid);

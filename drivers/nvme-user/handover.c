@@ -21,6 +21,12 @@ int smartio_nvme_queue_hand_over(struct smartio_nvme_queue *q, struct smartio_nv
 			"queue pair %u belongs to a queue that survives it; only one of "
 			"another queue can be handed over",
 			q->id);
+	if (q->multi)
+		return sio_nvme_fail(
+			-EINVAL,
+			"queue pair %u has a completion queue for several submission queues; only "
+			"one with a completion queue of its own can be handed over",
+			q->id);
 	if (q->cmb || q->pushes)
 		return sio_nvme_fail(
 			-EINVAL,

@@ -6,8 +6,8 @@
  */
 #include <errno.h>
 
-#include "client.h"
 #include "error.h"
+#include "multi.h"
 #include "smartio/ext.h"
 
 #define CHECK_MS 50u /* how often who waits looks whether the drive was reset */
@@ -62,7 +62,7 @@ void sio_nvme_interrupt_close(struct smartio_nvme_queue *q)
 /* Milliseconds to @deadline, rounded up; CHECK_MS or a tick of the queue's time-out at most. */
 static unsigned slice(const struct smartio_nvme_queue *q, uint64_t now, uint64_t deadline)
 {
-	uint64_t ns = sio_nvme_limit_tick(q);
+	uint64_t ns = q->multi ? sio_nvme_multi_tick(q->multi) : sio_nvme_limit_tick(q);
 
 	if (ns > CHECK_MS * 1000000ull)
 		ns = CHECK_MS * 1000000ull;
@@ -71,13 +71,28 @@ static unsigned slice(const struct smartio_nvme_queue *q, uint64_t now, uint64_t
 	return (unsigned)((ns + 999999) / 1000000);
 }
 
+static bool completion_waits(const struct smartio_nvme_queue *q)
+{
+	return q->multi ? sio_nvme_multi_waits(q->multi) : sio_nvme_completion_waits(q);
+}
+
+/* Before the deadline: who only looks counts, too. */
+static void look(struct smartio_nvme_queue *q)
+{
+	if (q->multi)
+		sio_nvme_multi_look(q->multi);
+	else
+		sio_nvme_limit_look(q, true);
+}
+
 int smartio_nvme_wait(struct smartio_nvme_queue *q, uint32_t timeout_ms)
 {
 	uint64_t deadline = timeout_ms == UINT32_MAX ? UINT64_MAX : sio_nvme_deadline(timeout_ms);
+	const struct smartio_nvme_queue *told = sio_nvme_told_by(q);
 
-	if (!(q->options.flags & SMARTIO_NVME_INTERRUPT))
+	if (!(told->options.flags & SMARTIO_NVME_INTERRUPT))
 		return sio_nvme_fail(-EINVAL, "queue pair %u was opened without an interrupt",
-				     q->id);
+				     told->id);
 	smartio_nvme_ring(q);
 	for (;;) {
 		sci_error_t err;
@@ -85,10 +100,9 @@ int smartio_nvme_wait(struct smartio_nvme_queue *q, uint32_t timeout_ms)
 
 		if (q->error || sio_nvme_queue_stale(q))
 			return sio_nvme_survives(q) ? 1 : sio_nvme_queue_dead(q);
-		if (sio_nvme_completion_waits(q))
+		if (completion_waits(q))
 			return 1;
-		/* Before the deadline: who only looks counts, too. */
-		sio_nvme_limit_look(q, true);
+		look(q);
 		if (q->error)
 			continue;
 		now = smartio_now_ns();
@@ -96,11 +110,11 @@ int smartio_nvme_wait(struct smartio_nvme_queue *q, uint32_t timeout_ms)
 			return 0;
 		if (q->life)
 			sio_nvme_look(q);
-		SCIWaitForInterrupt(q->interrupt, slice(q, now, deadline), 0, &err);
+		SCIWaitForInterrupt(told->interrupt, slice(q, now, deadline), 0, &err);
 		if (err == SCI_ERR_OK)
 			q->counters.interrupts++;
 		else if (err != SCI_ERR_TIMEOUT)
 			return sio_nvme_fail(-EIO, "the interrupt of queue pair %u is lost: %s",
-					     q->id, SCIGetErrorString(err));
+					     told->id, SCIGetErrorString(err));
 	}
 }

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "client.h"
 #include "error.h"
+#include "multi.h"
 #include "probe.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
@@ -20,8 +20,6 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define COLD __attribute__((cold, noinline))
 #define OFFSET_WRONG (1ull << 63 | 3) /* not of a dword; or a sum with it may wrap */
-#define IMPATIENT 4u		      /* empty polls */
-#define WAITS_PER_PROBE 128u
 
 static inline bool generation_changed(const struct smartio_nvme_queue *q)
 {
@@ -53,6 +51,12 @@ COLD int sio_nvme_queue_dead(struct smartio_nvme_queue *q)
 				     "%s was reset or lost; queue pair %u is gone with "
 				     "what was in flight",
 				     name, q->id);
+	if (q->error == -ETIMEDOUT && q->multi && q->multi->overdue != q->id)
+		return sio_nvme_fail(q->error,
+				     "queue pair %u of %s has ended with queue pair %u, which "
+				     "completes in the same completion queue, and a command of "
+				     "which did not come back",
+				     q->id, name, q->multi->overdue);
 	if (q->error == -ETIMEDOUT)
 		return sio_nvme_fail(q->error,
 				     "a command of queue pair %u of %s did not come back within "
@@ -271,21 +275,6 @@ void smartio_nvme_ring(struct smartio_nvme_queue *q)
 	ring(q);
 }
 
-/*
- * A wait of some empty polls is over. Where the drive's model or many clients share this processor,
- * nothing can come before the yield: looking on longer than needed is their time. Where it runs
- * elsewhere a yield is late. So a wait that ended while looking makes the next ones patient, one
- * that took a yield makes them impatient; now and then one is patient all the same, to find out.
- */
-static void waited(struct smartio_nvme_queue *q)
-{
-	if (q->empty <= q->patience || ++q->probes % WAITS_PER_PROBE == 0)
-		q->patience = SIO_NVME_PATIENT;
-	else
-		q->patience = IMPATIENT;
-	q->empty = 0;
-}
-
 /* All that came before was polled. Whoever survives goes on at the next poll. */
 COLD static int found_dead(struct smartio_nvme_queue *q)
 {
@@ -296,13 +285,17 @@ COLD static int found_dead(struct smartio_nvme_queue *q)
 COLD static int poll_dead(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
 			  unsigned max)
 {
+	if (q->multi)
+		return sio_nvme_multi_poll_dead(q, c, max);
 	return sio_nvme_survives(q) ? sio_nvme_survive(q, c, max) : sio_nvme_queue_dead(q);
 }
 
-/* The same as below of a queue that looks, as each does whose pair is shared. */
+/* The same as below of a queue that looks, as each does whose pair or completion queue is shared. */
 COLD static int look_on(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
 			unsigned max)
 {
+	if (q->multi)
+		return sio_nvme_multi_poll(q, c, max);
 	/* It may have found some that lay in the common queue. */
 	if (q->share && sio_nvme_share_take(q) && max)
 		return smartio_nvme_poll(q, c, max);
@@ -335,7 +328,7 @@ static int poll_found_nothing(struct smartio_nvme_queue *q, struct smartio_nvme_
 }
 
 /* A completion that cannot be: memory that reads as ones after a loss, or a drive gone mad. */
-COLD static void bad_completion(struct smartio_nvme_queue *q)
+COLD void sio_nvme_bad_completion(struct smartio_nvme_queue *q)
 {
 	/* Of a loss we were told before the memory changed: pairs with device_lost(). */
 	sio_from_fabric_barrier();
@@ -358,7 +351,7 @@ static inline int took(struct smartio_nvme_queue *q, volatile uint8_t *at, uint6
 	q->expected = expected;
 	q->counters.completed += n;
 	if (q->empty)
-		waited(q);
+		sio_nvme_waited(q);
 	/*
 	 * Completions in the lender's memory and data in ours go different ways, and none of them
 	 * waits for the other. What the drive answers comes behind all that it wrote.
@@ -380,12 +373,12 @@ static inline int took(struct smartio_nvme_queue *q, volatile uint8_t *at, uint6
 #define SLOT_SHIFT 5 /* its size: so the slot of a command id is a shift and a mask away */
 _Static_assert(sizeof(struct sio_nvme_slot) == 1u << SLOT_SHIFT, "a slot's size");
 
-/* With what is reserved, in one store. */
+/* With the queue, which is this one: in one store. */
 static inline void put_status(struct smartio_nvme_completion *c, uint64_t status)
 {
-	_Static_assert(offsetof(struct smartio_nvme_completion, reserved) ==
+	_Static_assert(offsetof(struct smartio_nvme_completion, queue) ==
 			       offsetof(struct smartio_nvme_completion, status) + 4,
-		       "the status and what is reserved are one word");
+		       "the status and the queue are one word");
 
 	if (__BYTE_ORDER == __BIG_ENDIAN)
 		status <<= 32;
@@ -446,7 +439,7 @@ out:
 			  : took(q, at, expected, (unsigned)(c - first));
 
 bad:
-	bad_completion(q);
+	sio_nvme_bad_completion(q);
 	return c == first ? found_dead(q) : took(q, at, expected, (unsigned)(c - first));
 }
 

@@ -138,6 +138,14 @@ uint32_t sio_nvme_ledger_next(const struct sio_nvme_ledger *l, uint64_t borrower
 	return 0;
 }
 
+uint32_t sio_nvme_ledger_user(const struct sio_nvme_ledger *l, uint32_t qid, uint32_t after)
+{
+	while (++after <= l->pairs)
+		if (l->pair[after].borrower && l->pair[after].cq_of == qid)
+			return after;
+	return 0;
+}
+
 static int by_holder(const void *one, const void *other)
 {
 	const struct sio_nvme_pair *a = one, *b = other;

@@ -45,6 +45,7 @@ struct sio_nvme_pair {
 	 * pages.
 	 */
 	uint16_t cmb, cmb_pages;
+	uint32_t cq_of;	  /* the pair whose completion queue it uses; 0: it has one */
 	uint32_t node;	  /* of the borrower, as it says */
 	char program[16]; /* the same; terminated, of printable characters */
 	/*
@@ -97,6 +98,8 @@ bool sio_nvme_ledger_owns(const struct sio_nvme_ledger *l, uint32_t qid, uint64_
 bool sio_nvme_ledger_has(const struct sio_nvme_ledger *l, uint32_t qid, uint64_t key);
 /* The first queue id after @qid that @borrower has or shares; 0: none. Start with 0. */
 uint32_t sio_nvme_ledger_next(const struct sio_nvme_ledger *l, uint64_t borrower, uint32_t qid);
+/* The first queue id after @after that uses the completion queue of @qid; 0: none. */
+uint32_t sio_nvme_ledger_user(const struct sio_nvme_ledger *l, uint32_t qid, uint32_t after);
 /*
  * Writes the list of owners, "node 12: 20 (fio), node 16: 1 (dd)", into @size bytes at @text. A
  * program on a node is named once, however often it runs there.

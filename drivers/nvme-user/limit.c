@@ -10,9 +10,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "client.h"
 #include "error.h"
 #include "late.h"
+#include "multi.h"
 #include "smartio/ext.h"
 
 #define LOOKS_PER_TIME 16u /* of who polls without a pause, so that few ask for the time */
@@ -86,6 +86,9 @@ static bool ask_abort(struct smartio_nvme_queue *q, const struct sio_nvme_slot *
  */
 static bool is_quiet(const struct smartio_nvme_queue *q)
 {
+	if (q->multi)
+		return !sio_nvme_multi_waits(q->multi) ||
+		       q->multi->taken - q->limit->asked_at >= q->multi->entries;
 	return (!(q->share && sio_nvme_share_waits(q)) && !sio_nvme_completion_waits(q)) ||
 	       q->counters.completed - q->limit->asked_at >= q->entries;
 }
@@ -109,7 +112,7 @@ static void tick(struct smartio_nvme_queue *q)
 		if (age == SIO_NVME_ASKED && slot->next == &marks[SIO_NVME_LATE]) {
 			/* One that does not answer is asked once, for this queue's I/O waits. */
 			aborts = ask_abort(q, slot) ? aborts + 1 : SIO_NVME_ABORTS;
-			q->limit->asked_at = q->counters.completed;
+			q->limit->asked_at = q->multi ? q->multi->taken : q->counters.completed;
 		}
 		slot->next = &marks[age];
 		if (age != SIO_NVME_OVERDUE)

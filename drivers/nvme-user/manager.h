@@ -111,6 +111,17 @@ int sio_nvme_manager_end_shared(struct smartio_nvme_manager *m, uint32_t qid);
  */
 void sio_nvme_manager_notify_ended(struct smartio_nvme_manager *m);
 /*
+ * serve_multi.c: checks what a request says of the completion queue of another pair; refuses it if
+ * that is wrong.
+ */
+bool sio_nvme_manager_may_complete(const struct smartio_nvme_manager *m,
+				   const struct sio_nvme_req *req, struct sio_nvme_rep *rep);
+/* serve_multi.c: do others complete in its completion queue? Then refuses to delete the pair. */
+bool sio_nvme_manager_is_used(const struct smartio_nvme_manager *m, uint32_t qid,
+			      struct sio_nvme_rep *rep);
+/* serve_multi.c: deletes the submission queues that complete in its completion queue. */
+int sio_nvme_manager_delete_users(struct smartio_nvme_manager *m, uint32_t qid);
+/*
  * standby.c: borrows the drive beside the manager that serves it, and publishes a standby; then the
  * role is STANDBY. -EBUSY: there are enough standbys.
  */

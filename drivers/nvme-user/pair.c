@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
 #include "error.h"
+#include "multi.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
 #include "smartio/memdev.h"
@@ -94,6 +94,12 @@ static size_t sq_bytes(const struct smartio_nvme_queue *q)
 	return pages((size_t)q->entries * 64);
 }
 
+/* Entries of the completion queue, which may be for more submission queues than this one's. */
+static uint32_t cq_entries(const struct smartio_nvme_queue *q)
+{
+	return q->multi ? q->multi->entries : q->entries;
+}
+
 static size_t list_bytes(const struct smartio_nvme_queue *q)
 {
 	return pages((size_t)q->depth << sio_nvme_prp_shift(q->max_transfer));
@@ -168,6 +174,21 @@ static int map_cmb(struct smartio_nvme_queue *q, const struct sio_nvme_rep_pair 
 	return 0;
 }
 
+static void use_cq(struct smartio_nvme_queue *q)
+{
+	/* Not what was asked for counts: hints go elsewhere when this host's memory is used up. */
+	const bool flushes = SCIGetRemoteSegmentNodeId(q->cq_mem->remote) != q->leg->d.node;
+
+	sio_nvme_mem_clear(q->cq_mem, (size_t)cq_entries(q) * 16);
+	if (q->multi) {
+		sio_nvme_multi_use(q, q->cq_mem->at, flushes);
+		return;
+	}
+	q->cq = q->cqe = q->cq_mem->at;
+	q->cq_end = q->cq + (size_t)q->entries * 16;
+	q->flushes = flushes;
+}
+
 static int get_queue_memory(struct smartio_nvme_queue *q)
 {
 	const struct smartio_nvme_queue_options *o = &q->options;
@@ -182,19 +203,18 @@ static int get_queue_memory(struct smartio_nvme_queue *q)
 	else
 		rc = get_memory(q->leg, sq + lists, SQ_HINTS, placement_flags(o->sq_placement),
 				&q->sq_mem);
-	if (rc == 0)
-		rc = get_memory(q->leg, (size_t)q->entries * 16, CQ_HINTS,
+	if (rc == 0 && !o->completes_in)
+		rc = get_memory(q->leg, (size_t)cq_entries(q) * 16, CQ_HINTS,
 				placement_flags(o->cq_placement), &q->cq_mem);
 	if (rc)
 		return rc;
 	use_sq(q, q->sq_mem->at);
-	q->cq = q->cqe = q->cq_mem->at;
-	q->cq_end = q->cq + (size_t)q->entries * 16;
-	/* Not what was asked for counts: hints go elsewhere when this host's memory is used up. */
-	q->flushes = SCIGetRemoteSegmentNodeId(q->cq_mem->remote) != q->leg->d.node;
+	if (q->cq_mem)
+		use_cq(q);
+	if (q->multi)
+		sio_nvme_multi_blind(q);
 	q->list = q->sq_mem->at + (in_cmb(q) ? 0 : sq);
 	q->list_ioaddr = q->sq_mem->ioaddr + (in_cmb(q) ? 0 : sq);
-	sio_nvme_mem_clear(q->cq_mem, (size_t)q->entries * 16);
 	/* Before the manager is asked to create it: pairs with the drive's first completion. */
 	sio_to_fabric_barrier();
 	return 0;
@@ -234,6 +254,7 @@ static bool is_valid_reply(const struct smartio_nvme_queue *q, const struct sio_
 static int ask_create(struct smartio_nvme_queue *q, const struct sio_nvme_turn *turn,
 		      struct sio_nvme_rep_pair *ret, bool *ret_unsure)
 {
+	const struct smartio_nvme_queue *of = q->options.completes_in;
 	struct smartio_nvme *n = q->leg;
 	struct sio_nvme_req req = {.op = SIO_NVME_OP_CREATE,
 				   .vector = q->vector,
@@ -241,12 +262,14 @@ static int ask_create(struct smartio_nvme_queue *q, const struct sio_nvme_turn *
 					      .cmb = in_cmb(q),
 					      .cq = q->cq_mem ? q->cq_mem->ioaddr : 0,
 					      .sq_entries = q->entries,
-					      .cq_entries = q->entries,
+					      .cq_entries = q->cq_mem ? cq_entries(q) : 0,
 					      .notify = turn->notice ? 1 : 0,
 					      .notice = turn->notice ? turn->number : 0,
 					      .formats = n->formats,
 					      .old_qid = q->old_id,
-					      .old_key = q->old_key}};
+					      .old_key = q->old_key,
+					      .cq_of = of ? of->id : 0,
+					      .cq_key = of ? of->key : 0}};
 	struct sio_nvme_rep *rep = malloc(sizeof(*rep));
 	int rc;
 

@@ -52,6 +52,8 @@ static void body_swap(struct sio_nvme_req *r, uint32_t op)
 		r->create.share_most = le32toh(r->create.share_most);
 		r->create.share_over = le32toh(r->create.share_over);
 		r->create.cmb = le32toh(r->create.cmb);
+		r->create.cq_of = le32toh(r->create.cq_of);
+		r->create.cq_key = le64toh(r->create.cq_key);
 		break;
 	case SIO_NVME_OP_DELETE:
 		r->del.qid = le32toh(r->del.qid);
@@ -166,6 +168,7 @@ static void pairs_swap(struct sio_nvme_wire_pair *pair)
 		pair[i].qid = le32toh(pair[i].qid);
 		pair[i].node = le32toh(pair[i].node);
 		pair[i].borrower = le64toh(pair[i].borrower);
+		pair[i].cq_of = le32toh(pair[i].cq_of);
 		pair[i].program[SIO_NVME_PROGRAM - 1] = '\0';
 	}
 }

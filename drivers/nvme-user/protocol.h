@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SIO_NVME_VERSION 10u
+#define SIO_NVME_VERSION 11u
 #define SIO_NVME_SEGMENT 0x53494f4eu /* id of the manager's shared segment */
 #define SIO_NVME_META_MAGIC 0x4d4e4953u
 #define SIO_NVME_REQ_MAGIC 0x514e4953u
@@ -133,6 +133,13 @@ struct sio_nvme_req {
 			 */
 			uint32_t share, share_notice, share_depth, share_most, share_over;
 			uint32_t cmb; /* 1: sq is 0, the manager places it in the drive's memory */
+			/*
+			 * For a submission queue alone: the pair of this borrower, with its key, in
+			 * whose completion queue its commands complete; then cq, cq_entries and the
+			 * vector are 0. 0: it gets a completion queue.
+			 */
+			uint32_t cq_of, reserved;
+			uint64_t cq_key;
 		} create;
 		struct {
 			uint32_t qid, flags;
@@ -170,10 +177,10 @@ struct sio_nvme_req {
 		struct {
 			uint64_t after; /* the first told has a larger id */
 		} leases;
-		uint8_t bytes[88];
+		uint8_t bytes[104];
 	};
 };
-SIO_NVME_SIZE(struct sio_nvme_req, 136);
+SIO_NVME_SIZE(struct sio_nvme_req, 152);
 /*
  * Flag of a deletion: the pair ends for all programs that share it. The sender has closed its lock.
  */
@@ -215,8 +222,9 @@ struct sio_nvme_wire_pair {
 	uint32_t qid, node; /* qid 0: no more */
 	uint64_t borrower;
 	char program[SIO_NVME_PROGRAM];
+	uint32_t cq_of, reserved; /* cq_of: as of the request that made it */
 };
-SIO_NVME_SIZE(struct sio_nvme_wire_pair, 32);
+SIO_NVME_SIZE(struct sio_nvme_wire_pair, 40);
 #define SIO_NVME_PAIRS_A_REPLY (SIO_NVME_IDENTIFY / sizeof(struct sio_nvme_wire_pair))
 
 struct sio_nvme_wire_lease {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client.h"
 #include "error.h"
+#include "multi.h"
 #include "options.h"
 #include "smartio/ext.h"
 
@@ -20,6 +20,7 @@ static void free_queue(struct smartio_nvme_queue *q)
 {
 	sio_nvme_survivor_free(q);
 	free(q->limit);
+	sio_nvme_multi_leave(q);
 	sio_nvme_pair_close(q);
 	free(q->held);
 	free(q->slot);
@@ -49,10 +50,34 @@ static int choose_namespace(struct smartio_nvme_queue *q, uint32_t id)
 	return sio_nvme_fail(-EINVAL, "%s has no namespace %u", n->d.name, q->nsid);
 }
 
+/* The depth, of a completion queue for several and of those that complete there. */
+static int choose_cq_depth(struct smartio_nvme_queue *q, const struct smartio_nvme_queue_options *o)
+{
+	const uint32_t most = q->n->meta.max_entries - 1;
+	const uint32_t room = q->multi ? q->multi->room : o->cq_depth;
+
+	if (!q->multi && !o->cq_depth)
+		return 0;
+	if (!o->depth && q->depth > room && room)
+		q->depth = room;
+	if (!q->multi && (o->cq_depth > most || o->cq_depth < q->depth))
+		return sio_nvme_fail(-EINVAL,
+				     "cq_depth %u: a completion queue of %s for several, of which "
+				     "the first has depth %u, is for %u to %u commands",
+				     o->cq_depth, q->n->d.name, q->depth, q->depth, most);
+	if (q->depth > room)
+		return sio_nvme_fail(-ENOSPC,
+				     "depth %u: the completion queue of queue pair %u has room for "
+				     "%u commands more; opened with a larger cq_depth it has more",
+				     q->depth, o->completes_in->id, room);
+	return q->multi ? 0 : sio_nvme_multi_make(q);
+}
+
 static int choose_sizes(struct smartio_nvme_queue *q, const struct smartio_nvme_queue_options *o)
 {
 	const struct sio_nvme_meta *meta = &q->n->meta;
 	uint32_t most = meta->max_entries - 1;
+	int rc;
 
 	q->depth = o->depth ? o->depth : most < DEPTH ? most : DEPTH;
 	/* One entry stays empty; 65,535 is no command id that may be used (section 4.2). */
@@ -68,6 +93,9 @@ static int choose_sizes(struct smartio_nvme_queue *q, const struct smartio_nvme_
 				     "depth %u: a program that shares a queue of %s has 1 to %u "
 				     "commands in flight",
 				     q->depth, q->n->d.name, most / 2);
+	rc = choose_cq_depth(q, o);
+	if (rc)
+		return rc;
 	q->entries = q->depth + 1;
 	q->max_transfer = o->max_transfer ? o->max_transfer : meta->max_transfer;
 	if (q->max_transfer > meta->max_transfer || q->max_transfer < 1u << q->block_shift)
@@ -84,6 +112,29 @@ static int choose_sizes(struct smartio_nvme_queue *q, const struct smartio_nvme_
 	/* What is to be sent again is noted, which submits of one page have no instructions for. */
 	q->plain_blocks = q->lease || o->flags & SMARTIO_NVME_SURVIVE ? 0 : q->max_blocks;
 	q->max_transfer = (q->max_transfer + SIO_NVME_PAGE - 1) & ~(SIO_NVME_PAGE - 1);
+	return 0;
+}
+
+/* Of completion queues for several submission queues. */
+static int check_multi(const struct smartio_nvme_queue_options *o)
+{
+	if (!o->cq_depth && !o->completes_in)
+		return 0;
+	if (o->cq_depth && o->completes_in)
+		return sio_nvme_fail(-EINVAL, "cq_depth is for the queue whose completion queue "
+					      "it is, not for those that complete there");
+	if (o->flags & SMARTIO_NVME_SURVIVE)
+		return sio_nvme_fail(-EINVAL,
+				     "a queue that survives gets another pair by itself, and one "
+				     "that is shared ends with any program: submission queues of "
+				     "one completion queue are opened without these flags (%#x)",
+				     SMARTIO_NVME_SURVIVE | SMARTIO_NVME_SHARED);
+	if (o->completes_in && (o->flags & SMARTIO_NVME_INTERRUPT || o->cq_placement))
+		return sio_nvme_fail(-EINVAL,
+				     "interrupt and placement of a completion queue are those of "
+				     "queue pair %u, which has it: they are chosen when that is "
+				     "opened",
+				     o->completes_in->id);
 	return 0;
 }
 
@@ -104,8 +155,6 @@ static int check_options(const struct smartio_nvme_queue_options *o)
 				     "flags %#x of a queue; only %#x (interrupt, survive, alone, "
 				     "shared) are allowed",
 				     o->flags, FLAGS);
-	if (o->reserved)
-		return sio_nvme_fail(-EINVAL, "a reserved option of a queue is not 0");
 	if ((o->flags & SMARTIO_NVME_ALONE || o->survive_ms) && !(o->flags & SMARTIO_NVME_SURVIVE))
 		return sio_nvme_fail(-EINVAL,
 				     "alone and survive_ms are for queues that survive (flag %#x)",
@@ -126,7 +175,7 @@ static int check_options(const struct smartio_nvme_queue_options *o)
 	    (o->sq_device || o->sq_placement == SMARTIO_NVME_PLACE_CMB))
 		return sio_nvme_fail(-EINVAL, "a queue in %s cannot survive a reset",
 				     o->sq_device ? o->sq_device : "the drive's own memory");
-	return 0;
+	return check_multi(o);
 }
 
 static int make_slots(struct smartio_nvme_queue *q)
@@ -197,6 +246,8 @@ static int open_queue(struct smartio_nvme_queue *q, const struct smartio_nvme_qu
 	if (q->leg->stage != SIO_NVME_LEG_OPEN)
 		return sio_nvme_fail(-ENODEV, "the path to %s is lost", q->n->d.name);
 	rc = choose_blocks(q, o);
+	if (rc == 0 && o->completes_in)
+		rc = sio_nvme_multi_join(q, o->completes_in);
 	if (rc == 0)
 		rc = choose_sizes(q, o);
 	if (rc == 0)
@@ -205,11 +256,13 @@ static int open_queue(struct smartio_nvme_queue *q, const struct smartio_nvme_qu
 		rc = sio_nvme_survivor_make(q);
 	if (rc == 0 && o->timeout_ms)
 		rc = sio_nvme_limit_make(q);
-	q->looks = q->life || q->limit;
+	q->looks = q->life || q->limit || q->multi;
 	if (rc == 0)
 		rc = open_pair(q, ret_unsure);
 	if (rc == 0 && q->life)
 		sio_nvme_survivor_begin(q);
+	if (rc == 0 && q->multi)
+		sio_nvme_multi_add(q);
 	return rc;
 }
 
@@ -219,25 +272,61 @@ void sio_nvme_keep(struct smartio_nvme_queue *q)
 	q->n->kept = q;
 }
 
+static bool is_of_before(const struct smartio_nvme_queue *q)
+{
+	return __atomic_load_n(q->generation_word, __ATOMIC_RELAXED) != q->generation;
+}
+
+static int still_busy(const struct smartio_nvme_queue *q)
+{
+	return sio_nvme_fail(-EBUSY,
+			     "commands of queue pair %u, which is closed, did not come back: the "
+			     "queues that complete in its completion queue must be closed first",
+			     q->id);
+}
+
 /*
  * Under the lock. Deletes queues that no manager could delete before: commands in them may still be
  * executed, after those of the next queue, so that one is made only when they are gone. Without a
  * manager it is not made at all. A queue whose key we never received, and those of a borrow that
  * was lost, are not ours to delete.
  */
-static void delete_kept(struct smartio_nvme *n)
+static int delete_kept(struct smartio_nvme *n)
 {
 	for (struct smartio_nvme_queue *q = n->kept; q; q = q->next) {
+		const bool open = sio_nvme_multi_is_open(q);
 		int rc;
 
-		if (!q->key || !sio_nvme_leg_open(q->leg) || sio_nvme_queue_stale(q))
+		/* Another thread may poll where it completes: nothing of it is changed here. */
+		if (q->gone || !q->key || !sio_nvme_leg_open(q->leg) ||
+		    (open ? is_of_before(q) : sio_nvme_queue_stale(q)))
 			continue;
+		if (sio_nvme_multi_is_used(q)) {
+			if (open && q->busy)
+				return still_busy(q);
+			continue;
+		}
 		rc = sio_nvme_ask_delete(q);
 		/* The manager may have got the first request, and answered too late. */
 		if (rc && rc != -EACCES)
-			return;
-		q->error = -ECONNRESET;
+			return 0;
+		q->gone = true;
+		if (!open)
+			q->error = -ECONNRESET;
 	}
+	return 0;
+}
+
+/* Those of a completion queue for several go before the one that has it. */
+static int delete_all_kept(struct smartio_nvme *n)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < 2; i++) {
+		rc = delete_kept(n);
+		sio_nvme_queues_forget(n, false);
+	}
+	return rc;
 }
 
 int smartio_nvme_queue_open(struct smartio_nvme *n, const struct smartio_nvme_queue_options *o,
@@ -260,10 +349,10 @@ int smartio_nvme_queue_open(struct smartio_nvme *n, const struct smartio_nvme_qu
 	q->options = options;
 	q->patience = SIO_NVME_PATIENT;
 	sio_nvme_lock(n);
-	delete_kept(n);
-	sio_nvme_queues_forget(n, false);
+	rc = delete_all_kept(n);
 	go_over(q, sio_nvme_leg_for(n, q));
-	rc = open_queue(q, &options, &unsure);
+	if (rc == 0)
+		rc = open_queue(q, &options, &unsure);
 	if (rc == 0) {
 		q->next = n->queues;
 		n->queues = q;
@@ -286,13 +375,71 @@ static void drain(struct smartio_nvme_queue *q)
 	unsigned pauses = 0;
 	int n;
 
+	if (q->multi) /* what comes of others meanwhile is theirs, at their next poll */
+		q->multi->only = q;
 	while (sio_nvme_in_flight(q) > 0 && (n = smartio_nvme_poll(q, c, 16)) >= 0) {
 		if (n > 0)
 			continue;
 		if (smartio_now_ns() >= deadline)
-			return;
+			break;
 		sio_nvme_pause(&pauses);
 	}
+	if (q->multi)
+		q->multi->only = NULL;
+}
+
+static bool is_deleted(struct smartio_nvme_queue *q)
+{
+	return sio_nvme_queue_stale(q) || q->gone || sio_nvme_ask_delete(q) == 0 ||
+	       sio_nvme_queue_stale(q);
+}
+
+static void end(struct smartio_nvme_queue *q)
+{
+	if (q->bounce)
+		sio_nvme_buffer_end(q->bounce);
+	sio_nvme_multi_settle(q);
+	free_queue(q);
+}
+
+/* Nobody completes there any more: all that was closed before and kept for that goes. */
+static void end_multi(struct smartio_nvme *n, const struct sio_nvme_multi *m, bool first)
+{
+	struct smartio_nvme_queue **at = &n->kept, *q;
+
+	while ((q = *at)) {
+		if (q->multi != m || (m->first == q) != first || sio_nvme_multi_is_used(q) ||
+		    !is_deleted(q)) {
+			at = &q->next;
+			continue;
+		}
+		*at = q->next;
+		end(q);
+	}
+}
+
+/*
+ * The completion queue lives until the last of those that complete there is closed, and with it the
+ * pair that has it.
+ */
+static void close_multi(struct smartio_nvme_queue *q)
+{
+	const struct sio_nvme_multi *m = q->multi;
+	struct smartio_nvme *n = q->n;
+	bool last;
+
+	sio_nvme_multi_close(q);
+	last = m->open == 0;
+	if (!sio_nvme_multi_is_used(q) && is_deleted(q)) {
+		last = last && m->holders > 1;
+		end(q);
+	} else {
+		sio_nvme_keep(q);
+	}
+	if (!last)
+		return;
+	end_multi(n, m, false);
+	end_multi(n, m, true);
 }
 
 void smartio_nvme_queue_close(struct smartio_nvme_queue *q)
@@ -309,13 +456,12 @@ void smartio_nvme_queue_close(struct smartio_nvme_queue *q)
 	for (at = &n->queues; *at != q; at = &(*at)->next)
 		;
 	*at = q->next;
-	if (sio_nvme_queue_stale(q) || sio_nvme_ask_delete(q) == 0 || sio_nvme_queue_stale(q)) {
-		if (q->bounce)
-			sio_nvme_buffer_end(q->bounce);
-		free_queue(q);
-	} else {
+	if (q->multi)
+		close_multi(q);
+	else if (is_deleted(q))
+		end(q);
+	else
 		sio_nvme_keep(q);
-	}
 	sio_nvme_unlock(n);
 }
 
@@ -324,7 +470,8 @@ void sio_nvme_queues_forget(struct smartio_nvme *n, bool all)
 	struct smartio_nvme_queue **at = &n->kept, *q;
 
 	while ((q = *at)) {
-		bool gone = sio_nvme_queue_stale(q);
+		/* What completes where another thread polls is left to that. */
+		bool open = sio_nvme_multi_is_open(q), gone = !open && sio_nvme_queue_stale(q);
 
 		if (!gone && !all) {
 			at = &q->next;

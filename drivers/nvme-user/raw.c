@@ -193,6 +193,8 @@ int smartio_nvme_get_pairs(struct smartio_nvme *n, struct smartio_nvme_pair *pai
 			pair[reported].id = w->qid;
 			pair[reported].node = w->node;
 			pair[reported].borrower = w->borrower;
+			pair[reported].cq_of = w->cq_of;
+			pair[reported].reserved = 0;
 			memcpy(pair[reported].program, w->program, sizeof(pair[reported].program));
 		}
 	}

@@ -29,8 +29,9 @@ struct pair {
 	char program[16];
 	uint32_t share, depth, most, dead, over;
 	uint16_t cmb, cmb_pages;
+	uint32_t cq_of, reserved;
 };
-SIO_NVME_SIZE(struct pair, 88);
+SIO_NVME_SIZE(struct pair, 96);
 struct sharer {
 	uint64_t borrower; /* written last; 0: none */
 	uint64_t sequence;
@@ -204,7 +205,8 @@ void sio_nvme_record_pair(struct sio_nvme_record *b, uint32_t qid, const struct 
 			 .dead = htole32(pair->dead),
 			 .over = htole32(pair->over),
 			 .cmb = htole16(pair->cmb),
-			 .cmb_pages = htole16(pair->cmb_pages)};
+			 .cmb_pages = htole16(pair->cmb_pages),
+			 .cq_of = htole32(pair->cq_of)};
 
 	if (!b->at.at)
 		return;
@@ -248,6 +250,7 @@ void sio_nvme_record_read_pair(const struct sio_nvme_record *b, uint32_t qid,
 	ret->over = le32toh(p.over);
 	ret->cmb = le16toh(p.cmb);
 	ret->cmb_pages = le16toh(p.cmb_pages);
+	ret->cq_of = le32toh(p.cq_of);
 	if (ret->share)
 		read_sharers(b, qid, ret);
 	memcpy(ret->program, p.program, sizeof(ret->program));

@@ -133,7 +133,7 @@ static int hold_pair(struct smartio_nvme_manager *m, const struct sio_nvme_req *
 		rc = hold(m, pair->borrower, req->create.sq, req->create.sq_entries * (size_t)64,
 			  &pair->sq_hold, rep);
 	enter(m, qid, SIO_NVME_PAIR_TAKING);
-	if (rc || rep->h.error)
+	if (rc || rep->h.error || pair->cq_of)
 		return rc;
 	rc = hold(m, pair->borrower, req->create.cq, req->create.cq_entries * (size_t)16,
 		  &pair->cq_hold, rep);
@@ -148,27 +148,41 @@ static uint64_t sq_address(const struct sio_nvme_req *req, const struct sio_nvme
 			 : req->create.sq;
 }
 
-static int create_queues(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
-			 uint32_t qid, struct sio_nvme_rep *rep)
+static int create_cq(struct smartio_nvme_manager *m, const struct sio_nvme_req *req, uint32_t qid,
+		     struct sio_nvme_rep *rep)
 {
 	uint32_t status = 0;
 	int rc = sio_nvme_ctrl_create_cq(&m->ctrl, qid, req->create.cq, req->create.cq_entries,
 					 req->vector, &status);
 
-	if (rc)
-		return rc;
-	if (status) {
+	if (rc == 0 && status)
 		refuse(rep, -EIO, "the drive refused the completion queue: %s",
 		       smartio_nvme_status_string(status));
-		return 0;
-	}
-	rc = sio_nvme_ctrl_create_sq(&m->ctrl, qid, sq_address(req, &m->ledger.pair[qid]),
-				     req->create.sq_entries, &status);
+	return rc;
+}
+
+/* A queue that completes in another pair's completion queue has none to delete. */
+static int delete_cq(struct smartio_nvme_manager *m, uint32_t qid)
+{
+	return m->ledger.pair[qid].cq_of ? 0 : sio_nvme_ctrl_delete_cq(&m->ctrl, qid);
+}
+
+static int create_queues(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
+			 uint32_t qid, struct sio_nvme_rep *rep)
+{
+	const struct sio_nvme_pair *pair = &m->ledger.pair[qid];
+	uint32_t status = 0;
+	int rc = pair->cq_of ? 0 : create_cq(m, req, qid, rep);
+
+	if (rc || rep->h.error)
+		return rc;
+	rc = sio_nvme_ctrl_create_sq(&m->ctrl, qid, sq_address(req, pair), req->create.sq_entries,
+				     pair->cq_of ? pair->cq_of : qid, &status);
 	if (rc || !status)
 		return rc;
 	refuse(rep, -EIO, "the drive refused the submission queue: %s",
 	       smartio_nvme_status_string(status));
-	return sio_nvme_ctrl_delete_cq(&m->ctrl, qid);
+	return delete_cq(m, qid);
 }
 
 /*
@@ -230,7 +244,8 @@ static int make_pair(struct smartio_nvme_manager *m, const struct sio_nvme_req *
 				     .share = req->create.share,
 				     .depth = req->create.share_depth,
 				     .most = req->create.share_most,
-				     .over = req->create.share_over};
+				     .over = req->create.share_over,
+				     .cq_of = req->create.cq_of};
 	int rc;
 
 	sio_nvme_keep_text(pair.program, req->create.program, sizeof(pair.program));
@@ -265,9 +280,11 @@ static bool may_have_pair(struct smartio_nvme_manager *m, const struct sio_nvme_
 {
 	if (sio_nvme_manager_is_occupied(m, rep))
 		return false;
+	if (!sio_nvme_manager_may_complete(m, req, rep))
+		return false;
 	if (!queue_is_good(m, req->create.cmb ? SIO_NVME_PAGE : req->create.sq,
 			   req->create.sq_entries) ||
-	    !queue_is_good(m, req->create.cq, req->create.cq_entries)) {
+	    (!req->create.cq_of && !queue_is_good(m, req->create.cq, req->create.cq_entries))) {
 		refuse(rep, -EINVAL,
 		       "a queue needs 2 to %u entries and memory from the start of a page on",
 		       m->ctrl.max_entries);
@@ -298,15 +315,20 @@ static bool may_have_pair(struct smartio_nvme_manager *m, const struct sio_nvme_
 	return true;
 }
 
-/* Submission queue first: a drive whose completion queue vanishes first stops for everyone. */
+/*
+ * Submission queues first, also those of others that complete there: a drive whose completion queue
+ * vanishes first stops for everyone.
+ */
 int sio_nvme_manager_delete_pair(struct smartio_nvme_manager *m, uint32_t qid)
 {
-	int rc;
+	int rc = sio_nvme_manager_delete_users(m, qid);
 
+	if (rc)
+		return rc;
 	enter(m, qid, SIO_NVME_PAIR_GOING);
 	rc = sio_nvme_ctrl_delete_sq(&m->ctrl, qid);
 	if (rc == 0)
-		rc = sio_nvme_ctrl_delete_cq(&m->ctrl, qid);
+		rc = delete_cq(m, qid);
 	if (rc == 0)
 		rc = sio_nvme_manager_unhold(m, qid);
 	if (rc == 0)
@@ -319,9 +341,11 @@ int sio_nvme_manager_delete_pair(struct smartio_nvme_manager *m, uint32_t qid)
  * its submission queue is done any more when the new one is reported. One that is not there was
  * deleted with its borrow, or by a reset.
  */
-static int end_old(struct smartio_nvme_manager *m, const struct sio_nvme_req *req)
+static int end_old(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
+		   struct sio_nvme_rep *rep)
 {
-	if (!sio_nvme_ledger_has(&m->ledger, req->create.old_qid, req->create.old_key))
+	if (!sio_nvme_ledger_has(&m->ledger, req->create.old_qid, req->create.old_key) ||
+	    sio_nvme_manager_is_used(m, req->create.old_qid, rep))
 		return 0;
 	return sio_nvme_manager_delete_pair(m, req->create.old_qid);
 }
@@ -339,8 +363,8 @@ static int op_create(struct smartio_nvme_manager *m, const struct sio_nvme_req *
 	}
 	if (!may_have_pair(m, req, rep))
 		return 0;
-	rc = end_old(m, req);
-	if (rc)
+	rc = end_old(m, req, rep);
+	if (rc || rep->h.error)
 		return rc;
 	qid = sio_nvme_ledger_free_id(&m->ledger);
 	if (qid)
@@ -366,7 +390,7 @@ int sio_nvme_manager_delete_pairs(struct smartio_nvme_manager *m, uint64_t borro
 		rc = sio_nvme_ctrl_delete_sq(&m->ctrl, qid);
 	}
 	for (qid = 0; rc == 0 && (qid = sio_nvme_ledger_next(l, borrower, qid));) {
-		rc = sio_nvme_ctrl_delete_cq(&m->ctrl, qid);
+		rc = delete_cq(m, qid);
 		if (l->pair[qid].share)
 			sio_nvme_ledger_sharer_ended(&l->pair[qid], borrower);
 		if (rc == 0 && l->pair[qid].share)
@@ -394,6 +418,8 @@ static int op_delete(struct smartio_nvme_manager *m, const struct sio_nvme_req *
 		       req->del.place, req->del.qid);
 		return 0;
 	}
+	if (sio_nvme_manager_is_used(m, req->del.qid, rep))
+		return 0;
 	/* The pair's queues lie in memory that the first sharer has mapped. */
 	if (!pair->share || req->del.flags & SIO_NVME_DEL_ENDS || req->del.place == 0)
 		return sio_nvme_manager_delete_pair(m, req->del.qid);
@@ -444,7 +470,7 @@ static size_t list_owners(const struct sio_nvme_pair *p, uint32_t qid,
 
 	if (p->borrower && !p->share) {
 		*to = (struct sio_nvme_wire_pair){
-			.qid = qid, .node = p->node, .borrower = p->borrower};
+			.qid = qid, .node = p->node, .borrower = p->borrower, .cq_of = p->cq_of};
 		memcpy(to->program, p->program, sizeof(to->program));
 		return 1;
 	}

@@ -506,7 +506,7 @@ int sio_nvme_await_life(struct smartio_nvme_queue *q)
 
 	/* The loop ends in any case, since there is a deadline. */
 	while (rc == 0 && !q->free)
-		rc = smartio_nvme_poll(q, &none, 1);
+		rc = q->life ? smartio_nvme_poll(q, &none, 1) : sio_nvme_queue_dead(q);
 	return rc < 0 ? rc : 0;
 }
 

@@ -258,6 +258,8 @@ struct smartio_nvme_pair {
 	uint32_t id, node;
 	uint64_t borrower; /* smartio_borrower_id() there */
 	char program[16];
+	uint32_t cq_of; /* the pair in whose completion queue it completes; 0: its own */
+	uint32_t reserved;
 };
 /**
  * Up to @max of them, by id; one that programs share, once for each of these. Return: how many;
@@ -402,7 +404,12 @@ struct smartio_nvme_queue_options {
 	 * each command, but a longer way for each ring. Source: NVMe 1.4, sections 5.1 and 5.6.
 	 */
 	uint32_t timeout_ms;
-	uint32_t reserved; /* 0 */
+	/*
+	 * 0; or how many commands may be in flight of all queues whose commands complete in this
+	 * queue's completion queue, its own among them: then others may be opened with
+	 * @completes_in. Not for queues that survive (-EINVAL).
+	 */
+	uint32_t cq_depth;
 	/*
 	 * NULL; or a memory device (docs/memory-device.md) or accelerator, by name or number: the
 	 * submission queue, and the lists of data pages, lie in its memory, and the drive fetches
@@ -416,6 +423,23 @@ struct smartio_nvme_queue_options {
 	const char *sq_device;
 	/* The queue does I/O within this lease alone; NULL: within the namespace. */
 	const struct smartio_nvme_lease *lease;
+	/*
+	 * NULL; or a queue of the same smartio_nvme_open() that was opened with @cq_depth: this one
+	 * is a further submission queue, whose commands complete in that one's completion queue.
+	 * There is one poll for all of them, one doorbell store for what it takes, and one
+	 * interrupt. Each has its own depth, namespace, lease, placement and time-out, and takes
+	 * one of the drive's queue pairs.
+	 *
+	 * All of them belong to the same thread. Whichever is polled or waited for, it is for all:
+	 * it rings for all, and struct smartio_nvme_completion says whose command it was. The
+	 * blocking helpers wait for their own commands; what comes of others meanwhile is left to
+	 * the next poll. What ends one of them ends all. They are closed in any order: the
+	 * completion queue, and with it the queue pair of the one that was opened first, lives
+	 * until the last of them is closed. Not for queues that survive or are shared (-EINVAL).
+	 * -ENOSPC: no room for so many commands is left in the completion queue. Source: NVMe 1.4,
+	 * sections 4.1 and 5.4.
+	 */
+	struct smartio_nvme_queue *completes_in;
 };
 
 /**
@@ -483,7 +507,7 @@ struct smartio_nvme_queue_options {
  * -ENOTCONN: the manager is gone; -ETIMEDOUT: it does not answer; -EINVAL: depth, transfer size,
  * namespace or placement that the drive does not have; -ENOTSUP: a namespace format with metadata,
  * or interrupts of a drive that has none; -EBUSY: all interrupt vectors are taken, or too many wait
- * for a queue pair; -ESTALE: the drive was formatted since @n was opened, or the lease has ended;
+ * for a queue pair, or a queue of a common completion queue was closed with commands in flight; -ESTALE: the drive was formatted since @n was opened, or the lease has ended;
  * -ENODEV: the drive, or its host, is gone; -EFAULT: the lender has lost this host, and this host
  * does not know yet; -ENOMEM.
  */
@@ -511,7 +535,8 @@ enum smartio_nvme_op {
 struct smartio_nvme_completion {
 	void *cookie;	 /* of the submit */
 	uint32_t status; /* 0: success; else SCT << 8 | SC (NVMe 1.4, section 4.6.1) */
-	uint32_t reserved;
+	/* smartio_nvme_queue_id(), if several queues have one completion queue; else 0 */
+	uint32_t queue;
 };
 
 /**

@@ -190,7 +190,7 @@ static bool do_pair(const struct step *s)
 				     &status[0]);
 	if (rc == 0)
 		rc = sio_nvme_ctrl_create_sq(&bench.ctrl, (uint32_t)id, q->sq, q->sq_entries,
-					     &status[1]);
+					     (uint32_t)id, &status[1]);
 	return rc ? say("error %d", rc) : say("cq=%x sq=%x", status[0], status[1]);
 }
 

@@ -98,6 +98,88 @@ static void queue_pair_belongs_to_its_maker(void **state)
 	smartio_nvme_close(other);
 }
 
+/*
+ * A completion queue is used by its own borrower alone, who knows the pair's key; and it is not
+ * deleted while it is used, by whatever request.
+ */
+static void completion_queue_belongs_to_its_maker(void **state)
+{
+	const struct smartio_nvme_queue_options plain = {
+		.size = sizeof(plain), .depth = 4, .cq_depth = 8};
+	struct smartio_nvme *n = client(), *other = client();
+	struct smartio_nvme_buffer *b = buffer(n, 4096), *ob = buffer(other, 4096);
+	struct smartio_nvme_queue_options more = {.size = sizeof(more), .depth = 4};
+	struct smartio_nvme_queue *q, *user;
+	struct sio_nvme_req good = request(n, SIO_NVME_OP_CREATE), r;
+	struct sio_nvme_rep rep;
+	uint8_t data[512];
+
+	(void)state;
+	assert_ok(smartio_nvme_queue_open(n, &plain, &q));
+	more.completes_in = q;
+	assert_ok(smartio_nvme_queue_open(n, &more, &user));
+	good.create.sq = b->ioaddr;
+	good.create.sq_entries = 8;
+	good.create.cq_of = q->id;
+	good.create.cq_key = q->key;
+
+	r = good, r.create.cq_key++;
+	rep = tell(n, &r);
+	assert_int_equal(rep.h.error, EACCES);
+	assert_non_null(strstr(rep.text, "completion queue is asked for, is not this client's"));
+	r = good, r.borrower = smartio_borrower_id(other->d.handle), r.create.sq = ob->ioaddr;
+	assert_int_equal(tell(n, &r).h.error, EACCES);
+	r = good, r.create.cq_of = UINT32_MAX;
+	assert_int_equal(tell(n, &r).h.error, EACCES);
+	r = good, r.create.cq_of = user->id, r.create.cq_key = user->key;
+	rep = tell(n, &r);
+	assert_int_equal(rep.h.error, EINVAL);
+	assert_non_null(strstr(rep.text, "the completion queue of queue pair 2 cannot be used"));
+	r = good, r.create.cq_entries = 8;
+	assert_int_equal(tell(n, &r).h.error, EINVAL);
+	r = good, r.create.cq = b->ioaddr;
+	assert_int_equal(tell(n, &r).h.error, EINVAL);
+	r = good, r.vector = 1;
+	assert_int_equal(tell(n, &r).h.error, EINVAL);
+	r = good, r.create.sq_entries = 1;
+	assert_int_equal(tell(n, &r).h.error, EINVAL);
+	r = good, r.create.share = 7, r.create.share_depth = 1, r.create.share_most = 2;
+	assert_int_equal(tell(n, &r).h.error, EINVAL);
+	/* What is to be replaced is not what is to be used, nor what others use. */
+	r = good, r.create.old_qid = q->id, r.create.old_key = q->key;
+	assert_int_equal(tell(n, &r).h.error, EINVAL);
+	r.create.cq_of = 0, r.create.cq = b->ioaddr, r.create.cq_entries = 8;
+	rep = tell(n, &r);
+	assert_int_equal(rep.h.error, EBUSY);
+	assert_non_null(strstr(rep.text, "complete in its completion queue: 2"));
+	r = request(n, SIO_NVME_OP_DELETE), r.del.qid = q->id, r.del.key = q->key;
+	rep = tell(n, &r);
+	assert_int_equal(rep.h.error, EBUSY);
+	assert_non_null(strstr(rep.text, "queue pair 1 cannot be deleted while these"));
+	assert_int_equal(smartio_nvme_manager_queue_pairs(fake.manager, NULL), 2);
+	assert_ok(smartio_nvme_read(q, data, 0, 512));
+	assert_ok(smartio_nvme_read(user, data, 0, 512));
+	assert_int_equal(tell(n, &good).h.error, 0);
+	assert_int_equal(smartio_nvme_manager_queue_pairs(fake.manager, NULL), 3);
+	r = request(n, SIO_NVME_OP_DELETE), r.del.qid = user->id, r.del.key = user->key;
+	assert_int_equal(tell(n, &r).h.error, 0);
+	r.del.qid = q->id, r.del.key = q->key;
+	rep = tell(n, &r);
+	assert_non_null(strstr(rep.text, "complete in its completion queue: 3"));
+	fake_kill(smartio_borrower_id(n->d.handle));
+	for (unsigned i = 0; i < 20; i++)
+		fake_step();
+	assert_int_equal(smartio_nvme_manager_queue_pairs(fake.manager, NULL), 0);
+	assert_int_equal(fake_csts(), 1);
+	{
+		const uint64_t id = smartio_borrower_id(n->d.handle);
+
+		smartio_nvme_close(n);
+		fake_bury(id);
+	}
+	smartio_nvme_close(other);
+}
+
 /* Pages 0 and 1 of a buffer as the queues of @borrower. */
 static struct sio_nvme_req create(struct smartio_nvme *n, uint64_t borrower, uint64_t sq,
 				  uint64_t cq)
@@ -362,6 +444,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(wrong_requests_are_answered),
 		TEST(queue_pair_belongs_to_its_maker),
+		TEST(completion_queue_belongs_to_its_maker),
 		TEST(queue_memory_is_its_borrowers),
 		TEST(live_queue_memory_stays_mapped),
 		TEST(what_the_drive_refuses_is_not_held),

@@ -191,6 +191,75 @@ static void deaths_are_seen_to_once(void **state)
 	at_every_store(lose_a_client);
 }
 
+static struct smartio_nvme_queue *one_for_several(struct smartio_nvme *n)
+{
+	const struct smartio_nvme_queue_options o = {.size = sizeof(o), .depth = 4, .cq_depth = 16};
+	struct smartio_nvme_queue *q = NULL;
+
+	assert_ok(smartio_nvme_queue_open(n, &o, &q));
+	return q;
+}
+
+static struct smartio_nvme_queue *completing_in(struct smartio_nvme_queue *of)
+{
+	const struct smartio_nvme_queue_options o = {
+		.size = sizeof(o), .depth = 4, .completes_in = of};
+	struct smartio_nvme_queue *q = NULL;
+
+	assert_ok(smartio_nvme_queue_open(of->n, &o, &q));
+	return q;
+}
+
+/* The manager dies while it makes or deletes queues of one completion queue. */
+static void make_and_delete_several(struct scene *s)
+{
+	struct smartio_nvme_queue *first = one_for_several(s->n), *q[2];
+	uint8_t data[512];
+
+	for (unsigned i = 0; i < 2; i++)
+		q[i] = completing_in(first);
+	smartio_nvme_queue_close(first); /* the others first, in the drive */
+	for (unsigned i = 0; i < 2; i++) {
+		assert_ok(smartio_nvme_read(q[i], data, 0, sizeof(data)));
+		smartio_nvme_queue_close(q[i]);
+	}
+	assert_null(s->n->kept);
+}
+
+static void queues_of_one_completion_queue_are_made_and_deleted_once(void **state)
+{
+	(void)state;
+	at_every_store(make_and_delete_several);
+}
+
+/* The same while it takes back those of a client that died; the first has not the lowest number. */
+static void lose_several(struct scene *s)
+{
+	struct smartio_nvme *other = client();
+	uint64_t id = fake_last_borrower();
+	struct smartio_nvme_queue *before = queue(s->n, 4), *first = one_for_several(other);
+	uint8_t data[512];
+
+	smartio_nvme_queue_close(before);
+	assert_true(completing_in(first)->id < first->id);
+	assert_true(completing_in(first)->id > first->id);
+	fake_kill(id);
+	for (unsigned i = 0; i < 50; i++)
+		fake_step();
+	assert_ok(smartio_nvme_read(s->q, data, 0, sizeof(data)));
+	smartio_nvme_close(other);
+	fake_bury(id);
+	for (unsigned i = 0; i < 50; i++)
+		fake_step();
+	assert_true(fake_quarantined() <= 1);
+}
+
+static void deaths_of_several_are_seen_to_once(void **state)
+{
+	(void)state;
+	at_every_store(lose_several);
+}
+
 static struct smartio_nvme_queue *shared(struct smartio_nvme *n)
 {
 	const struct smartio_nvme_queue_options o = {
@@ -260,6 +329,8 @@ int main(void)
 		ALONE(a_lease_is_taken_and_given_once),
 		ALONE(what_is_only_looked_at_is_asked_again),
 		ALONE(deaths_are_seen_to_once),
+		ALONE(queues_of_one_completion_queue_are_made_and_deleted_once),
+		ALONE(deaths_of_several_are_seen_to_once),
 		ALONE(sharers_are_known_to_who_follows),
 	};
 

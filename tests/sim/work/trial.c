@@ -181,7 +181,7 @@ static void try_queue(struct trial *t)
 		return;
 	sim_call("sio_nvme_ctrl_create_sq", 0);
 	rc = sim_nvme_called(
-		sio_nvme_ctrl_create_sq(t->c, QID, address(t, SQ), t->sq_entries, &status), 0);
+		sio_nvme_ctrl_create_sq(t->c, QID, address(t, SQ), t->sq_entries, QID, &status), 0);
 	if (rc == 0 && status == 0) {
 		overflow(t);
 		chain(t);

@@ -174,7 +174,7 @@ static void wild_queue(struct state *s)
 	if (!s->lives || status)
 		return;
 	sim_call("sio_nvme_ctrl_create_sq", 0);
-	s->lives = sim_nvme_called(sio_nvme_ctrl_create_sq(c, qid, sq, 4, &status), 0) == 0;
+	s->lives = sim_nvme_called(sio_nvme_ctrl_create_sq(c, qid, sq, 4, qid, &status), 0) == 0;
 	if (!s->lives || status || (2 * qid + 1) * c->stride > SIO_NVME_PAGE)
 		return;
 	sio_write32(c->db + 2 * (size_t)qid * c->stride, 1);
