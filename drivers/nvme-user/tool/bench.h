@@ -11,18 +11,19 @@
 
 struct bench_io {
 	uint64_t start;
-	uint32_t index; /* its part of the buffer */
+	struct smartio_nvme_queue *q; /* that it is submitted to */
+	uint32_t index;		      /* its part of the buffer */
 };
 
 struct bench {
 	const struct options *o;
 	struct smartio_nvme *n;
-	struct smartio_nvme_queue *q;
+	struct smartio_nvme_queue *q, *more[BENCH_QUEUES]; /* more: that complete there */
 	struct smartio_nvme_buffer *buffer;
 	struct smartio_nvme_namespace ns;
 	struct progress progress;
 	struct bench_io *io, **idle;
-	uint32_t depth, n_idle, blocks;
+	uint32_t depth, n_idle, blocks, n_more;
 	uint64_t first_lba, places, next_place, random;
 	unsigned fdid;
 	/* Results. */

@@ -57,6 +57,7 @@ static void print_json(const struct bench *b)
 	doc_bool(top, "random", b->o->random);
 	doc_number(top, "size", b->o->size);
 	doc_number(top, "depth", b->depth);
+	doc_number(top, "queues", b->n_more + 1);
 	doc_number(top, "completed", b->h.count);
 	doc_double(top, "seconds", (double)b->taken / 1e9);
 	doc_double(top, "iops", rate(b));
@@ -78,6 +79,9 @@ static void print_text(const struct bench *b)
 	printf("%s: %s %s, %" PRIu64 " bytes, depth %u\n", b->o->device,
 	       b->o->random ? "random" : "sequential", b->o->write ? "writes" : "reads", b->o->size,
 	       b->depth);
+	if (b->n_more)
+		printf("  in %u submission queues, which complete in one completion queue\n",
+		       b->n_more + 1);
 	printf("  %" PRIu64 " in %.3f s: %.0f per second, %.1f MB/s\n", b->h.count,
 	       (double)b->taken / 1e9, rate(b), rate(b) * (double)b->o->size / 1e6);
 	printf("  latency, us (of this program; no hardware is imitated)\n");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Measures one queue pair from one thread. The results are times of this program. */
+/*
+ * Measures one queue pair, or several submission queues of one completion queue, from one thread.
+ * The results are times of this program.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,7 +39,7 @@ static int submit(struct bench *b, struct bench_io *io, bool *ret_taken)
 		b->next_place = b->next_place + 1 == b->places ? 0 : b->next_place + 1;
 	}
 	io->start = smartio_now_ns();
-	rc = smartio_nvme_submit(b->q, b->o->write ? SMARTIO_NVME_WRITE : SMARTIO_NVME_READ,
+	rc = smartio_nvme_submit(io->q, b->o->write ? SMARTIO_NVME_WRITE : SMARTIO_NVME_READ,
 				 b->first_lba + place * b->blocks, b->blocks, b->buffer,
 				 (size_t)io->index * b->o->size, io);
 	*ret_taken = rc == 0;
@@ -144,6 +147,21 @@ static int count_fabric(struct bench *b, const struct smartio_counter *before, u
 	return n ? EXIT_OK : EXIT_FAILED;
 }
 
+static void read_driver(const struct bench *b, struct smartio_nvme_counters *ret)
+{
+	struct smartio_nvme_counters c;
+
+	smartio_nvme_queue_counters(b->q, ret);
+	for (uint32_t i = 0; i < b->n_more; i++) {
+		smartio_nvme_queue_counters(b->more[i], &c);
+		ret->submitted += c.submitted;
+		ret->completed += c.completed;
+		ret->doorbells_sq += c.doorbells_sq;
+		ret->aborts += c.aborts;
+		ret->overdue += c.overdue;
+	}
+}
+
 static int measure(struct bench *b)
 {
 	struct smartio_counter before[BENCH_COUNTERS];
@@ -162,13 +180,13 @@ static int measure(struct bench *b)
 		if (n == 0)
 			return EXIT_FAILED;
 	}
-	smartio_nvme_queue_counters(b->q, &driver);
+	read_driver(b, &driver);
 	histogram_init(&b->h);
 	b->gap = 0;
 	start = smartio_now_ns();
 	rc = phase(b, b->o->count, start + (uint64_t)(seconds * 1e9));
 	b->taken = b->last - start;
-	smartio_nvme_queue_counters(b->q, &b->driver);
+	read_driver(b, &b->driver);
 	b->driver.submitted -= driver.submitted;
 	b->driver.completed -= driver.completed;
 	b->driver.doorbells_sq -= driver.doorbells_sq;
@@ -210,19 +228,40 @@ static int set_range(struct bench *b)
 	return EXIT_OK;
 }
 
-static int prepare(struct bench *b)
+/* As many as are asked for, with an equal part of the depth each, rounded up. */
+static int open_queues(struct bench *b)
 {
 	struct smartio_nvme_queue_options qo = {.size = sizeof(qo), .namespace_id = b->o->nsid};
+	const uint32_t n = b->o->queues ? b->o->queues : 1;
+
+	if (n > b->depth)
+		return failed("%u submission queues need a depth of as many commands, not %u", n,
+			      b->depth);
+	qo.sq_placement = b->o->sq_placement;
+	qo.sq_device = b->o->sq_device;
+	qo.flags = b->o->interrupt ? SMARTIO_NVME_INTERRUPT : 0;
+	qo.depth = (b->depth + n - 1) / n;
+	qo.cq_depth = n > 1 ? n * qo.depth : 0;
+	if (open_pair(b->o, b->n, true, &qo, &b->q))
+		return EXIT_FAILED;
+	qo.flags = 0;
+	qo.cq_depth = 0;
+	qo.completes_in = b->q;
+	for (; b->n_more < n - 1; b->n_more++)
+		if (open_pair(b->o, b->n, true, &qo, &b->more[b->n_more]))
+			return EXIT_FAILED;
+	return EXIT_OK;
+}
+
+static int prepare(struct bench *b)
+{
 	uint64_t *data;
 	sci_error_t err;
 	size_t bytes;
 
-	qo.sq_placement = b->o->sq_placement;
-	qo.sq_device = b->o->sq_device;
-	qo.flags = b->o->interrupt ? SMARTIO_NVME_INTERRUPT : 0;
-	qo.depth = b->depth = b->o->depth ? (uint32_t)b->o->depth : 1;
+	b->depth = b->o->depth ? (uint32_t)b->o->depth : 1;
 	smartio_find_device(b->o->device, &b->fdid, &err);
-	if (open_pair(b->o, b->n, true, &qo, &b->q))
+	if (open_queues(b))
 		return EXIT_FAILED;
 	if (smartio_nvme_buffer_alloc(b->n, b->depth * b->o->size, &b->buffer))
 		return failed_nvme();
@@ -231,7 +270,10 @@ static int prepare(struct bench *b)
 	if (!b->io || !b->idle)
 		return failed("no memory for %u commands: " SIO_DRIVER_MORE_MEMORY, b->depth);
 	for (uint32_t i = 0; i < b->depth; i++) {
+		const uint32_t of = i % (b->n_more + 1);
+
 		b->io[i].index = i;
+		b->io[i].q = of ? b->more[of - 1] : b->q;
 		b->idle[b->n_idle++] = &b->io[i];
 	}
 	b->random = smartio_random() | 1;

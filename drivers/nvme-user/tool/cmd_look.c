@@ -188,8 +188,14 @@ static int taken(const struct queues *v)
 static void print_queues(const struct queues *v)
 {
 	printf("%d of %u queue pairs are taken\n", taken(v), v->info.queue_pairs);
-	for (int i = 0; i < v->pairs; i++)
-		printf("%5u  node %-4u %s\n", v->pair[i].id, v->pair[i].node, v->pair[i].program);
+	for (int i = 0; i < v->pairs; i++) {
+		const struct smartio_nvme_pair *p = &v->pair[i];
+
+		printf("%5u  node %-4u %s", p->id, p->node, p->program);
+		if (p->cq_of)
+			printf(", completes in the queue of %u", p->cq_of);
+		printf("\n");
+	}
 	printf("manager: node %u; ", v->info.manager_node);
 	for (int i = 0; i < v->standbys; i++)
 		printf("%snode %u (%s)", i ? ", " : "standby: ", v->standby[i].node,
@@ -224,6 +230,8 @@ static void queues_json(const struct options *o, const struct queues *v)
 		doc_number(entry, "node", v->pair[i].node);
 		doc_string(entry, "program", v->pair[i].program);
 		doc_hex(entry, "borrower", v->pair[i].borrower);
+		doc_number(entry, "completion_queue",
+			   v->pair[i].cq_of ? v->pair[i].cq_of : v->pair[i].id);
 		doc_append(list, entry);
 	}
 	doc_add(data, "taken", list);

@@ -116,7 +116,8 @@ static const struct command commands[] = {
 	 "      --random         at random places instead of one after the other\n"
 	 "      --interrupt      sleep until the drive interrupts, instead of polling\n"
 	 "      --sq PLACE       of the submission queue: auto, local, lender, cmb, or\n"
-	 "                       device:NAME, in the memory of a device beside the drive\n" HELP_OFFSET
+	 "                       device:NAME, in the memory of a device beside the drive\n"
+	 "      --queues N       submission queues, of one completion queue; default 1\n" HELP_OFFSET
 		 HELP_LENGTH
 	 "                       default: to the end of the namespace\n" HELP_NAMESPACE
 		 HELP_PROGRESS
@@ -209,6 +210,7 @@ enum {
 	OPT_COUNTERS,
 	OPT_INTERRUPT,
 	OPT_SQ,
+	OPT_QUEUES,
 	OPT_WAIT,
 	OPT_BACKGROUND,
 	OPT_VENDOR,
@@ -256,6 +258,7 @@ static const struct {
 	{{"counters", no_argument, NULL, OPT_COUNTERS}, TAKES_BENCH},
 	{{"interrupt", no_argument, NULL, OPT_INTERRUPT}, TAKES_BENCH},
 	{{"sq", required_argument, NULL, OPT_SQ}, TAKES_BENCH},
+	{{"queues", required_argument, NULL, OPT_QUEUES}, TAKES_BENCH},
 	{{"lease", required_argument, NULL, OPT_LEASE}, TAKES_DISK},
 	{{"read-only", no_argument, NULL, OPT_READ_ONLY}, TAKES_DISK},
 	{{"force", no_argument, NULL, OPT_FORCE}, TAKES_FORCE},
@@ -362,6 +365,8 @@ static int take_option(const struct command *c, struct options *o, int opt)
 		return seconds(c, optarg, &o->seconds);
 	case OPT_SQ:
 		return place(c, optarg, o);
+	case OPT_QUEUES:
+		return number32(c, "queues", 1, BENCH_QUEUES, &o->queues);
 	case OPT_TIMEOUT:
 		return number32(c, "timeout", 1, 3600000, &o->timeout_ms);
 	case OPT_LEASE:

@@ -9,6 +9,8 @@
 #include "../../base/memory.h"
 #include "smartio/nvme.h"
 
+#define BENCH_QUEUES 64u
+
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 /* Options that several commands share; each command names those that it takes. */
@@ -20,6 +22,7 @@ struct options {
 	double seconds;
 	uint32_t nsid;
 	uint32_t sq_placement; /* enum smartio_nvme_placement */
+	uint32_t queues;       /* submission queues of one completion queue */
 	const char *sq_device; /* the queue lies in its memory; NULL: as @sq_placement says */
 	uint32_t wait_ms;      /* for a manager that is on its way */
 	uint32_t pair_wait_ms; /* for a queue pair that somebody gives back */

@@ -50,6 +50,7 @@ class Usage(base.CommandTest):
             self.refuses("bench", "nvme0", "--count", wrong, say=f"--count {wrong}:")
         self.refuses("bench", "nvme0", "--depth", "70000", say="a number from 1 to 65534")
         self.refuses("bench", "nvme0", "--seconds", "0", say="--seconds 0")
+        self.refuses("bench", "nvme0", "--queues", "65", say="--queues 65: a number from 1 to 64")
         self.refuses("bench", "nvme0", "--survive", "perhaps", say="--survive perhaps: on or off")
         self.refuses("copy-in", "nvme0", say="copy-in needs a FILE")
         self.refuses("copy-out", "nvme0", "x", say="copy-out needs --length BYTES")
@@ -221,6 +222,20 @@ class Live(base.CommandTest):
         self.assertEqual(r["completed"], 2000)
         self.refuses("bench", "nvme0", "--share", "--interrupt", say="an interrupt goes to one program")
         self.refuses("bench", "nvme0", "--multipath", say="is the only one that leads to nvme0")
+        # Several submission queues of one completion queue: each command is told of once, by one vector.
+        for more in ([], ["--interrupt"]):
+            r = self.nvme_json("bench", "nvme0", "-c", "2000", "-d", "10", "--queues", "4", "--warmup", "0", "--random",
+                               "--json", "--counters", *more)
+            self.assertEqual([r["queues"], r["completed"], r["driver"]["submitted"], r["driver"]["completed"]],
+                             [4, 2000, 2000, 2000])
+            f = {k: int(v, 16) for k, v in r["fabric"].items()}
+            self.assertEqual([f["commands_read"], f["rd_bytes"], f["faults"]], [2000, 2000 * 64, 0])
+            self.assertLessEqual(r["driver"]["doorbells_cq"], 2000)
+        self.assertIn("  in 3 submission queues, which complete in one completion queue\n",
+                      self.nvme("bench", "nvme0", "-c", "10", "-d", "3", "--queues", "3").stdout)
+        self.refuses("bench", "nvme0", "--queues", "2", say="2 submission queues need a depth of as many commands, not 1")
+        self.refuses("bench", "nvme0", "--queues", "2", "-d", "2", "--survive", "on", say="a queue that survives")
+        self.refuses("bench", "nvme0", "--queues", "32", "-d", "32", say="no queue pairs left")
         text = self.nvme("bench", "nvme0", "-t", "0.1").stdout
         self.assertIn("longest time without a completion: ", text)
         self.assertIn("sequential reads, 4096 bytes, depth 1", text)
@@ -242,6 +257,17 @@ class Live(base.CommandTest):
                          "1 of 31 queue pairs are taken\n    1  node 12   smartio-nvme\n"
                          "manager: node 12; no standby\n")
         self.refuses("format", "nvme0", "--yes", say="and clients have queue pairs of nvme0: node 12: 1 (smartio-nvme)")
+        child.send_signal(signal.SIGINT)
+        self.assertEqual(child.wait(60), 0)
+        child = self.start("run", "-n", "client2", "--", NVME, "bench", "nvme0", "-t", "60", "-d", "3", "--queues", "3",
+                           "--progress")
+        child.stderr.readline()
+        self.assertEqual(self.nvme("queues", "nvme0").stdout,
+                         "3 of 31 queue pairs are taken\n    1  node 12   smartio-nvme\n"
+                         "    2  node 12   smartio-nvme, completes in the queue of 1\n"
+                         "    3  node 12   smartio-nvme, completes in the queue of 1\n"
+                         "manager: node 12; no standby\n")
+        self.assertEqual([e["completion_queue"] for e in self.nvme_json("queues", "nvme0", "--json")["taken"]], [1, 1, 1])
         child.send_signal(signal.SIGINT)
         self.assertEqual(child.wait(60), 0)
 
