@@ -289,10 +289,12 @@ static int still_busy(const struct smartio_nvme_queue *q)
  * Under the lock. Deletes queues that no manager could delete before: commands in them may still be
  * executed, after those of the next queue, so that one is made only when they are gone. Without a
  * manager it is not made at all. A queue whose key we never received, and those of a borrow that
- * was lost, are not ours to delete.
+ * was lost, are not ours to delete. Return: 1: once more, of what others completed in; 0; -EBUSY.
  */
 static int delete_kept(struct smartio_nvme *n)
 {
+	bool again = false;
+
 	for (struct smartio_nvme_queue *q = n->kept; q; q = q->next) {
 		const bool open = sio_nvme_multi_is_open(q);
 		int rc;
@@ -304,6 +306,7 @@ static int delete_kept(struct smartio_nvme *n)
 		if (sio_nvme_multi_is_used(q)) {
 			if (open && q->busy)
 				return still_busy(q);
+			again = again || !open;
 			continue;
 		}
 		rc = sio_nvme_ask_delete(q);
@@ -314,19 +317,20 @@ static int delete_kept(struct smartio_nvme *n)
 		if (!open)
 			q->error = -ECONNRESET;
 	}
-	return 0;
+	return again;
 }
 
 /* Those of a completion queue for several go before the one that has it. */
 static int delete_all_kept(struct smartio_nvme *n)
 {
-	int rc = 0;
+	int rc = delete_kept(n);
 
-	for (unsigned i = 0; rc == 0 && i < 2; i++) {
-		rc = delete_kept(n);
-		sio_nvme_queues_forget(n, false);
-	}
-	return rc;
+	sio_nvme_queues_forget(n, false);
+	if (rc <= 0)
+		return rc;
+	rc = delete_kept(n);
+	sio_nvme_queues_forget(n, false);
+	return rc < 0 ? rc : 0;
 }
 
 int smartio_nvme_queue_open(struct smartio_nvme *n, const struct smartio_nvme_queue_options *o,
