@@ -517,8 +517,6 @@ bool sio_nvme_queue_stale(struct smartio_nvme_queue *q);
 /* Commands that were submitted and not completed; of a dead queue: at its death. */
 uint32_t sio_nvme_in_flight(const struct smartio_nvme_queue *q);
 uint64_t sio_nvme_expected(uint32_t id, bool phase);
-/* A completion came that cannot be: ends the queue. */
-void sio_nvme_bad_completion(struct smartio_nvme_queue *q);
 #define SIO_NVME_CQE_PHASE (1ull << 48) /* in the second half of a completion */
 /* Has the next completion arrived? A check only; it is not taken. */
 static inline bool sio_nvme_completion_waits(const struct smartio_nvme_queue *q)

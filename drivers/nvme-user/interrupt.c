@@ -79,10 +79,13 @@ static bool completion_waits(const struct smartio_nvme_queue *q)
 /* Before the deadline: who only looks counts, too. */
 static void look(struct smartio_nvme_queue *q)
 {
-	if (q->multi)
-		sio_nvme_multi_look(q->multi);
-	else
+	if (!q->multi) {
 		sio_nvme_limit_look(q, true);
+		return;
+	}
+	for (struct smartio_nvme_queue *of = q->multi->users; of; of = of->peer)
+		smartio_nvme_ring(of);
+	sio_nvme_multi_look(q->multi, true);
 }
 
 int smartio_nvme_wait(struct smartio_nvme_queue *q, uint32_t timeout_ms)

@@ -285,17 +285,32 @@ COLD static int found_dead(struct smartio_nvme_queue *q)
 COLD static int poll_dead(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
 			  unsigned max)
 {
-	if (q->multi)
-		return sio_nvme_multi_poll_dead(q, c, max);
+	if (q->multi) {
+		int n = (int)sio_nvme_multi_poll_dead(q, c, max);
+
+		return n ? n : sio_nvme_queue_dead(q);
+	}
 	return sio_nvme_survives(q) ? sio_nvme_survive(q, c, max) : sio_nvme_queue_dead(q);
 }
 
-/* The same as below of a queue that looks, as each does whose pair or completion queue is shared. */
+/* Of a queue whose completion queue is that of several: rings and polls for all of them. */
+COLD static int poll_several(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
+			     unsigned max)
+{
+	int n;
+
+	for (struct smartio_nvme_queue *of = q->multi->users; of; of = of->peer)
+		ring(of);
+	n = sio_nvme_multi_poll(q, c, max);
+	return n < 0 ? sio_nvme_queue_dead(q) : n;
+}
+
+/* The same as below of a queue that looks, as each does whose pair is shared. */
 COLD static int look_on(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
 			unsigned max)
 {
 	if (q->multi)
-		return sio_nvme_multi_poll(q, c, max);
+		return poll_several(q, c, max);
 	/* It may have found some that lay in the common queue. */
 	if (q->share && sio_nvme_share_take(q) && max)
 		return smartio_nvme_poll(q, c, max);
@@ -328,7 +343,7 @@ static int poll_found_nothing(struct smartio_nvme_queue *q, struct smartio_nvme_
 }
 
 /* A completion that cannot be: memory that reads as ones after a loss, or a drive gone mad. */
-COLD void sio_nvme_bad_completion(struct smartio_nvme_queue *q)
+COLD static void bad_completion(struct smartio_nvme_queue *q)
 {
 	/* Of a loss we were told before the memory changed: pairs with device_lost(). */
 	sio_from_fabric_barrier();
@@ -439,7 +454,7 @@ out:
 			  : took(q, at, expected, (unsigned)(c - first));
 
 bad:
-	sio_nvme_bad_completion(q);
+	bad_completion(q);
 	return c == first ? found_dead(q) : took(q, at, expected, (unsigned)(c - first));
 }
 

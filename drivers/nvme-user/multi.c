@@ -3,7 +3,7 @@
  * Several submission queues of one thread that complete in one completion queue: one poll, one
  * doorbell and one interrupt for all of them. The id of its submission queue in each completion
  * says whose it is. All of them have a common fate: what ends one of them (a reset, a completion
- * that cannot be, a command that does not come back) ends all, for whoever polls is told of all.
+ * that cannot be, a command that does not come back) ends all, for a poll is of all.
  */
 #include <endian.h>
 #include <errno.h>
@@ -52,8 +52,6 @@ int sio_nvme_multi_join(struct smartio_nvme_queue *q, struct smartio_nvme_queue 
 				     "queue pair %u has no completion queue for several: open it "
 				     "with cq_depth, for the commands of all that complete there",
 				     of->id);
-	if (of->error || sio_nvme_queue_stale(of))
-		return sio_nvme_queue_dead(of);
 	if (q->leg != of->leg)
 		return sio_nvme_fail(-EINVAL,
 				     "the lease was taken over another path than queue pair %u, in "
@@ -101,11 +99,16 @@ void sio_nvme_multi_add(struct smartio_nvme_queue *q)
 	m->room -= q->depth;
 }
 
-void sio_nvme_multi_close(struct smartio_nvme_queue *q)
+void sio_nvme_multi_close(struct smartio_nvme_queue *q, bool busy)
 {
 	q->closed = true;
-	q->busy = sio_nvme_in_flight(q) != 0;
+	q->busy = busy;
 	q->multi->open--;
+}
+
+static bool is_stale(const struct smartio_nvme_queue *q)
+{
+	return __atomic_load_n(q->generation_word, __ATOMIC_RELAXED) != q->generation;
 }
 
 static void end_all(struct sio_nvme_multi *m, int error)
@@ -239,13 +242,22 @@ static void move_on(struct sio_nvme_multi *m, volatile uint8_t *at)
 	 * pairs with the order of the drive's writes, in emu with emu_dma_write().
 	 */
 	sio_from_fabric_barrier();
-	if (__atomic_load_n(first->generation_word, __ATOMIC_RELAXED) != first->generation)
+	if (is_stale(first))
 		return;
 	sio_write32(m->doorbell, htole32((uint32_t)((at - m->cq) / 16)));
 	first->counters.doorbells_cq++;
 }
 
-/* Return: how many; that of a drive gone mad ends all. */
+/* A completion that cannot be: memory that reads as ones after a loss, or a drive gone mad. */
+static void end_of_bad(struct sio_nvme_multi *m)
+{
+	/* Of a loss we were told before the memory changed: pairs with device_lost(). */
+	sio_from_fabric_barrier();
+	end_all(m, is_stale(m->first) || smartio_device_lost(m->first->leg->d.handle) ? -ECONNRESET
+										      : -EPROTO);
+}
+
+/* Return: how many. */
 static unsigned take(struct sio_nvme_multi *m, struct smartio_nvme_completion *c, unsigned max)
 {
 	volatile uint8_t *at = m->cqe;
@@ -262,8 +274,7 @@ static unsigned take(struct sio_nvme_multi *m, struct smartio_nvme_completion *c
 			break;
 		slot = q ? find(q, e) : NULL;
 		if (!slot) {
-			sio_nvme_bad_completion(m->first);
-			end_all(m, m->first->error);
+			end_of_bad(m);
 			break;
 		}
 		m->taken++;
@@ -284,7 +295,7 @@ void sio_nvme_multi_settle(struct smartio_nvme_queue *q)
 	struct sio_nvme_multi *m = q->multi;
 	struct smartio_nvme_completion c[16];
 
-	if (!m || m->first == q || !m->first || q->error || sio_nvme_queue_stale(q))
+	if (!m || m->first == q || !m->first || q->error || is_stale(q))
 		return;
 	/* What the drive answers comes behind all that it wrote. */
 	(void)sio_read32(m->doorbell);
@@ -309,33 +320,27 @@ static bool have_ended(struct sio_nvme_multi *m)
 	return false;
 }
 
-/* Each ring, of whichever user, is a time to look after the commands of all. */
-static void ring_all(struct sio_nvme_multi *m, bool now)
+void sio_nvme_multi_look(struct sio_nvme_multi *m, bool now)
 {
-	for (struct smartio_nvme_queue *q = m->users; q; q = q->peer) {
-		smartio_nvme_ring(q);
+	for (struct smartio_nvme_queue *q = m->users; q; q = q->peer)
 		sio_nvme_limit_look(q, now);
-	}
+	have_ended(m);
 }
 
-int sio_nvme_multi_poll_dead(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
-			     unsigned max)
+unsigned sio_nvme_multi_poll_dead(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
+				  unsigned max)
 {
-	unsigned n;
-
 	have_ended(q->multi);
-	n = take_aside(q->multi, c, max);
-	return n ? (int)n : sio_nvme_queue_dead(q);
+	return take_aside(q->multi, c, max);
 }
 
-static int found_nothing(struct smartio_nvme_queue *q)
+static void found_nothing(struct smartio_nvme_queue *q)
 {
 	q->counters.empty_polls++;
-	if (++q->empty > q->patience) {
-		q->counters.yields++;
-		smartio_yield();
-	}
-	return 0;
+	if (++q->empty <= q->patience)
+		return;
+	q->counters.yields++;
+	smartio_yield();
 }
 
 int sio_nvme_multi_poll(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
@@ -344,32 +349,21 @@ int sio_nvme_multi_poll(struct smartio_nvme_queue *q, struct smartio_nvme_comple
 	struct sio_nvme_multi *m = q->multi;
 	unsigned n;
 
-	ring_all(m, false);
-	if (have_ended(m))
-		return sio_nvme_multi_poll_dead(q, c, max);
+	/* Each poll, of whichever user, is a time to look after the commands of all. */
+	sio_nvme_multi_look(m, false);
 	n = take_aside(m, c, max);
-	n += take(m, &c[n], max - n);
+	if (!q->error)
+		n += take(m, &c[n], max - n);
 	if (n && q->empty)
 		sio_nvme_waited(q);
 	if (n)
 		return (int)n;
-	if (q->error || sio_nvme_queue_stale(q))
-		return sio_nvme_multi_poll_dead(q, c, max);
-	return found_nothing(q);
-}
-
-bool sio_nvme_multi_waits(const struct sio_nvme_multi *m)
-{
-	for (const struct smartio_nvme_queue *q = m->users; q && !m->only; q = q->peer)
-		if (q->done)
-			return true;
-	return !((le64toh(sio_read64(m->cqe + 8)) ^ m->phase) & SIO_NVME_CQE_PHASE);
-}
-
-void sio_nvme_multi_look(struct sio_nvme_multi *m)
-{
-	ring_all(m, true);
-	have_ended(m);
+	if (!q->error && is_stale(q))
+		end_all(m, -ECONNRESET);
+	if (q->error)
+		return q->error;
+	found_nothing(q);
+	return 0;
 }
 
 uint64_t sio_nvme_multi_tick(const struct sio_nvme_multi *m)

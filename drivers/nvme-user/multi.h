@@ -43,8 +43,11 @@ void sio_nvme_multi_use(struct smartio_nvme_queue *q, volatile uint8_t *cq, bool
 void sio_nvme_multi_blind(struct smartio_nvme_queue *q);
 /* The drive has the queue: it is a user from now on. */
 void sio_nvme_multi_add(struct smartio_nvme_queue *q);
-/* The program has closed the queue, which is a user until it is freed. Under the lock. */
-void sio_nvme_multi_close(struct smartio_nvme_queue *q);
+/*
+ * The program has closed the queue, @busy: with commands in flight. It is a user until it is freed.
+ * Under the lock.
+ */
+void sio_nvme_multi_close(struct smartio_nvme_queue *q, bool busy);
 /*
  * The drive has deleted the submission queue of @q: what it has completed of it before is taken
  * and dropped, so that nothing of it arrives later.
@@ -63,20 +66,29 @@ static inline bool sio_nvme_multi_is_open(const struct smartio_nvme_queue *q)
 	return q->multi && q->multi->open;
 }
 
-/* Rings for all users, and takes completions of all of them. */
+/*
+ * Takes completions of all users, whose doorbells were rung. Return: how many; -errno: they have
+ * ended.
+ */
 int sio_nvme_multi_poll(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
 			unsigned max);
-/* The same of a queue that is dead: what was put aside, then the error. */
-int sio_nvme_multi_poll_dead(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
-			     unsigned max);
+/* The same of a queue that is dead: what was put aside. 0: all of it was taken. */
+unsigned sio_nvme_multi_poll_dead(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
+				  unsigned max);
 /* Is there a completion for a poll? */
-bool sio_nvme_multi_waits(const struct sio_nvme_multi *m);
-/* Rings, looks after the commands of all users, and ends all if one has ended. */
-void sio_nvme_multi_look(struct sio_nvme_multi *m);
+static inline bool sio_nvme_multi_waits(const struct sio_nvme_multi *m)
+{
+	for (const struct smartio_nvme_queue *q = m->users; q && !m->only; q = q->peer)
+		if (q->done)
+			return true;
+	return !((le64toh(sio_read64(m->cqe + 8)) ^ m->phase) & SIO_NVME_CQE_PHASE);
+}
+/* As sio_nvme_limit_look(), after the commands of all users; if one has ended, all do. */
+void sio_nvme_multi_look(struct sio_nvme_multi *m, bool now);
 /* The shortest tick of all users: sio_nvme_limit_tick(). */
 uint64_t sio_nvme_multi_tick(const struct sio_nvme_multi *m);
 
-/* The queue whose interrupt tells of the completions of @q. */
+/* The queue that has the interrupt for the completions of @q. */
 static inline const struct smartio_nvme_queue *sio_nvme_told_by(const struct smartio_nvme_queue *q)
 {
 	return q->multi && q->multi->first ? q->multi->first : q;

@@ -246,8 +246,11 @@ static int open_queue(struct smartio_nvme_queue *q, const struct smartio_nvme_qu
 	if (q->leg->stage != SIO_NVME_LEG_OPEN)
 		return sio_nvme_fail(-ENODEV, "the path to %s is lost", q->n->d.name);
 	rc = choose_blocks(q, o);
-	if (rc == 0 && o->completes_in)
+	if (rc == 0 && o->completes_in) {
 		rc = sio_nvme_multi_join(q, o->completes_in);
+		if (rc == 0 && (sio_nvme_queue_stale(o->completes_in) || o->completes_in->error))
+			rc = sio_nvme_queue_dead(o->completes_in);
+	}
 	if (rc == 0)
 		rc = choose_sizes(q, o);
 	if (rc == 0)
@@ -432,7 +435,7 @@ static void close_multi(struct smartio_nvme_queue *q)
 	struct smartio_nvme *n = q->n;
 	bool last;
 
-	sio_nvme_multi_close(q);
+	sio_nvme_multi_close(q, sio_nvme_in_flight(q) != 0);
 	last = m->open == 0;
 	if (!sio_nvme_multi_is_used(q) && is_deleted(q)) {
 		last = last && m->holders > 1;

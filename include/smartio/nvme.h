@@ -507,7 +507,8 @@ struct smartio_nvme_queue_options {
  * -ENOTCONN: the manager is gone; -ETIMEDOUT: it does not answer; -EINVAL: depth, transfer size,
  * namespace or placement that the drive does not have; -ENOTSUP: a namespace format with metadata,
  * or interrupts of a drive that has none; -EBUSY: all interrupt vectors are taken, or too many wait
- * for a queue pair, or a queue of a common completion queue was closed with commands in flight; -ESTALE: the drive was formatted since @n was opened, or the lease has ended;
+ * for a queue pair, or one of several queues that complete in one completion queue was closed with
+ * commands in flight; -ESTALE: the drive was formatted since @n was opened, or the lease has ended;
  * -ENODEV: the drive, or its host, is gone; -EFAULT: the lender has lost this host, and this host
  * does not know yet; -ENOMEM.
  */
