@@ -229,7 +229,7 @@ static void make_and_delete_several(struct scene *s)
 static void queues_of_one_completion_queue_are_made_and_deleted_once(void **state)
 {
 	(void)state;
-	at_every(2, make_and_delete_several);
+	at_every(3, make_and_delete_several);
 }
 
 /* The same while it takes back those of a client that died; the first has not the lowest number. */
@@ -257,7 +257,7 @@ static void lose_several(struct scene *s)
 static void deaths_of_several_are_seen_to_once(void **state)
 {
 	(void)state;
-	at_every_store(lose_several);
+	at_every(2, lose_several);
 }
 
 static struct smartio_nvme_queue *shared(struct smartio_nvme *n)
