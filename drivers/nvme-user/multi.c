@@ -23,12 +23,12 @@ int sio_nvme_multi_make(struct smartio_nvme_queue *q)
 	struct sio_nvme_multi *m = calloc(1, sizeof(*m));
 
 	if (!m)
-		return sio_nvme_fail(-ENOMEM, "no memory for a completion queue of several");
+		return sio_nvme_no_memory("a completion queue of several");
 	m->ids = q->n->n_pairs + 1;
 	m->by_id = calloc(m->ids, sizeof(struct smartio_nvme_queue *));
 	if (!m->by_id) {
 		free(m);
-		return sio_nvme_fail(-ENOMEM, "no memory for a completion queue of several");
+		return sio_nvme_no_memory("a completion queue of several");
 	}
 	m->entries = q->options.cq_depth + 1;
 	m->room = q->options.cq_depth;
