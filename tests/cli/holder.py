@@ -37,7 +37,7 @@ class Daemon:
         self.socket.connect(os.environ["SMARTIO_SOCKET"])
         self.id = 0
         self.kept = []
-        self.call(HELLO, struct.pack("<IIII", version(), version(), os.getpid(), 1))
+        self.call(HELLO, struct.pack("<IIII", version(), 0, os.getpid(), 1))
 
     def call(self, kind, body):
         self.id += 1
