@@ -57,6 +57,13 @@ struct emu_count {
 	uint64_t msg, faults;
 };
 
+static inline void emu_count_message(struct emu_count *c)
+{
+	c->msg++;
+	c->pcie.write_tlps++;
+	c->pcie.write_bytes += SIO_MSI_BYTES;
+}
+
 /* One entry of an adapter's requester table. */
 struct emu_requester_entry {
 	uint32_t bdf;
@@ -190,6 +197,15 @@ struct emu_tally {
 	uint64_t dmamaps, grants, maps, mems, bytes;
 };
 
+/* A host's grants to machines, by address: inward.c. */
+struct emu_inward {
+	struct emu_inward_row {
+		struct emu_grant *grant;
+		uint64_t end; /* the greatest of the grants up to this one */
+	} * at;
+	size_t n, size;
+};
+
 struct emu_host {
 	struct emu_room *room;
 	const struct sio_topo_host *topo;
@@ -204,6 +220,7 @@ struct emu_host {
 	uint64_t last_id;
 	struct emu_object *objects;
 	struct emu_grant *grants; /* by the start of their tokens */
+	struct emu_inward inward;
 	/* By their target and their node; a key may occur more than once. */
 	struct emu_grant *irq_grants;
 	struct emu_object *falling[EMU_RANKS];

@@ -113,13 +113,6 @@ static int place(struct emu_request *rq, struct emu_vector *v, const struct sio_
 
 /* ---- messages ---- */
 
-static void count_message(struct emu_count *c)
-{
-	c->msg++;
-	c->pcie.write_tlps++;
-	c->pcie.write_bytes += SIO_MSI_BYTES;
-}
-
 static void send(struct emu_vector *v)
 {
 	struct emu_device *d = v->device;
@@ -132,9 +125,9 @@ static void send(struct emu_vector *v)
 	int rc = emu_translate_message(d, (struct sio_dev_addr){v->address}, v->data, v->target, &q,
 				       &t);
 
-	count_message(&d->count);
+	emu_count_message(&d->count);
 	for (unsigned i = 0; i < t.n_hops; i++)
-		count_message(t.hop[i]);
+		emu_count_message(t.hop[i]);
 	if (t.far)
 		emu_way_count(&t.way, r, &message);
 	if (rc < 0)

@@ -12,6 +12,9 @@
  *                               have a device do something wrong: numbers of struct emu_dev_fault,
  *                               KIND 0: nothing any more
  *   outage                      which switches and trunks are down: "ok switch 1 trunk 0 trunk 4"
+ *   machine NODE                a machine's adapters, each with its state and its counters:
+ *                               "ok adapter 0 attached 1 linked 1 ready 1 counted 1 rd_req 7 ..."
+ *   served ID                   a machine's device: "ok attached 1 faults 0 ..."
  *
  * Switches and trunks are counted as in the topology.
  */
@@ -31,7 +34,6 @@
 #include "emu/live/live.h"
 
 #define REQUEST_MAX 128
-#define ANSWER_MAX 4096
 
 int live_control_open(struct live *l, struct sio_err *reterr)
 {
@@ -232,21 +234,74 @@ static int set_between(struct live *l, const char *what, unsigned index, const c
 	return 0;
 }
 
-static void report_outage(const struct live *l, char answer[ANSWER_MAX])
+static void report_outage(const struct live *l, char answer[LIVE_ANSWER])
 {
-	size_t at = (size_t)snprintf(answer, ANSWER_MAX, "ok");
+	size_t at = (size_t)snprintf(answer, LIVE_ANSWER, "ok");
 
 	/* The most that there can be take less than half of the room. */
 	for (unsigned i = 0; i < l->topo->n_switches; i++)
 		if (!emu_room_switch_in(l->room, i))
-			at += (size_t)snprintf(answer + at, ANSWER_MAX - at, " switch %u", i);
+			at += (size_t)snprintf(answer + at, LIVE_ANSWER - at, " switch %u", i);
 	for (unsigned i = 0; i < l->topo->n_trunks; i++)
 		if (!emu_room_trunk_in(l->room, i))
-			at += (size_t)snprintf(answer + at, ANSWER_MAX - at, " trunk %u", i);
+			at += (size_t)snprintf(answer + at, LIVE_ANSWER - at, " trunk %u", i);
+}
+
+static int report_machine(const struct live *l, unsigned node, char answer[LIVE_ANSWER],
+			  struct sio_err *err)
+{
+	const struct sio_topo_host *machine = find_machine(l->topo, node);
+
+	if (!machine)
+		return sio_fail(err, -EHOSTUNREACH, "no machine of cluster %s has node id %u",
+				l->topo->name, node);
+	live_report_machine(l, machine, answer);
+	return 0;
+}
+
+static int report_served(const struct live *l, uint32_t id, char answer[LIVE_ANSWER],
+			 struct sio_err *err)
+{
+	for (unsigned i = 0; i < l->topo->n_machines; i++) {
+		const struct sio_topo_host *m = &l->topo->machine[i];
+
+		for (unsigned k = 0; k < m->n_devices; k++) {
+			if (m->device[k].fdid != id)
+				continue;
+			live_report_device(l, &m->device[k], answer);
+			return 0;
+		}
+	}
+	return sio_fail(err, -ENODEV, "no device of a machine of cluster %s has id %#" PRIx32,
+			l->topo->name, id);
+}
+
+/* What changes nothing. @answer is "ok" before. */
+static int look(const struct live *l, const char *request, char answer[LIVE_ANSWER],
+		struct sio_err *err)
+{
+	unsigned number;
+	int end = 0;
+
+	if (strcmp(request, "outage") == 0) {
+		report_outage(l, answer);
+		return 0;
+	}
+	if (sscanf(request, "machine %u%n", &number, &end) == 1 && request[end] == '\0')
+		return report_machine(l, number, answer, err);
+	end = 0;
+	if (sscanf(request, "served %u%n", &number, &end) == 1 && request[end] == '\0')
+		return report_served(l, number, answer, err);
+	return sio_fail(
+		err, -EINVAL,
+		"'%s' is not understood; right is 'link NODE ADAPTER down|up', "
+		"'switch INDEX down|up', 'trunk INDEX down|up', 'device ID out|in', 'functions ID N', "
+		"'fault ID KIND OPCODE QUEUE AFTER COUNT VALUE', 'outage', 'machine NODE' or 'served ID'",
+		request);
 }
 
 /* @answer is "ok" before. */
-static int serve(struct live *l, const char *request, char answer[ANSWER_MAX], struct sio_err *err)
+static int serve(struct live *l, const char *request, char answer[LIVE_ANSWER], struct sio_err *err)
 {
 	unsigned node, adapter, id, n;
 	char state[8], what[8];
@@ -274,22 +329,13 @@ static int serve(struct live *l, const char *request, char answer[ANSWER_MAX], s
 	if (sscanf(request, "%7s %u %7s%n", what, &id, state, &end) == 3 && request[end] == '\0' &&
 	    (strcmp(what, "switch") == 0 || strcmp(what, "trunk") == 0))
 		return set_between(l, what, id, state, err);
-	if (strcmp(request, "outage") == 0) {
-		report_outage(l, answer);
-		return 0;
-	}
-	return sio_fail(
-		err, -EINVAL,
-		"'%s' is not understood; right is 'link NODE ADAPTER down|up', "
-		"'switch INDEX down|up', 'trunk INDEX down|up', 'device ID out|in', 'functions ID N', "
-		"'fault ID KIND OPCODE QUEUE AFTER COUNT VALUE' or 'outage'",
-		request);
+	return look(l, request, answer, err);
 }
 
 void live_control_event(struct live *l, const struct live_source *s)
 {
 	struct live_caller *c;
-	char request[REQUEST_MAX], answer[ANSWER_MAX] = "ok";
+	char request[REQUEST_MAX], answer[LIVE_ANSWER] = "ok";
 	struct sio_err err;
 	ssize_t n;
 

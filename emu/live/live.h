@@ -199,6 +199,19 @@ void live_vfio_event(struct live *l, const struct live_source *s, uint32_t event
 void live_vfios_cut(struct live *l);
 unsigned live_vfios_step(struct live *l, unsigned budget);
 bool live_vfios_busy(const struct live *l);
+/* Counters of a machine's device, and whether a peer has it. Return: how many, at most @max. */
+unsigned live_vfio_counters(const struct live *l, const struct sio_topo_device *device,
+			    bool *ret_attached, char (*name)[32], uint64_t *value, unsigned max);
+
+/*
+ * report.c: answers about a machine's adapters, and one of its devices. Four adapters of 22 words,
+ * or a device's COUNTERS_MOST, with numbers of 20 digits, take less than this.
+ */
+#define LIVE_ANSWER 8192
+void live_report_machine(const struct live *l, const struct sio_topo_host *machine,
+			 char answer[LIVE_ANSWER]);
+void live_report_device(const struct live *l, const struct sio_topo_device *device,
+			char answer[LIVE_ANSWER]);
 
 /* store.c, or store_none.c without liburing: files that back drives, an emu_store. */
 struct emu_store *live_store(void *ctx);

@@ -400,7 +400,7 @@ static int open_adapter(struct live *l, struct emu_ntb_adapter *a, struct sio_er
 
 int live_vfios_open(struct live *l, struct sio_err *reterr)
 {
-	unsigned n = l->ntb ? emu_ntb_count(l->ntb) : 0;
+	unsigned n = l->ntb ? emu_ntb_adapters(l->ntb) : 0;
 	int rc = 0;
 
 	for (unsigned i = 0; i < l->topo->n_machines; i++)
@@ -414,7 +414,7 @@ int live_vfios_open(struct live *l, struct sio_err *reterr)
 	for (unsigned i = 0; i < l->topo->n_machines; i++)
 		for (unsigned k = 0; rc == 0 && k < l->topo->machine[i].n_devices; k++)
 			rc = open_device(l, &l->topo->machine[i].device[k], reterr);
-	for (unsigned i = 0; rc == 0 && l->ntb && i < emu_ntb_count(l->ntb); i++)
+	for (unsigned i = 0; rc == 0 && l->ntb && i < emu_ntb_adapters(l->ntb); i++)
 		rc = open_adapter(l, emu_ntb_at(l->ntb, i), reterr);
 	return rc;
 }
@@ -436,6 +436,20 @@ void live_vfios_close(struct live *l)
 	free(l->vfio);
 	l->vfio = NULL;
 	l->n_vfios = 0;
+}
+
+unsigned live_vfio_counters(const struct live *l, const struct sio_topo_device *device,
+			    bool *ret_attached, char (*name)[32], uint64_t *value, unsigned max)
+{
+	for (unsigned i = 0; i < l->n_vfios; i++) {
+		const struct live_vfio *v = &l->vfio[i];
+
+		if (!v->device || v->name != device->name)
+			continue;
+		*ret_attached = v->session != NULL;
+		return emu_vfio_device_counters(v->device, name, value, max);
+	}
+	return 0;
 }
 
 unsigned live_vfios_step(struct live *l, unsigned budget)

@@ -40,6 +40,7 @@ static void host_done(struct emu_host *h)
 		emu_device_done(&h->device[i]);
 	for (unsigned i = 0; i < h->topo->n_adapters; i++)
 		emu_adapter_done(&h->adapter[i]);
+	emu_inward_done(&h->inward);
 	free(h->device);
 	free(h->path);
 }

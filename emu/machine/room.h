@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "core/err.h"
+#include "core/pcie.h"
 #include "core/topology.h"
 #include "emu/base/edge.h"
 #include "smartio/uapi.h"
@@ -33,6 +34,12 @@ int emu_room_host_up(struct emu_room *r, unsigned host);
  * -ENODEV: there is none.
  */
 int emu_room_machine(struct emu_room *r, uint32_t node, unsigned adapter, uint64_t start);
+/*
+ * What devices and programs of the room's hosts have sent to that adapter. *ret_messages: of the
+ * writes, interrupts. -ENODEV: there is none.
+ */
+int emu_room_machine_passed(const struct emu_room *r, uint32_t node, unsigned adapter,
+			    struct sio_pcie_count *ret, uint64_t *ret_messages);
 /* The number of a host's present start, as machines see it; 0: it is off. */
 uint64_t emu_room_start(const struct emu_room *r, unsigned host);
 /*

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "emu/machine/requests.h"
+#include "emu/machine/room.h"
 
 static void add(struct sio_evt_stats *evt, const char *name, uint64_t value)
 {
@@ -54,7 +55,8 @@ static void host_stats(struct emu_host *h, struct sio_evt_stats *evt)
 	add(evt, "room_sleeps", h->room->n_sleeps);
 }
 
-static void adapter_stats(struct emu_adapter *a, struct sio_evt_stats *evt)
+/* What devices, programs and its engine sent through it. */
+static struct emu_count passed(const struct emu_adapter *a)
 {
 	struct emu_count all = a->count;
 
@@ -63,6 +65,27 @@ static void adapter_stats(struct emu_adapter *a, struct sio_evt_stats *evt)
 	all.pcie.read_bytes += a->dma.read_bytes;
 	all.pcie.write_tlps += a->dma.write_tlps;
 	all.pcie.write_bytes += a->dma.write_bytes;
+	return all;
+}
+
+int emu_room_machine_passed(const struct emu_room *r, uint32_t node, unsigned adapter,
+			    struct sio_pcie_count *ret, uint64_t *ret_messages)
+{
+	const struct sio_topo_host *t = sio_topology_member(r->topo, node);
+	struct emu_count all;
+
+	if (!t || !t->machine || adapter >= t->n_adapters)
+		return -ENODEV;
+	all = passed(&r->host[t - r->topo->host].adapter[adapter]);
+	*ret = all.pcie;
+	*ret_messages = all.msg;
+	return 0;
+}
+
+static void adapter_stats(struct emu_adapter *a, struct sio_evt_stats *evt)
+{
+	struct emu_count all = passed(a);
+
 	add_count(evt, &all);
 	add(evt, "lut_total", a->topo->lut_entries);
 	add(evt, "lut_used", a->lut.n_used);

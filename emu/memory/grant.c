@@ -131,9 +131,11 @@ static int remember(struct emu_grant *g)
 {
 	struct emu_host *h = g->o.host;
 
+	if (h->room->host[g->peer_host].machine && emu_inward_add(g) < 0)
+		return -ENOMEM;
 	HASH_ADD(by_token, h->grants, token_start, sizeof(g->token_start), g);
 	if (!g->by_token.tbl)
-		return -ENOMEM;
+		goto remove;
 	if (g->source->kind != SIO_KIND_IRQ)
 		return 0;
 	g->granted = (struct emu_granted_irq){
@@ -142,6 +144,9 @@ static int remember(struct emu_grant *g)
 	if (g->by_irq.tbl)
 		return 0;
 	HASH_DELETE(by_token, h->grants, g);
+
+remove:
+	emu_inward_remove(g);
 	return -ENOMEM;
 }
 
@@ -233,6 +238,7 @@ static void release_target(struct emu_grant *g)
 	if (!g->source)
 		return;
 	HASH_DELETE(by_token, h->grants, g);
+	emu_inward_remove(g);
 	if (g->source->kind == SIO_KIND_IRQ)
 		HASH_DELETE(by_irq, h->irq_grants, g);
 	if (g->source->kind == SIO_KIND_BAR)

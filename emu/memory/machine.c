@@ -93,6 +93,8 @@ void emu_machine_ring(struct emu_map *map)
 	if (!map->bell || !leads_there(map))
 		return;
 	rc = r->ops->machine_message(r->ctx, &x, map->message, true);
+	emu_count_message(&h->adapter[map->adapter].count);
+	emu_count_message(&r->host[map->peer_host].adapter[map->peer_adapter].count);
 	if (rc < 0)
 		h->adapter[map->adapter].count.faults++;
 	if (rc == -EBUSY && !map->limit_said)
@@ -105,13 +107,6 @@ void emu_machine_ring(struct emu_map *map)
 
 /* ---- from a machine to a host ---- */
 
-static bool holds(const struct emu_grant *g, const struct emu_inbound *x)
-{
-	uint64_t in = x->address - g->bus_addr;
-
-	return x->address >= g->bus_addr && x->len <= g->length && in <= g->length - x->len;
-}
-
 /* An interrupt takes its own message, of which there may be several at an address. */
 static int deliver(struct emu_room *r, const struct emu_grant *g, const struct emu_inbound *x)
 {
@@ -123,7 +118,7 @@ static int deliver(struct emu_room *r, const struct emu_grant *g, const struct e
 	memcpy(&message, x->data, sizeof(message));
 	if (message != emu_irq_message(q))
 		return -EPERM;
-	g->o.host->adapter[g->adapter].count.msg++;
+	emu_count_message(&g->o.host->adapter[g->adapter].count);
 	r->ops->event_signal(r->ctx, q->fd);
 	return 1;
 }
@@ -163,15 +158,17 @@ int emu_machine_inbound(struct emu_room *r, const struct emu_inbound *x, uint8_t
 {
 	const struct sio_topo_host *host = sio_topology_host(r->topo, x->node);
 	const struct sio_topo_host *machine = sio_topology_member(r->topo, x->machine);
-	struct emu_grant *g, *tmp;
+	struct emu_grant *g;
+	size_t at = SIZE_MAX;
 	int rc = -EACCES;
 
 	if (!host || !machine || x->len == 0)
 		return -EACCES;
-	HASH_ITER (by_token, r->host[host - r->topo->host].grants, g, tmp) {
+	while ((g = emu_inward_next(&r->host[host - r->topo->host].inward, x->address, x->len,
+				    &at))) {
 		if (g->cut || !g->source || g->adapter != x->adapter ||
 		    g->peer_host != (unsigned)(machine - r->topo->host) ||
-		    g->peer_adapter != x->machine_adapter || !holds(g, x))
+		    g->peer_adapter != x->machine_adapter)
 			continue;
 		rc = ask(r, g, x, ret);
 		if (rc >= 0)

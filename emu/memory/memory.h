@@ -45,6 +45,18 @@ struct emu_grant {
 	UT_hash_handle by_irq;
 };
 
+/* inward.c: grants to machines. Return: 0; -ENOMEM. */
+int emu_inward_add(struct emu_grant *g);
+/* Nothing happens to one that is not there, of a host. */
+void emu_inward_remove(struct emu_grant *g);
+/*
+ * Finds grants that hold all @len bytes at @address, one by one: *at is SIZE_MAX at first. NULL:
+ * there are no more.
+ */
+struct emu_grant *emu_inward_next(const struct emu_inward *in, uint64_t address, uint64_t len,
+				  size_t *at);
+void emu_inward_done(struct emu_inward *in);
+
 struct emu_map {
 	struct emu_object o;
 	unsigned adapter, peer_host, peer_adapter;

@@ -74,6 +74,7 @@ static void give_up(struct emu_ntb_access *x, uint32_t reason)
 	x->ticket = -1;
 	if (ones)
 		memset(ones, 0xff, x->len);
+	emu_ntb_count_both(x->from, x->to, EMU_NTB_ERROR, x->address, x->len);
 	if (x->start == x->from->start)
 		emu_ntb_refused(x->from, x->row, true, x->offset, x->address, x->len, reason);
 	sio_vfio_session_answer(x->from->session, ticket, ones ? 0 : -ENOMEM, ones);
@@ -117,6 +118,7 @@ static void done(void *arg, int rc, const void *data, size_t len)
 	*(x->read ? &x->row->reads : &x->row->writes) -= 1;
 	if (x->read && x->ticket >= 0 && rc == 0 && len == x->len) {
 		remember(x, data);
+		emu_ntb_count_both(x->from, x->to, EMU_NTB_ANSWER, x->address, x->len);
 		sio_vfio_session_answer(x->from->session, x->ticket, 0, data);
 	} else if (x->read && x->ticket >= 0) {
 		give_up(x, reason);

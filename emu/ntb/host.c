@@ -10,7 +10,7 @@
 #include "emu/ntb/inside.h"
 
 uint32_t emu_ntb_outward(const struct emu_ntb_row *row, uint64_t address, void *buf,
-			 const void *data, size_t len)
+			 const void *data, size_t len, bool *ret_message)
 {
 	const struct emu_ntb_adapter *to = row->peer;
 	const struct emu_ntb_adapter *from = to->row[row->self].peer;
@@ -27,6 +27,7 @@ uint32_t emu_ntb_outward(const struct emu_ntb_row *row, uint64_t address, void *
 
 	if (rc < 0)
 		return rc == -EPERM ? SIO_VNTB_REASON_RIGHT : SIO_VNTB_REASON_RANGE;
+	*ret_message = rc > 0;
 	if (rc > 0)
 		return 0;
 	if (data)

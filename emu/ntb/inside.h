@@ -89,6 +89,7 @@ struct emu_ntb_adapter {
 	uint64_t start;
 	struct emu_ntb_power power; /* of a machine's */
 	uint32_t stale_reads;
+	struct emu_ntb_counts counts;
 	uint32_t fixed[16]; /* registers that do not change */
 	unsigned entry_shift;
 	struct emu_ntb_row *row;
@@ -121,6 +122,7 @@ struct emu_ntb {
 	const struct emu_ntb_ops *ops;
 	void *ctx;
 	struct emu_ntb_pool pool;
+	struct sio_pcie pcie;		  /* by which packets are counted */
 	struct emu_ntb_adapter **adapter; /* machines' first */
 	unsigned n, n_own;		  /* all; those of machines */
 	struct sio_outage *outage;
@@ -191,11 +193,11 @@ void emu_ntb_refused(struct emu_ntb_adapter *a, struct emu_ntb_row *row, bool re
 
 /* ---- host.c: an emulated host at the other end ---- */
 /*
- * Does an access to an emulated host. Return: 0: it is done; SIO_VNTB_REASON_*. A read's bytes are
- * copied to @buf.
+ * Does an access to an emulated host. Return: 0: it is done, *ret_message: it was an interrupt;
+ * SIO_VNTB_REASON_*. A read's bytes are copied to @buf.
  */
 uint32_t emu_ntb_outward(const struct emu_ntb_row *row, uint64_t address, void *buf,
-			 const void *data, size_t len);
+			 const void *data, size_t len, bool *ret_message);
 /*
  * The adapter is in another start, or off: emulated hosts are notified at once that the old start
  * is over, of the new one perhaps later.
@@ -203,6 +205,25 @@ uint32_t emu_ntb_outward(const struct emu_ntb_row *row, uint64_t address, void *
 void emu_ntb_report_power(struct emu_ntb_adapter *a);
 /* Sends the notifications that are due now. */
 void emu_ntb_power_due(struct emu_ntb *n);
+
+/* ---- count.c ---- */
+enum emu_ntb_passing {
+	EMU_NTB_WRITE,
+	EMU_NTB_MESSAGE, /* a write that is an interrupt */
+	EMU_NTB_READ,	 /* requests, and completions with the data */
+	EMU_NTB_REQUEST, /* of a read whose answer is not known yet: */
+	EMU_NTB_ANSWER,	 /* it came, */
+	EMU_NTB_ERROR,	 /* or the read failed */
+};
+/* An access of @len bytes passes the adapter's link. Nothing of emulated hosts is counted here. */
+void emu_ntb_count(struct emu_ntb_adapter *a, enum emu_ntb_passing what, uint64_t address,
+		   size_t len);
+/* It passes the links of both. */
+void emu_ntb_count_both(struct emu_ntb_adapter *a, struct emu_ntb_adapter *peer,
+			enum emu_ntb_passing what, uint64_t address, size_t len);
+/* One that is refused has passed the links up to where that was: @reason is SIO_VNTB_REASON_*. */
+void emu_ntb_count_refused(struct emu_ntb_adapter *a, const struct emu_ntb_row *row, bool read,
+			   uint64_t address, size_t len, uint32_t reason);
 
 /* ---- window.c ---- */
 /*

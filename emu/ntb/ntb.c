@@ -360,6 +360,13 @@ int emu_ntb_new(const struct sio_topology *topo, const struct emu_ntb_pool *pool
 	if (!n)
 		return sio_no_memory(reterr, "virtual NTBs");
 	n->topo = topo;
+	n->pcie = (struct sio_pcie){.max_payload = topo->max_payload,
+				    .max_read_request = topo->max_read_request,
+				    .read_completion_boundary = topo->read_completion_boundary};
+	if (!sio_pcie_valid(&n->pcie)) {
+		free(n);
+		return sio_fail(reterr, -EINVAL, "the topology's packet sizes are none of PCIe's");
+	}
 	n->pool = *pool;
 	n->ops = ops;
 	n->ctx = ctx;
@@ -389,9 +396,17 @@ void emu_ntb_free(struct emu_ntb *n)
 	free(n);
 }
 
-unsigned emu_ntb_count(const struct emu_ntb *n)
+unsigned emu_ntb_adapters(const struct emu_ntb *n)
 {
 	return n->n_own;
+}
+
+const struct emu_ntb_adapter *emu_ntb_of(const struct emu_ntb *n, uint32_t node, unsigned adapter)
+{
+	for (unsigned i = 0; i < n->n_own; i++)
+		if (n->adapter[i]->host->node == node && n->adapter[i]->index == adapter)
+			return n->adapter[i];
+	return NULL;
 }
 
 struct emu_ntb_adapter *emu_ntb_at(struct emu_ntb *n, unsigned index)

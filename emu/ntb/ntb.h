@@ -8,6 +8,7 @@
 #ifndef EMU_NTB_NTB_H
 #define EMU_NTB_NTB_H
 
+#include "core/pcie.h"
 #include "core/topology.h"
 #include "vfio/session.h"
 
@@ -84,7 +85,7 @@ int emu_ntb_new(const struct sio_topology *topo, const struct emu_ntb_pool *pool
 /* Frees it when no adapter has a session any more. NULL is fine. */
 void emu_ntb_free(struct emu_ntb *n);
 
-unsigned emu_ntb_count(const struct emu_ntb *n);
+unsigned emu_ntb_adapters(const struct emu_ntb *n);
 struct emu_ntb_adapter *emu_ntb_at(struct emu_ntb *n, unsigned index);
 /* The adapter's name, "vm.0": the host's name, and the number of the adapter. */
 const char *emu_ntb_name(const struct emu_ntb_adapter *a);
@@ -122,6 +123,27 @@ int emu_ntb_host_memory(struct emu_ntb *n, const struct emu_ntb_inward *x, uint8
  */
 int emu_ntb_host_message(struct emu_ntb *n, const struct emu_ntb_inward *x, uint32_t data,
 			 bool send);
+/* What an adapter of a machine has counted since it was made; a reset of that changes none. */
+struct emu_ntb_counts {
+	struct sio_pcie_count pcie; /* through exact windows, out of the machine or into it */
+	uint64_t messages;	    /* of the writes, interrupts of the other side */
+	uint64_t faults;	    /* accesses that were refused, out or in */
+	uint64_t doorbells, mails;  /* that peers have rung; messages by registers that came in */
+	uint64_t interrupts;	    /* that the function sent to its driver */
+};
+struct emu_ntb_view {
+	struct emu_ntb_counts counts;
+	bool attached; /* to a machine: QEMU, or another initiator, has its socket */
+	bool linked;   /* it is, its cable is in, and what that leads to has power */
+	bool ready;    /* its driver is (SIO_VNTB_ENABLE) */
+	bool counted;  /* no window is mapped: all that passes is in @counts */
+	uint64_t starts;
+	unsigned stale_reads;		      /* SIO_VNTB_STALE_READS */
+	unsigned entries, ranges, requesters; /* rows in use */
+};
+void emu_ntb_look(const struct emu_ntb_adapter *a, struct emu_ntb_view *ret);
+/* The adapter of a machine; NULL: there is none. */
+const struct emu_ntb_adapter *emu_ntb_of(const struct emu_ntb *n, uint32_t node, unsigned adapter);
 /*
  * Pulls an adapter's cable, or puts it back. Return: 0; -ENXIO: the adapter is not a machine's, and
  * not connected to one.

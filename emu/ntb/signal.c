@@ -9,8 +9,10 @@ void emu_ntb_raise(struct emu_ntb_adapter *a, unsigned vector)
 {
 	/* The signal is sent behind all earlier stores: pairs with the wait for its descriptor. */
 	sio_to_fabric_barrier();
-	if (a->session && sio_vfio_config_is_master(&a->space))
-		sio_vfio_session_interrupt(a->session, vector);
+	if (!a->session || !sio_vfio_config_is_master(&a->space))
+		return;
+	a->counts.interrupts++;
+	sio_vfio_session_interrupt(a->session, vector);
 }
 
 static void raise_bells(struct emu_ntb_adapter *a, uint32_t bells)
@@ -25,6 +27,8 @@ void emu_ntb_ring(struct emu_ntb_adapter *a, uint32_t bells)
 	struct emu_ntb_tables *t = &a->tables;
 	uint32_t fresh = bells & ~t->bell_status;
 
+	for (uint32_t rest = bells; rest; rest &= rest - 1)
+		a->counts.doorbells++;
 	t->bell_status |= bells;
 	raise_bells(a, fresh & ~t->bell_mask);
 }
@@ -61,6 +65,7 @@ void emu_ntb_message(struct emu_ntb_adapter *a, struct emu_ntb_row *row, unsigne
 	a->tables.message_status &= ~(0x10000u << k);
 	there->message[k] = value;
 	there->source[k] = row->self;
+	row->peer->counts.mails++;
 	set_message_bit(row->peer, 1u << k);
 }
 
@@ -78,6 +83,7 @@ void emu_ntb_fault(struct emu_ntb_adapter *a, struct emu_ntb_fault fault)
 {
 	struct emu_ntb_tables *t = &a->tables;
 
+	a->counts.faults++;
 	if (t->n_faults == SIO_VNTB_FAULTS) {
 		t->faults_lost++;
 		return;

@@ -230,6 +230,13 @@ static struct emu_ntb_access access_of(struct emu_ntb_adapter *a, const struct a
 				       .len = x->len};
 }
 
+static enum emu_ntb_passing kind_of(const struct way *w)
+{
+	return w->row->peer->tables.range[w->range].control & SIO_VNTB_RANGE_MESSAGE
+		       ? EMU_NTB_MESSAGE
+		       : EMU_NTB_WRITE;
+}
+
 /* By the peer itself. Return: 0; SIO_VNTB_REASON_*. A read that waits has its ticket. */
 static uint32_t ask_peer(struct emu_ntb_adapter *a, const struct access *x, const struct way *w,
 			 int ticket)
@@ -239,7 +246,11 @@ static uint32_t ask_peer(struct emu_ntb_adapter *a, const struct access *x, cons
 	if (x->len > sio_vfio_session_dma_max(w->row->peer->session))
 		return SIO_VNTB_REASON_PEER;
 	access = access_of(a, x, w, ticket);
-	return emu_ntb_send(&access, x->data) < 0 ? SIO_VNTB_REASON_PEER : 0;
+	if (emu_ntb_send(&access, x->data) < 0)
+		return SIO_VNTB_REASON_PEER;
+	emu_ntb_count_both(a, w->row->peer, x->data ? kind_of(w) : EMU_NTB_REQUEST, w->address,
+			   x->len);
+	return 0;
 }
 
 /*
@@ -249,12 +260,12 @@ static uint32_t ask_peer(struct emu_ntb_adapter *a, const struct access *x, cons
 static uint32_t write_too_many(struct emu_ntb_adapter *a, const struct access *x,
 			       const struct way *w)
 {
-	const struct emu_ntb_range *r = &w->row->peer->tables.range[w->range];
 	const struct emu_ntb_access access = access_of(a, x, w, -1);
 
-	return r->control & SIO_VNTB_RANGE_MESSAGE && emu_ntb_join(&access, x->data)
-		       ? 0
-		       : SIO_VNTB_REASON_LIMIT;
+	if (kind_of(w) != EMU_NTB_MESSAGE || !emu_ntb_join(&access, x->data))
+		return SIO_VNTB_REASON_LIMIT;
+	emu_ntb_count_both(a, w->row->peer, EMU_NTB_MESSAGE, w->address, x->len);
+	return 0;
 }
 
 /* Return: 0: it is in @buf; SIO_VFIO_LATER; or -SIO_VNTB_REASON_*. */
@@ -284,16 +295,20 @@ int emu_ntb_window_read(struct emu_ntb_adapter *a, uint64_t offset, void *buf, s
 	const struct access x = {.offset = offset, .len = len};
 	struct way w;
 	uint32_t reason = translate(a, &x, &w);
+	bool message = false;
 	int rc;
 
 	if (!reason && w.row->peer->emulated) {
-		reason = emu_ntb_outward(w.row, w.address, buf, NULL, len);
-		if (!reason)
+		reason = emu_ntb_outward(w.row, w.address, buf, NULL, len, &message);
+		if (!reason) {
+			emu_ntb_count(a, EMU_NTB_READ, w.address, len);
 			return 0;
+		}
 	} else if (!reason) {
 		switch (look_at(w.row->peer, w.address, len, false)) {
 		case END_MEMORY:
 			copy(w.row->peer, w.address, buf, NULL, len);
+			emu_ntb_count_both(a, w.row->peer, EMU_NTB_READ, w.address, len);
 			return 0;
 		case END_DEVICE:
 			rc = read_device(a, &x, &w, buf);
@@ -306,6 +321,7 @@ int emu_ntb_window_read(struct emu_ntb_adapter *a, uint64_t offset, void *buf, s
 			break;
 		}
 	}
+	emu_ntb_count_refused(a, w.row, true, offset, len, reason);
 	emu_ntb_refused(a, w.row, true, offset, w.address, len, reason);
 	memset(buf, 0xff, len);
 	return 0;
@@ -316,13 +332,17 @@ void emu_ntb_window_write(struct emu_ntb_adapter *a, uint64_t offset, const void
 	const struct access x = {.offset = offset, .len = len, .data = buf};
 	struct way w;
 	uint32_t reason = translate(a, &x, &w);
+	bool message = false;
 
 	if (!reason && w.row->peer->emulated) {
-		reason = emu_ntb_outward(w.row, w.address, NULL, buf, len);
+		reason = emu_ntb_outward(w.row, w.address, NULL, buf, len, &message);
+		if (!reason)
+			emu_ntb_count(a, message ? EMU_NTB_MESSAGE : EMU_NTB_WRITE, w.address, len);
 	} else if (!reason) {
 		switch (look_at(w.row->peer, w.address, len, true)) {
 		case END_MEMORY:
 			copy(w.row->peer, w.address, NULL, buf, len);
+			emu_ntb_count_both(a, w.row->peer, EMU_NTB_WRITE, w.address, len);
 			break;
 		case END_DEVICE:
 			reason = w.row->writes < EMU_NTB_WRITES ? ask_peer(a, &x, &w, -1)
@@ -333,6 +353,8 @@ void emu_ntb_window_write(struct emu_ntb_adapter *a, uint64_t offset, const void
 			break;
 		}
 	}
-	if (reason)
-		emu_ntb_refused(a, w.row, false, offset, w.address, len, reason);
+	if (!reason)
+		return;
+	emu_ntb_count_refused(a, w.row, false, offset, len, reason);
+	emu_ntb_refused(a, w.row, false, offset, w.address, len, reason);
 }

@@ -417,6 +417,16 @@ void emu_vfio_device_attach(struct emu_vfio_device *d, struct sio_vfio_session *
 	reset(d);
 }
 
+unsigned emu_vfio_device_counters(struct emu_vfio_device *d, char (*name)[32], uint64_t *value,
+				  unsigned max)
+{
+	if (max == 0)
+		return 0;
+	snprintf(name[0], sizeof(name[0]), "faults");
+	value[0] = d->n_faults;
+	return 1 + d->model->counters(d->state, name + 1, value + 1, max - 1);
+}
+
 unsigned emu_vfio_device_step(struct emu_vfio_device *d, unsigned budget)
 {
 	return d->session ? d->model->step(d->state, budget) : 0;

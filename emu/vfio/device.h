@@ -35,6 +35,9 @@ void emu_vfio_device_free(struct emu_vfio_device *d);
  * none.
  */
 void emu_vfio_device_attach(struct emu_vfio_device *d, struct sio_vfio_session *s);
+/* Fills in up to @max named counters: the device's faults, and the model's. Return: how many. */
+unsigned emu_vfio_device_counters(struct emu_vfio_device *d, char (*name)[32], uint64_t *value,
+				  unsigned max);
 /* As the model's step(). */
 unsigned emu_vfio_device_step(struct emu_vfio_device *d, unsigned budget);
 /* True: nothing happens until a message arrives. */

@@ -95,6 +95,19 @@ static void what_it_granted_is_mapped(void **state)
 	fake_free(f);
 }
 
+/* What the machine's adapter has counted. */
+static struct sio_pcie_count passed(struct fake *f, uint64_t *ret_messages)
+{
+	struct sio_pcie_count c;
+
+	assert_int_equal(emu_room_machine_passed(f->room, NODE(MACHINE), 0, &c, ret_messages), 0);
+	assert_int_equal(emu_room_machine_passed(f->room, NODE(MACHINE), 7, &c, ret_messages),
+			 -ENODEV);
+	assert_int_equal(emu_room_machine_passed(f->room, NODE(LENDER), 0, &c, ret_messages),
+			 -ENODEV);
+	return c;
+}
+
 /* Looked up each time: what it takes back is not reached any more. */
 static void devices_reach_its_memory(void **state)
 {
@@ -105,6 +118,7 @@ static void devices_reach_its_memory(void **state)
 		struct emu_dev *dev = fake_dev(f, LENDER, 0);
 		uint8_t data[0x2000], back[0x2000];
 		struct sio_evt_dmamap m;
+		uint64_t messages;
 		struct sio_evt_map evt;
 
 		fake_open(f, LENDER, 0);
@@ -115,6 +129,8 @@ static void devices_reach_its_memory(void **state)
 			data[i] = (uint8_t)(i * 7);
 		assert_int_equal(dev->write(dev, m.iova, data, sizeof(data)), 0);
 		assert_memory_equal(f->machine_ram, data, sizeof(data));
+		assert_int_equal(passed(f, &messages).write_bytes, sizeof(data));
+		assert_int_equal(messages, 0);
 		f->machine_ram[0x1fff] = 0x55;
 		assert_int_equal(dev->read(dev, m.iova + 0x1ff8, back, 8), 0);
 		assert_int_equal(back[7], 0x55);
@@ -133,6 +149,7 @@ static void devices_reach_its_memory(void **state)
 static void its_interrupts_are_triggered(void **state)
 {
 	struct fake *f = mixed(0);
+	uint64_t messages;
 	struct sio_req_map req = map_of(MACHINE_IRQ, SIO_MSI_BYTES);
 	struct sio_req_vector vector = {.device = DEV(LENDER, 0)};
 	struct emu_dev *dev = fake_dev(f, LENDER, 0);
@@ -145,12 +162,17 @@ static void its_interrupts_are_triggered(void **state)
 	assert_int_equal(f->open_watches, 1);
 	emu_room_watch_fired(f->room, LENDER, evt.id); /* a program has written to its descriptor */
 	assert_int_equal(f->machine_messages, 1);
+	assert_int_equal(fake_counter(f, LENDER, SIO_KIND_ADAPTER, 0, "msg"), 1);
+	assert_int_equal(passed(f, &messages).write_bytes, SIO_MSI_BYTES);
+	assert_int_equal(messages, 1);
 	fake_open(f, LENDER, 0);
 	fake_requester(f, LENDER, 0, 0);
 	vector.irq = evt.id;
 	assert_int_equal(ask_only(f, LENDER, &vector, SIO_OP_VECTOR), 0);
 	dev->interrupt(dev, 0);
 	assert_int_equal(f->machine_messages, 2);
+	assert_int_equal(passed(f, &messages).write_tlps, 2);
+	assert_int_equal(messages, 2);
 	emu_room_link(f->room, LENDER, 0, false);
 	dev->interrupt(dev, 0);
 	emu_room_watch_fired(f->room, LENDER, evt.id);
@@ -250,6 +272,65 @@ static void it_reaches_what_was_granted(void **state)
 	}
 }
 
+static struct sio_evt_grant grant_part(struct fake *f, uint64_t mem, uint64_t offset,
+				       uint64_t length)
+{
+	struct sio_req_grant req = {.source_kind = SIO_KIND_MEM,
+				    .access = 3,
+				    .source = mem,
+				    .offset = offset,
+				    .length = length,
+				    .peer_node = NODE(MACHINE)};
+	struct sio_evt_grant evt;
+
+	assert_int_equal(ask(f, LENDER, &req, SIO_OP_GRANT, &evt), 0);
+	return evt;
+}
+
+/* Of many that lie side by side, some within others, each is found, and none that has gone. */
+static void many_grants_are_found(void **state)
+{
+	enum { PARTS = 48 };
+	struct fake *f = mixed(0);
+	uint64_t mem = fake_alloc(f, LENDER, 0, PARTS * 0x1000);
+	struct sio_evt_grant part[PARTS], all;
+	uint8_t *data;
+
+	(void)state;
+	/* Odd ones first, in descending order, then the others; each but the last has two pages. */
+	for (unsigned i = 0; i < PARTS; i++) {
+		unsigned n = i < PARTS / 2 ? PARTS - 1 - 2 * i : 2 * (i - PARTS / 2);
+
+		part[n] = grant_part(f, mem, n * 0x1000, n == PARTS - 1 ? 0x1000 : 0x2000);
+	}
+	for (unsigned i = 0; i < PARTS; i++) {
+		uint64_t last = part[i].bus_addr + part[i].length - 4;
+
+		assert_int_equal(inbound(f, part[i].bus_addr, 4, NULL, &data), 0);
+		assert_ptr_equal(data, fake_data(f, LENDER, mem) + i * 0x1000);
+		assert_int_equal(inbound(f, last, 4, NULL, &data), 0);
+		assert_int_equal(inbound(f, part[i].bus_addr, 0x2001, NULL, &data), -EACCES);
+	}
+	/* Without the even ones the first page is nobody's, and every other is an odd one's. */
+	for (unsigned i = 0; i < PARTS; i += 2)
+		assert_int_equal(fake_end(f, LENDER, SIO_OP_UNGRANT, part[i].id, 0), 0);
+	assert_int_equal(inbound(f, part[0].bus_addr, 4, NULL, &data), -EACCES);
+	for (unsigned i = 1; i < PARTS; i++)
+		assert_int_equal(inbound(f, part[i].bus_addr, 4, NULL, &data), 0);
+	assert_int_equal(inbound(f, part[1].bus_addr + 0x1ffe, 4, NULL, &data), -EACCES);
+	/* One around them all, found behind those that are in it. */
+	all = grant_part(f, mem, 0, PARTS * 0x1000);
+	assert_int_equal(inbound(f, part[1].bus_addr + 0x1ffe, 4, NULL, &data), 0);
+	assert_int_equal(inbound(f, all.bus_addr, PARTS * 0x1000, NULL, &data), 0);
+	assert_int_equal(inbound(f, all.bus_addr + 1, PARTS * 0x1000, NULL, &data), -EACCES);
+	for (unsigned i = 1; i < PARTS; i += 2)
+		assert_int_equal(fake_end(f, LENDER, SIO_OP_UNGRANT, part[i].id, 0), 0);
+	assert_int_equal(inbound(f, part[PARTS - 1].bus_addr + 0xffc, 4, NULL, &data), 0);
+	assert_int_equal(fake_end(f, LENDER, SIO_OP_UNGRANT, all.id, 0), 0);
+	assert_int_equal(inbound(f, part[9].bus_addr, 4, NULL, &data), -EACCES);
+	fake_free(f);
+}
+
 static void it_has_rights_and_messages(void **state)
 {
 	struct fake *f = mixed(0);
@@ -295,6 +376,7 @@ int main(void)
 		cmocka_unit_test(what_is_dropped_is_counted_and_said),
 		cmocka_unit_test(bells_count_as_descriptors),
 		cmocka_unit_test(it_reaches_what_was_granted),
+		cmocka_unit_test(many_grants_are_found),
 		cmocka_unit_test(it_has_rights_and_messages),
 	};
 

@@ -15,7 +15,9 @@ import sys
 import tempfile
 import unittest
 
-from initiator import (CONFIG, DMA_READ, DMA_WRITE, ERROR, GET_REGION_INFO, RAM, REGION_READ, REPLY, WAIT, Initiator)
+from initiator import DMA_READ, DMA_WRITE, ERROR, GET_REGION_INFO, RAM, WAIT
+from ntb_machine import (DB_MASK, DEVICE, ENTRY, FAULT_COUNT, FAULT_REASON, LINK, MAGIC, MAPPED, NODE, ONES, PEER,
+                         PIECES, STALE_READS, VECTOR_DOORBELL, WINDOW, Machine, peer)
 
 EMU = sys.argv.pop(1)
 TOPOLOGY = """cluster: machines
@@ -24,61 +26,6 @@ hosts:
   vm2: {{ kind: machine, window: {window}, {ram} adapters: [{{ window: 1M, entries: 256 }}] }}
   vm3: {{ kind: machine, window: {window}, {ram} adapters: [{{ window: 1M, entries: 256 }}] }}
 """
-REGISTERS, WINDOW, MAPPED = 0, 2, 4
-DEVICE, ENTRY = 0xfe000000, 4096  # of a device of each machine; what a look-up entry translates
-MAGIC, NODE, START, DB_MASK, FAULT_COUNT, FAULT_REASON = 0, 8, 0x40, 0x84, 0x100, 0x11c
-PIECES, STALE_READS, VECTOR_DOORBELL = 0x24, 0x50, 3
-LINK, PEER = 2, 6  # reasons of faults
-ONES = 0xffffffff
-
-
-def peer(row, register=0):
-    return 0x1000 + 0x80 * row + register
-
-
-class Machine(Initiator):
-    """With a driver of the virtual NTB."""
-
-    def start(self):
-        for first in range(0, len(self.irq), 8):
-            self.set_irqs(self.irq[first:first + 8], first)
-        self.map(DEVICE, 0x1000, [])
-        self.write(4, struct.pack("=H", 6), CONFIG)
-        assert self.read32(MAGIC) == 0x42544e56
-        return self
-
-    def read64(self, offset):
-        return struct.unpack("=Q", self.read(offset, 8))[0]
-
-    def write64(self, offset, value):
-        self.write(offset, struct.pack("=Q", value))
-
-    def grant(self, number, row, base, size):
-        self.write64(0x30000 + 0x20 * number + 8, base)
-        self.write64(0x30000 + 0x20 * number + 16, size)
-        self.write32(0x30000 + 0x20 * number, 7 | row << 8)
-
-    def lead(self, entry, row, address):
-        self.write64(0x10000 + 0x20 * entry + 8, address)
-        self.write32(0x10000 + 0x20 * entry, 1 | row << 8)
-
-    def ask_window(self, offset):
-        self.send(REGION_READ, struct.pack("=QII", offset, WINDOW, 4))
-
-    def answered(self):
-        """The reply to what was asked last: the value."""
-        number, command, flags, error, reply = self.receive()
-        assert (number, command, flags, error) == (self.id, REGION_READ, REPLY, 0), (number, command, flags, error)
-        return struct.unpack("=I", reply[16:])[0]
-
-    def serve_one(self, value):
-        """What the server has it do on its bus. Return: command, address, data."""
-        number, command, flags, _, body = self.receive()
-        assert not flags & REPLY, "a reply"
-        address, count = struct.unpack_from("=QQ", body)
-        data = struct.pack("=I", value) if command == DMA_READ else b""
-        self.sock.sendall(struct.pack("=HHIIIQQ", number, command, 32 + len(data), REPLY, 0, address, count) + data)
-        return command, address, body[16:]
 
 
 class Ntb(unittest.TestCase):

@@ -251,7 +251,12 @@ static void rows_are_in_the_order_of_the_topology(void **state)
 {
 	static const struct emu_ntb_ops ops = {.log = log_nothing};
 	static struct sio_topo_host host[34];
-	struct sio_topology topo = {.n_machines = 3, .host = host, .machine = host};
+	struct sio_topology topo = {.max_payload = 256,
+				    .max_read_request = 512,
+				    .read_completion_boundary = 64,
+				    .n_machines = 3,
+				    .host = host,
+				    .machine = host};
 	const struct emu_ntb_pool pool = {.fd = -1};
 	struct emu_ntb *ntb;
 	struct sio_err err;
@@ -272,7 +277,7 @@ static void rows_are_in_the_order_of_the_topology(void **state)
 			};
 	}
 	assert_int_equal(emu_ntb_new(&topo, &pool, &ops, NULL, &ntb, NULL), 0);
-	assert_int_equal(emu_ntb_count(ntb), 6);
+	assert_int_equal(emu_ntb_adapters(ntb), 6);
 	for (unsigned row = 0; row < 4; row++) {
 		struct emu_ntb_adapter *a =
 			emu_ntb_at(ntb, 3); /* the second one of the second host */

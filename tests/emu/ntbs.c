@@ -162,8 +162,14 @@ static struct ntbs *make(unsigned hosts, unsigned n, bool mapped)
 
 	must(s != NULL, "memory");
 	s->n = n;
-	s->topo = (struct sio_topology){
-		.name = "t", .n_hosts = hosts, .n_machines = n, .host = s->host, .n_switches = 1};
+	s->topo = (struct sio_topology){.name = "t",
+					.max_payload = 256,
+					.max_read_request = 512,
+					.read_completion_boundary = 64,
+					.n_hosts = hosts,
+					.n_machines = n,
+					.host = s->host,
+					.n_switches = 1};
 	s->topo.machine = s->host + hosts;
 	for (unsigned i = 0; i < hosts + n; i++) {
 		snprintf(s->host[i].name, sizeof(s->host[i].name), "m%u", i);
@@ -185,7 +191,7 @@ static struct ntbs *make(unsigned hosts, unsigned n, bool mapped)
 		pool = (struct emu_ntb_pool){
 			.fd = 7, .data = s->pool, .size = emu_ntb_pool_size(&s->topo)};
 	must(emu_ntb_new(&s->topo, &pool, &ntb_ops, s, &s->ntb, NULL) == 0, "NTBs");
-	must(emu_ntb_count(s->ntb) == n, "one for each");
+	must(emu_ntb_adapters(s->ntb) == n, "one for each");
 	for (unsigned i = 0; i < n; i++) {
 		s->machine[i].all = s;
 		s->machine[i].index = i;
