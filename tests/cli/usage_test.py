@@ -4,6 +4,7 @@
 import os
 import re
 import subprocess
+import unittest
 import base
 
 MANUAL = os.path.join(base.HERE, "..", "..", "docs", "man")
@@ -112,6 +113,28 @@ class Usage(base.CommandTest):
 
     def test_lend_undo_of_no_function(self):
         self.fails("lend", "somewhere", "--undo", say="'somewhere' is no PCI function")
+
+    @unittest.skipIf(os.geteuid(), "root alone mounts")
+    def test_lend_undo_of_a_function_that_has_gone(self):
+        """Its line on the list of what is lent goes, and the others' stay."""
+        other = "abcd:00:01.0 1b36:0010\n"
+        for words, status, say, left in (((), 0, "its line in /etc/smartio/lent is taken away", other),
+                                         (("abcd:00:02.0",), 1, "there is no PCI function abcd:00:02.0", None)):
+            place = words[0] if words else "abcd:00:00.0"
+            script = ("mount -t tmpfs none /etc && mkdir /etc/smartio && "
+                      f"printf 'abcd:00:00.0 8086:10d3\\n{other.strip()}\\n' >/etc/smartio/lent && "
+                      f"{base.TOOL} lend {place} --undo --json; status=$?; cat /etc/smartio/lent >&2; exit $status")
+            done = subprocess.run(["unshare", "-m", "sh", "-c", script], env=self.env, capture_output=True, text=True,
+                                  check=False)
+            if "unshare:" in done.stderr or "mount:" in done.stderr:
+                self.skipTest(done.stderr)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn(say, done.stderr)
+            self.assertEqual("abcd:00:00.0 8086:10d3\n" in done.stderr, left is None)
+            self.assertIn(other, done.stderr)
+            if left:
+                function, = self.document(done.stdout)["functions"]
+                self.assertEqual((function["function"], function["driver"]), ("abcd:00:00.0", None))
 
     def test_no_cluster(self):
         for args in [("node", "list"), ("device", "list"), ("segment", "list"), ("stats",),

@@ -100,6 +100,7 @@ static int put_on_list(const char *word, struct sio_err *reterr)
 	return r == 0 ? tool_lent_write(TOOL_LENT_FILE, &list, reterr) : r;
 }
 
+/* Return: 1: its line is gone; 0: there was none. */
 static int take_from_list(const char *bdf, struct sio_err *reterr)
 {
 	struct tool_lent_list list;
@@ -107,7 +108,8 @@ static int take_from_list(const char *bdf, struct sio_err *reterr)
 
 	if (r < 0 || !tool_lent_remove(&list, bdf))
 		return r;
-	return tool_lent_write(TOOL_LENT_FILE, &list, reterr);
+	r = tool_lent_write(TOOL_LENT_FILE, &list, reterr);
+	return r < 0 ? r : 1;
 }
 
 /*
@@ -128,13 +130,29 @@ static int lend_one(const char *word)
 	return print_one(&f);
 }
 
+/* Nothing lies in that place any more, which is why its line shall go. @why: that it does not. */
+static int undo_gone(struct tool_function *f, const struct sio_err *why)
+{
+	struct sio_err err;
+	int r = take_from_list(f->bdf, &err);
+
+	if (r <= 0)
+		return tool_fail(r < 0 ? &err : why);
+	tool_note("%s; its line in " TOOL_LENT_FILE " is taken away", why->text);
+	snprintf(f->name, sizeof(f->name), "gone");
+	*f->driver = '\0';
+	return print_one(f);
+}
+
 static int undo_one(const char *word)
 {
 	struct tool_function f;
 	struct sio_err err;
-	int r;
+	int r = tool_function_find(word, &f, &err);
 
-	if (tool_function_find(word, &f, &err) < 0)
+	if (r == -ENODEV)
+		return undo_gone(&f, &err);
+	if (r < 0)
 		return tool_fail(&err);
 	r = tool_device_take(word, force, &f, &err);
 	if (r < 0 && r != -EINVAL)
@@ -223,7 +241,8 @@ const struct tool_command tool_lend_command = {
 		"after each start of this machine, too: " TOOL_LENT_FILE
 		" has a line for it, with what lies in\n"
 		"that place, and the service smartiod runs smartio lend --again before it starts. Another device\n"
-		"that is found there then is not lent. --undo is device remove, and takes the line away.\n",
+		"that is found there then is not lent. --undo is device remove, and takes the line away, also that\n"
+		"of a function that is not there any more.\n",
 	.usage = "FUNCTION [--persist] [--force] | FUNCTION --undo [--force] | --again",
 	.schemas = "lend",
 	.options = lend_options,
