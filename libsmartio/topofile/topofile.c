@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "smartio/vntb.h"
 #include "topofile/draft.h"
 #include "topofile/topofile.h"
 #include "topofile/value.h"
@@ -225,13 +226,56 @@ static int check_beside(struct sio_draft *d, const struct sio_topo_host *machine
 	return 0;
 }
 
+/*
+ * A virtual NTB has so many rows for adapters that it is joined to: a machine's has one for each,
+ * an emulated host's for those of machines.
+ */
+static int check_peers(struct sio_draft *d, const struct sio_topo_host *h,
+		       const struct sio_draft_host *draft)
+{
+	struct sio_path way[SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS];
+	unsigned peers[SIO_MAX_ADAPTERS] = {0}, n;
+	char path[SIO_DRAFT_PATH];
+	struct sio_spot at;
+
+	for (unsigned i = 0; i < d->t->n_hosts; i++) {
+		const struct sio_topo_host *other = &d->t->host[i];
+
+		if (!h->machine && !other->machine)
+			continue;
+		n = sio_topology_paths(d->t, h->node, other->node, way,
+				       SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS);
+		for (unsigned k = 0; k < n; k++)
+			peers[way[k].adapter]++;
+	}
+	for (unsigned k = 0; k < h->n_adapters; k++) {
+		if (peers[k] <= SIO_VNTB_MAX_PEERS)
+			continue;
+		at = draft->adapter[k].to_at;
+		if (!at.value)
+			at = sio_source_missing(draft->adapter[k].at);
+		return sio_source_fail_at(
+			d->source, at, sio_draft_adapter_path(h, k, "to", path),
+			"joins it to %u adapters of %s; %d at most are right, by more switches or "
+			"cables",
+			peers[k], h->machine ? "other hosts" : "machines", SIO_VNTB_MAX_PEERS);
+	}
+	return 0;
+}
+
 static int check_machines(struct sio_draft *d)
 {
+	bool any = false;
 	int rc = 0;
 
-	for (unsigned i = 0; rc == 0 && i < d->t->n_hosts; i++)
-		if (d->t->host[i].machine)
-			rc = check_beside(d, &d->t->host[i], &d->host[i]);
+	for (unsigned i = 0; rc == 0 && i < d->t->n_hosts; i++) {
+		if (!d->t->host[i].machine)
+			continue;
+		any = true;
+		rc = check_beside(d, &d->t->host[i], &d->host[i]);
+	}
+	for (unsigned i = 0; any && rc == 0 && i < d->t->n_hosts; i++)
+		rc = check_peers(d, &d->t->host[i], &d->host[i]);
 	return rc;
 }
 

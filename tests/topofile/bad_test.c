@@ -145,6 +145,27 @@ static void refuses_too_many(void **state)
 	assert_many("", "#", 256 * 1024, "\n", "topo.yaml: larger than 256K; less is right");
 }
 
+/* A virtual NTB has 128 rows for peers. */
+static void refuses_too_many_peers(void **state)
+{
+	static const char machine[] =
+		"  m%u: { kind: machine, adapters: [{ window: 2M }, { window: 2M }, { window: 2M }, "
+		"{ window: 2M }] }\n";
+	static const char beside[] =
+		"  m%1$u: { kind: machine, address: 10.0.%1$u.1:7, adapters: [{ pci: 0000:00:10.0, "
+		"window: 2M }, { pci: 0000:00:11.0, window: 2M }, { pci: 0000:00:12.0, window: 2M }] }\n";
+
+	(void)state;
+	assert_many(HOSTS, machine, 33, "", NULL);
+	assert_many(HOSTS, machine, 34, "",
+		    "topo.yaml:3:35: key 'hosts.m0.adapters[0].to': joins it to 132 adapters of "
+		    "other hosts; 128 at most are right, by more switches or cables");
+	assert_many(HOSTS "  a: { address: 10.0.255.1:7 }\n", beside, 42, "", NULL);
+	assert_many(HOSTS "  a: { address: 10.0.255.1:7 }\n", beside, 43, "",
+		    "topo.yaml:3:3: key 'hosts.a.adapters[0].to': joins it to 129 adapters of "
+		    "machines; 128 at most are right, by more switches or cables");
+}
+
 /* Long names and values are cut so that the rest of the text stays. */
 static void cuts_what_is_long(void **state)
 {
@@ -197,6 +218,7 @@ int main(void)
 		cmocka_unit_test(says_what_is_wrong_and_what_would_be_right),
 		cmocka_unit_test(works_without_a_place_for_the_text),
 		cmocka_unit_test(refuses_too_many),
+		cmocka_unit_test(refuses_too_many_peers),
 		cmocka_unit_test(cuts_what_is_long),
 		cmocka_unit_test(says_why_a_file_cannot_be_read),
 	};
