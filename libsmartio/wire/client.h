@@ -755,6 +755,7 @@ enum {
 #define SIO_ROW_UP 8
 #define SIO_ROW_EXCLUSIVE 16
 #define SIO_ROW_REGISTERS 32
+#define SIO_ROW_MACHINE 64
 struct sio_msg_list {
 	struct sio_msg h;
 	sio_le32 kind, reserved;
@@ -763,7 +764,8 @@ struct sio_msg_list {
 SIO_WIRE_SIZE(struct sio_msg_list, 32);
 /*
  * What a row's fields say; what is not named is 0. Flags: LIVE, or QUARANTINED, and what applies.
- *   NODES        key, node: node; name; UP: its daemon answers (always for the asked one)
+ *   NODES        key, node: node; name; UP: its daemon answers (always for the asked one); MACHINE:
+ *                a virtual machine
  *   SEGMENTS     key: uid; owner: the port's; bytes; address: physical, as the port's MEM row; id;
  *                refs: connections, grants and DMA maps; pid; QUARANTINED: removed, or its program
  *                is gone, and others still reach it

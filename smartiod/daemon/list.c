@@ -11,6 +11,7 @@ bool smartiod_node_row(struct smartiod *d, uint64_t after, struct sio_wire_row *
 {
 	const struct sio_topo_host *h = NULL;
 	const struct smartiod_peer *p;
+	uint32_t flags = 0;
 
 	for (unsigned i = 0; i < d->topology->n_hosts && !h; i++)
 		if (d->topology->host[i].node > after)
@@ -23,7 +24,8 @@ bool smartiod_node_row(struct smartiod *d, uint64_t after, struct sio_wire_row *
 	ret->bytes = sio_to_le64(h->ram_size);
 	ret->refs = sio_to_le32(h->n_devices);
 	if (!p || p->state == SMARTIOD_PEER_READY)
-		ret->flags = sio_to_le32(SIO_ROW_LIVE | SIO_ROW_UP);
+		flags = SIO_ROW_LIVE | SIO_ROW_UP;
+	ret->flags = sio_to_le32(flags | (h->machine ? SIO_ROW_MACHINE : 0));
 	ret->owner = sio_to_le64(p ? p->generation : d->boot_generation);
 	snprintf(ret->name, sizeof(ret->name), "%s", h->name);
 	return true;

@@ -12,7 +12,18 @@ import base
 import browser
 from webserver import NVME, WebTest
 
+sys.path.append(os.path.join(base.HERE, "..", "emu"))
+from ntb_machine import Machine  # noqa: E402
+
 TOPOLOGIES = os.path.join(base.HERE, "..", "..", "examples", "topologies")
+MACHINES = """cluster: m
+switches: [s, t]
+hosts:
+  one: { ram: 64M, adapters: [{ to: t }] }
+  a: { kind: machine, adapters: [{ to: s, window: 1M, entries: 256 }], devices: { disk: { type: nvme, size: 1M } } }
+  b: { kind: machine, adapters: [{ to: s, window: 1M, entries: 256 }] }
+  c: { kind: machine, adapters: [{ to: s, window: 1M, entries: 256 }] }
+"""
 SIZES = ((1280, 900), (390, 844))
 # Functions for scripts below.
 SCRIPT = """
@@ -227,6 +238,33 @@ class Page(WebTest):
             self.browser.open("about:blank")
             self.end(child)
             self.smartio("--cluster", name, "cluster", "down")
+
+    def test_machines(self):
+        """One that runs, one that is off, which is no trouble, and one whose cable is pulled."""
+        self.smartio("cluster", "up", self.file("m.yaml", MACHINES), "--name", "m")
+        for name in ("a", "c"):
+            machine = Machine(f"{self.base}/m/vfio.{name}.0")
+            self.addCleanup(machine.close)
+            machine.start()
+        child = self.serve()
+        for (width, height), dark in zip(SIZES, (True, False)):
+            self.open(width, height, dark)
+            self.says(".host .name", "^one *node 4$")
+            self.says(".host .name", "^a *machine, node 8$")
+            self.says(".host.off .name", "^b *machine, node 12, off$")
+            self.says(".host.off .pin", "^0: off$")
+            self.says(".device", "^disk *detached$")
+            self.says("#sums li", "^machines up 2/3$")
+            self.assertEqual(self.count("#wrong li"), 0)
+            self.smartio("fault", "link", "c", "down")
+            self.says("#wrong li", "^link c.0 is down$")
+            self.check_look(f"machines, {width} px")
+            self.smartio("fault", "link", "c", "up")
+            self.browser.until("all('#wrong li').filter(seen).length === 0")
+        self.browser.run("all('.host .name')[1].click()")
+        self.says("#values", "kind.*machine.*window.*exact")
+        self.browser.open("about:blank")
+        self.end(child)
 
 
 if __name__ == "__main__":

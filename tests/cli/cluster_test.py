@@ -207,7 +207,7 @@ class Cluster(base.CommandTest):
                    say=["no host 'moon'", "lender, client1, client2"])
         self.crash(state, 8)
         self.assertEqual(self.json("cluster", "status")["clusters"][0]["state"], "hosts down")
-        self.assertRegex(self.smartio("node", "list").stdout, r"client1 +8 +down")
+        self.assertRegex(self.smartio("node", "list").stdout, r"client1 +8 +host +down")
         self.fails("run", "-n", "client1", "--", "true", say="host 'client1' is down")
         self.smartio("doctor", "--audit", "--within", "10")
         self.smartio("cluster", "restart-node", "8")

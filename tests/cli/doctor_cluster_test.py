@@ -17,6 +17,9 @@ import unittest
 import base
 from doctor import BAD, OK, WARNING, Examined
 
+sys.path.append(os.path.join(base.HERE, "..", "emu"))
+from ntb_machine import Machine  # noqa: E402
+
 HOLDER = os.path.join(base.HERE, "holder.py")
 NVME = os.environ.get("SMARTIO_NVME", "smartio-nvme")
 DRIVE = 0x4f4093
@@ -98,6 +101,23 @@ class VirtualMachines(Mended):
         self.assertTrue(found["mend"].endswith("machine start v"), found["mend"])
         self.smartio("machine", "stop", "v")
         self.assertEqual(self.findings(), {})
+
+    def test_machine_off_and_unlinked(self):
+        """A machine that nobody has started is a note; one whose cable is out is not."""
+        self.smartio("cluster", "up", self.file("m.yaml", "cluster: m\nhosts:\n  v: { kind: machine, adapters: [{}] }\n"
+                                                "  w: { kind: machine, devices: { disk: { type: nvme, size: 1M } } }\n"))
+        notes = [f["evidence"] for f in self.json("doctor")["findings"] if f["state"] == "machine-off"]
+        self.assertEqual([re.match(r"machine '(\w)' \(node (\d)\) is not running: .*/(vfio\.[\w.]+)$", n).groups()
+                          for n in notes], [("v", "4", "vfio.v.0"), ("w", "8", "vfio.disk")])
+        self.assertEqual(self.findings(status=OK), {})
+        m = Machine(f"{self.base}/m/vfio.v.0").start()
+        self.addCleanup(m.close)
+        self.assertIn("note  machine-off        machine 'w'", self.smartio("doctor").stdout)
+        self.assertNotIn("machine 'v'", self.smartio("doctor").stdout)
+        self.smartio("fault", "link", "v", "down")
+        found = self.only("machine-unlinked")
+        self.assertEqual(found["evidence"], "v.0: adapter 0 of machine v has no link")
+        self.mended(found)
 
 
 class OneCluster(Mended):

@@ -90,7 +90,7 @@ class Listing(base.CommandTest):
         self.assertLess(a["entries_free"], a["entries_total"])
         used = a["entries_total"] - a["entries_free"]
         self.assertRegex(self.smartio("node", "list").stdout,
-                         rf"(?m)^client2 +12 +up +64M +off +1/1 up +{used} of {a['entries_total']} +0 +1$")
+                         rf"(?m)^client2 +12 +host +up +64M +off +1/1 up +2/2 +{used} of {a['entries_total']} +0 +1$")
         self.release(held)
 
     def test_aligned(self):
@@ -311,8 +311,8 @@ class Listing(base.CommandTest):
         try:
             done = self.smartio("node", "list", env={"SMARTIO_TIMEOUT": "1"})
             self.assertIn("smartiod of node 8 has not answered for 1 second", done.stderr)
-            self.assertRegex(done.stdout, "(?m)^client1 +8 +no answer")
-            self.assertRegex(done.stdout, "(?m)^client2 +12 +up")
+            self.assertRegex(done.stdout, "(?m)^client1 +8 +host +no answer")
+            self.assertRegex(done.stdout, "(?m)^client2 +12 +host +up")
             done = self.smartio("stats", "-n", "client1", env={"SMARTIO_TIMEOUT": "1"}, status=1)
             self.assertEqual(done.stderr, "smartio: note: smartiod of node 8 has not answered for 1 "
                              "second\nsmartio: host 'client1' cannot be asked\n")
@@ -345,7 +345,7 @@ class Limits(base.CommandTest):
             clients[-1].settimeout(60)
             self.assertEqual(clients[-1].recv(1), b"")
             done = self.smartio("node", "list")
-            self.assertRegex(done.stdout, "(?m)^client1 +8 +no answer")
+            self.assertRegex(done.stdout, "(?m)^client1 +8 +host +no answer")
             self.assertIn("smartiod of host 'client1' runs, but takes no more", done.stderr)
             self.assertIn("smartiod.8.log", done.stderr)
         finally:

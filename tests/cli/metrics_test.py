@@ -13,7 +13,12 @@ import openmetrics
 NVME = os.environ.get("SMARTIO_NVME", "smartio-nvme")
 PAGE = os.path.join(base.HERE, "..", "..", "docs", "views.md")
 KINDS = {"daemon": "daemons", "host": "hosts", "adapter": "adapters", "device": "devices", "engine": "engines",
-         "chassis": "chassis", "trunk": "trunks"}
+         "chassis": "chassis", "trunk": "trunks", "machine": "machines"}
+MACHINES = """cluster: machines
+hosts:
+  v: { kind: machine, adapters: [{ window: 1M, entries: 256 }], devices: { disk: { type: nvme, size: 1M } } }
+  w: { kind: machine, adapters: [{ window: 1M, entries: 256 }] }
+"""
 TREE = """cluster: tree
 switches: [left, right]
 links: [{ from: right, to: left }]
@@ -77,7 +82,7 @@ class Metrics(base.CommandTest):
             host, adapter = thing["name"].rsplit(".", 1)
             node.append(("adapter", adapter))
         elif kind == "device":
-            host = next(h["name"] for h in data["hosts"] if h["node"] == thing["node"])
+            host = next(h["name"] for h in data["hosts"] + data["machines"] if h["node"] == thing["node"])
             node.append(("device", thing["name"]))
         else:
             host = thing["name"]
@@ -146,6 +151,12 @@ class Metrics(base.CommandTest):
         self.assertEqual(self.value(new, "smartio_device_borrowers", device="nvme0"), 1)
         manager.send_signal(signal.SIGTERM)
         self.assertEqual(manager.wait(60), 0)
+
+    def test_machines(self):
+        self.smartio("cluster", "up", self.file("machines.yaml", MACHINES))
+        found, data = self.compare()
+        self.assertEqual([m["name"] for m in data["machines"]], ["v", "w"])
+        self.assertEqual(self.value(found, "smartio_adapter_starts", host="v"), 1)
 
     def test_other_devices_and_what_is_down(self):
         self.smartio("cluster", "up", self.file("tree.yaml", TREE), "--name", 'a "quoted" one')

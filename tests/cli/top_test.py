@@ -282,7 +282,7 @@ hosts: { a: { ram: 16M, adapters: [{ to: s0 }] }, b: { ram: 16M, adapters: [{ to
         screen = self.on(24, 110, "-d", "0.1")
         screen.shows(r"^test: hosts 3/3 up, links 3/3 up, devices 1/1 in")
         screen.until(lambda lines: "every 0.1 s, by name   q end" in lines[23] and
-                     any(re.match(r"lender +4  up +1/1 up +0 ", line) for line in lines))
+                     any(re.match(r"lender +4  host +up +1/1 up +0 ", line) for line in lines))
         screen.resize(6, 50)
         screen.until(lambda lines: "every 0.1 s, by name   q end" in lines[5] and lines[0].startswith("test: hosts 3/3"))
         screen.type(b"s")
@@ -312,7 +312,7 @@ hosts: { a: { ram: 16M, adapters: [{ to: s0 }] }, b: { ram: 16M, adapters: [{ to
             self.skipTest("this smartio has no ncurses")
         pid = self.pid_of(self.state, "smartiod.8")
         screen = self.on(24, 110, "-d", "0.1")
-        screen.shows(r"^lender +4  up +1/1 up +0 ")
+        screen.shows(r"^lender +4  host +up +1/1 up +0 ")
         os.kill(pid, signal.SIGSTOP)
         try:
             screen.type(b"s")
@@ -322,7 +322,7 @@ hosts: { a: { ram: 16M, adapters: [{ to: s0 }] }, b: { ram: 16M, adapters: [{ to
         finally:
             os.kill(pid, signal.SIGCONT)
         screen = self.on(24, 110, "-d", "0.1")
-        screen.shows("^lender +4  up")
+        screen.shows("^lender +4  host +up")
         self.smartio("cluster", "down")
         self.assertEqual(screen.end(), 1)
 

@@ -232,7 +232,7 @@ hosts:
         self.assertEqual(self.status()["state"], "hosts down")
         self.says([("topology", ".*lender .*, host DOWN", ".*nvme0.*, its host is DOWN"),
                    ("cluster status", r"now +hosts down +2/3 +1/4 +0/1 +lender, link twin\.0 +/.*"),
-                   ("node list", "lender +4 +down .*"),
+                   ("node list", "lender +4 +host +down .*"),
                    ("device list", "nvme0 .* lender +- +host down +- +-"),
                    ("segment list", "lender +- +- +- +host: down +- +- +-"),
                    ("stats", r"daemon +lender +\(state\) +down", r"device +nvme0 +\(state\) +host down")])

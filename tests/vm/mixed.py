@@ -9,6 +9,7 @@ MACHINE is none-6.1 or none-6.12: no IOMMU, and the kernel. Exit status 77, and 
 that speaks vfio-user, no kernel to be had, or no network namespace.
 """
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -170,6 +171,19 @@ def check_drive(t):
     t.step("the machine's client is woken by that drive")
 
 
+def check_views(t):
+    """The emulated hosts' views have the machine: on, joined, with what passed, its daemon connected with theirs; and its own
+    list has them."""
+    node = next(n for n in json.loads(t.smartio("node", "list", "--json"))["data"]["nodes"] if n["name"] == "vm")
+    link = next(a for a in json.loads(t.smartio("stats", "--json"))["data"]["adapters"] if a["name"] == "vm.0")
+    passed = {name: int(link["counters"][name], 16) for name in ("rd_bytes", "wr_bytes", "msg")}
+    found = (node["kind"], node["state"], node["adapters"][0]["link"], node["peers_up"])
+    if found != ("machine", "up", "up", 2) or not all(passed.values()):
+        raise Failed(f"the views show the machine as {found}, {passed}")
+    t.vm.run("smartio node list >nodes; grep -Eq '^one +4 +host +up ' nodes && grep -Eq '^vm +12 +machine +up ' nodes")
+    t.step(f"the views have the machine: {passed}")
+
+
 def borrowers(t):
     """How many borrow it, and how many have ended whom it may still write to."""
     (words,) = [line.split() for line in t.smartio("device", "list").splitlines() if line.startswith(DRIVE)]
@@ -241,7 +255,7 @@ def check_more(t):
         check_two(t)
 
 
-CHECKS = [check_start, check_memory, check_interrupts, check_drive, check_more, check_death]
+CHECKS = [check_start, check_memory, check_interrupts, check_drive, check_views, check_more, check_death]
 
 
 def build_initrd(t, kernel):

@@ -60,6 +60,7 @@ enum tool_counters {
 	TOOL_COUNTERS_ENGINE,  /* of an adapter */
 	TOOL_COUNTERS_CHASSIS, /* its link towards the host */
 	TOOL_COUNTERS_TRUNK,   /* a link between two switches: any host's */
+	TOOL_COUNTERS_MACHINE, /* the machine room knows them, and no daemon is asked */
 	TOOL_COUNTERS_KINDS
 };
 int tool_host_counters(struct tool_host *h, enum tool_counters kind, uint32_t id,

@@ -109,6 +109,7 @@ static int add_hosts(struct tool_client *c, struct sio_topology *t, struct sio_e
 		struct sio_topo_host *h = own ? t->host : &t->host[t->n_hosts++];
 
 		h->node = sio_from_le32(row[i].node);
+		h->machine = sio_from_le32(row[i].flags) & SIO_ROW_MACHINE;
 		/* The cluster's file does not say how much memory other hosts have. */
 		h->ram_size = own ? sio_from_le64(row[i].bytes) : 0;
 		if (!own)

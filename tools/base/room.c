@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "base/room.h"
 
 #define ANSWER_MS 10000
-#define ANSWER_MAX 4096
+#define ANSWER_MAX 8192
 
 static int room_connect(const char *dir, struct sio_err *reterr)
 {
@@ -98,4 +99,78 @@ int tool_room_outage(const char *dir, const struct sio_topology *t, struct sio_o
 		*ret = NULL;
 	}
 	return r;
+}
+
+/* ---- machines ---- */
+
+/* What is no state is a counter. False: there is no room for it. */
+static bool take_word(struct tool_room_part *p, const char *name, uint64_t value)
+{
+	const struct {
+		const char *name;
+		bool *state;
+	} known[] = {{"attached", &p->attached},
+		     {"linked", &p->linked},
+		     {"ready", &p->ready},
+		     {"counted", &p->counted}};
+
+	for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (strcmp(name, known[i].name) != 0)
+			continue;
+		*known[i].state = value != 0;
+		return true;
+	}
+	if (p->n == TOOL_ROOM_COUNTERS)
+		return false;
+	snprintf(p->counter[p->n].name, sizeof(p->counter[p->n].name), "%s", name);
+	p->counter[p->n++].value = value;
+	return true;
+}
+
+/* @n parts; where "adapter" introduces them, each has its number. */
+static int read_parts(const char *dir, const char *answer, struct tool_room_part *part, unsigned n,
+		      struct sio_err *reterr)
+{
+	const char *rest = answer;
+	struct tool_room_part *p = part;
+	uint64_t value;
+	char name[33];
+	int end;
+
+	memset(part, 0, n * sizeof(*part));
+	for (; *rest; rest += end) {
+		if (sscanf(rest, " %32s %" SCNu64 "%n", name, &value, &end) != 2)
+			break;
+		if (strcmp(name, "adapter") == 0 && value < n)
+			p = &part[value];
+		else if (strcmp(name, "adapter") == 0 || !take_word(p, name, value))
+			break;
+	}
+	return *rest ? sio_fail(reterr, -EPROTO,
+				"the machine room of %s says '%.80s', which is neither state nor "
+				"counter",
+				dir, rest)
+		     : 0;
+}
+
+int tool_room_machine(const char *dir, uint32_t node, struct tool_room_part *ret, unsigned n,
+		      struct sio_err *reterr)
+{
+	char request[32], answer[ANSWER_MAX];
+	int r;
+
+	snprintf(request, sizeof(request), "machine %" PRIu32, node);
+	r = ask(dir, request, answer, reterr);
+	return r < 0 ? r : read_parts(dir, answer, ret, n, reterr);
+}
+
+int tool_room_served(const char *dir, uint32_t fdid, struct tool_room_part *ret,
+		     struct sio_err *reterr)
+{
+	char request[32], answer[ANSWER_MAX];
+	int r;
+
+	snprintf(request, sizeof(request), "served %" PRIu32, fdid);
+	r = ask(dir, request, answer, reterr);
+	return r < 0 ? r : read_parts(dir, answer, ret, 1, reterr);
 }

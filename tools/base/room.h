@@ -3,6 +3,9 @@
 #ifndef TOOLS_ROOM_H
 #define TOOLS_ROOM_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "core/err.h"
 #include "core/outage.h"
 
@@ -13,6 +16,26 @@ int tool_room_ask(const char *dir, const char *request, struct sio_err *reterr);
  * sio_outage_free() frees.
  */
 int tool_room_outage(const char *dir, const struct sio_topology *t, struct sio_outage **ret,
+		     struct sio_err *reterr);
+
+struct tool_counter {
+	char name[33];
+	uint64_t value;
+};
+
+/* An adapter of a machine, or a device of its own, as the room sees it. */
+#define TOOL_ROOM_COUNTERS 49
+struct tool_room_part {
+	bool attached; /* to the machine's QEMU, or to another initiator of vfio-user */
+	bool linked, ready, counted; /* an adapter's: as struct emu_ntb_view says */
+	unsigned n;
+	struct tool_counter counter[TOOL_ROOM_COUNTERS];
+};
+/* Asks for the @n adapters of the machine with id @node. */
+int tool_room_machine(const char *dir, uint32_t node, struct tool_room_part *ret, unsigned n,
+		      struct sio_err *reterr);
+/* Asks for one of the devices that a machine has for itself. */
+int tool_room_served(const char *dir, uint32_t fdid, struct tool_room_part *ret,
 		     struct sio_err *reterr);
 
 #endif

@@ -120,25 +120,6 @@ static void find_socket_missing(struct doctor *d, const struct doctor_state *s)
 
 /* ---- its hosts ---- */
 
-static void find_machine_killed(struct doctor *d, const struct doctor_state *s)
-{
-	DOCTOR_EACH_CLUSTER (d, c) {
-		for (unsigned i = 0; !c->local && c->topology && c->state == TOOL_STATE_RUNNING &&
-				     i < c->topology->n_machines;
-		     i++) {
-			const struct sio_topo_host *h = &c->topology->machine[i];
-			const struct doctor_words w = {.cluster = c, .one = h->name};
-
-			if (tool_state_machine(c->dir, h->node, NULL) == TOOL_MACHINE_KILLED)
-				doctor_found(
-					d, s, &w,
-					"machine '%s' was killed; what its console said last is in "
-					"%s/machine.%u.log",
-					h->name, c->dir, h->node);
-		}
-	}
-}
-
 /* The command that starts this machine's daemon: its service, where a package has installed one. */
 static const char *start_of_ours(const struct doctor *d)
 {
@@ -534,7 +515,10 @@ static const struct doctor_state states[] = {
 	 "{smartio} cluster restart-node {1}"},
 	{"machine-killed", DOCTOR_BAD, DOCTOR_CLUSTER, "a virtual machine was killed",
 	 "its QEMU was, by a person or for want of memory: a power cut of that machine",
-	 find_machine_killed, "{smartio} machine start {1}"},
+	 doctor_find_machine_killed, "{smartio} machine start {1}"},
+	{"machine-off", DOCTOR_NOTE, DOCTOR_CLUSTER, "a virtual machine does not run",
+	 "nobody has started it, or it was shut down: 'smartio machine start', or a QEMU of your own",
+	 doctor_find_machine_off, ""},
 	{"host-down", DOCTOR_BAD, DOCTOR_CLUSTER, "a host is down",
 	 "its smartiod was ended, or never started", find_host_down,
 	 "{smartio} cluster restart-node {1}"},
@@ -543,6 +527,9 @@ static const struct doctor_state states[] = {
 	 "{smartio} cluster restart-node {1}"},
 	{"link-down", DOCTOR_BAD, DOCTOR_CLUSTER, "a link is down",
 	 "the cable is pulled ('fault link'), or what is behind it has no power", find_link_down,
+	 "{smartio} fault link {1} up"},
+	{"machine-unlinked", DOCTOR_BAD, DOCTOR_CLUSTER, "a link of a virtual machine is down",
+	 "the cable is pulled ('fault link')", doctor_find_machine_unlinked,
 	 "{smartio} fault link {1} up"},
 	{"switch-down", DOCTOR_BAD, DOCTOR_CLUSTER,
 	 "a cluster switch, or a link between two, is down",

@@ -63,14 +63,15 @@ static void add_links(struct row *host, const struct rows *links)
 	}
 }
 
+/* @kinds: a bit for each TOOL_COUNTERS_*. */
 static struct rows collect(const struct tool_sample *before, const struct tool_sample *now,
-			   enum tool_counters kind)
+			   unsigned kinds)
 {
 	struct rows rows = {0};
 
 	rows.row = tool_alloc(now->n, sizeof(*rows.row));
 	for (unsigned i = 0; i < now->n; i++) {
-		if (now->thing[i].kind != kind)
+		if (!(kinds & 1u << now->thing[i].kind))
 			continue;
 		rows.row[rows.n].t = &now->thing[i];
 		rate_row(&rows.row[rows.n++], before);
@@ -123,11 +124,12 @@ struct look {
 static struct look look(const struct tool_sample *before, const struct tool_sample *now,
 			enum tool_frame_sort sort)
 {
-	struct look l = {collect(before, now, TOOL_COUNTERS_HOST),
-			 collect(before, now, TOOL_COUNTERS_ADAPTER),
-			 collect(before, now, TOOL_COUNTERS_CHASSIS),
-			 collect(before, now, TOOL_COUNTERS_TRUNK),
-			 collect(before, now, TOOL_COUNTERS_DEVICE)};
+	struct look l = {
+		collect(before, now, 1u << TOOL_COUNTERS_HOST | 1u << TOOL_COUNTERS_MACHINE),
+		collect(before, now, 1u << TOOL_COUNTERS_ADAPTER),
+		collect(before, now, 1u << TOOL_COUNTERS_CHASSIS),
+		collect(before, now, 1u << TOOL_COUNTERS_TRUNK),
+		collect(before, now, 1u << TOOL_COUNTERS_DEVICE)};
 
 	for (unsigned i = 0; i < l.host.n; i++)
 		add_links(&l.host.row[i], &l.link);
@@ -198,7 +200,10 @@ static enum tool_frame_style style_of(const struct row *r)
 {
 	bool busy = r->rate[READS].grew || r->rate[WRITES].grew || r->rate[COMMANDS].grew;
 
-	if (r->t->presence != TOOL_PRESENT || r->rate[FAULTS].grew)
+	/* Whoever wants a machine starts it: one that is off is no trouble. */
+	if ((r->t->presence != TOOL_PRESENT && !r->t->machine) || r->rate[FAULTS].grew ||
+	    (r->t->kind == TOOL_COUNTERS_ADAPTER && r->t->attached &&
+	     r->t->presence == TOOL_ABSENT))
 		return TOOL_LINE_WRONG;
 	return busy ? TOOL_LINE_BUSY : TOOL_LINE_PLAIN;
 }
@@ -210,6 +215,7 @@ static void host_cells(struct tool_table *t, const struct row *r)
 {
 	tool_table_cell(t, "%s", r->t->name);
 	tool_table_cell(t, "%" PRIu32, r->t->node);
+	tool_table_cell(t, "%s", r->t->machine ? "machine" : "host");
 	tool_table_cell(t, "%s", r->t->state);
 	tool_table_cell(t, "%u/%u up", r->links_up, r->links);
 	put_rates(t, r);
@@ -221,7 +227,7 @@ static void link_cells(struct tool_table *t, const struct row *r)
 	uint64_t used, all;
 
 	tool_table_cell(t, "%s", r->t->name);
-	tool_table_cell(t, "%s", r->t->state);
+	tool_table_cell(t, "%s%s", r->t->state, r->t->uncounted ? ", not counted" : "");
 	if (tool_counted_value(r->t, "lut_used", &used) &&
 	    tool_counted_value(r->t, "lut_total", &all))
 		tool_table_cell(t, "%" PRIu64 " of %" PRIu64, used, all);
@@ -287,25 +293,59 @@ static void put_rows(struct tool_frame *f, const char *columns, const struct row
 	put_section(f, t, rows);
 }
 
+struct sum {
+	unsigned n, there;
+};
+
+/*
+ * Of machines, or of all else. Links of a machine that is off are not missed, and its own devices
+ * are its own matter.
+ */
+static void add_up(struct sum *sum, const struct rows *rows, bool machines)
+{
+	for (unsigned i = 0; i < rows->n; i++) {
+		const struct tool_counted *t = rows->row[i].t;
+
+		if (t->machine != machines)
+			continue;
+		sum->n++;
+		sum->there += t->presence == TOOL_PRESENT;
+	}
+}
+
+static void add_links_of_machines(struct sum *sum, const struct rows *links)
+{
+	for (unsigned i = 0; i < links->n; i++) {
+		const struct tool_counted *t = links->row[i].t;
+
+		sum->n += t->machine && t->attached;
+		sum->there += t->machine && t->presence == TOOL_PRESENT;
+	}
+}
+
 static void put_title(struct tool_frame *f, const struct tool_sample *now, const struct look *l)
 {
-	const struct rows *all[] = {&l->host, &l->link, &l->device, &l->trunk};
-	unsigned there[4] = {0};
+	struct sum hosts = {0}, machines = {0}, links = {0}, devices = {0};
 	uint64_t faults = 0, new_faults = 0;
-	char text[256];
+	char text[256], also[64] = "";
 
-	for (unsigned k = 0; k < 4; k++)
-		for (unsigned i = 0; i < all[k]->n; i++)
-			there[k] += all[k]->row[i].t->presence == TOOL_PRESENT;
+	add_up(&hosts, &l->host, false);
+	add_up(&machines, &l->host, true);
+	add_up(&links, &l->link, false);
+	add_up(&links, &l->trunk, false);
+	add_links_of_machines(&links, &l->link);
+	add_up(&devices, &l->device, false);
 	for (unsigned i = 0; i < l->host.n; i++) {
 		faults += l->host.row[i].faults;
 		new_faults += l->host.row[i].rate[FAULTS].grew;
 	}
+	if (machines.n)
+		snprintf(also, sizeof(also), " machines %u/%u up,", machines.there, machines.n);
 	snprintf(text, sizeof(text),
-		 "%s: hosts %u/%u up, links %u/%u up, devices %u/%u in, faults %" PRIu64
+		 "%s: hosts %u/%u up,%s links %u/%u up, devices %u/%u in, faults %" PRIu64
 		 " (+%" PRIu64 ")",
-		 now->cluster, there[0], l->host.n, there[1] + there[3], l->link.n + l->trunk.n,
-		 there[2], l->device.n, faults, new_faults);
+		 now->cluster, hosts.there, hosts.n, also, links.there, links.n, devices.there,
+		 devices.n, faults, new_faults);
 	put_line(f, TOOL_LINE_TITLE, tool_strdup(text));
 }
 
@@ -316,7 +356,7 @@ struct tool_frame *tool_frame_new(const struct tool_sample *before, const struct
 	struct look l = look(before, now, sort);
 
 	put_title(f, now, &l);
-	put_rows(f, "HOST|>NODE|STATE|LINKS" RATE_COLUMNS "|>FAULTS", &l.host, host_cells);
+	put_rows(f, "HOST|>NODE|KIND|STATE|LINKS" RATE_COLUMNS "|>FAULTS", &l.host, host_cells);
 	put_rows(f, "LINK|STATE|>ENTRIES" RATE_COLUMNS "|>FAULTS", &l.link, link_cells);
 	if (l.chassis.n)
 		put_rows(f, "CHASSIS|STATE" PASSING_COLUMNS, &l.chassis, passing_cells);
@@ -357,7 +397,11 @@ static struct json_object *row_json(const struct row *r)
 	tool_json_string(o, "name", r->t->name);
 	tool_json_number(o, "node", r->t->node);
 	tool_json_number(o, "id", r->t->id);
+	if (r->t->kind == TOOL_COUNTERS_HOST || r->t->kind == TOOL_COUNTERS_MACHINE)
+		tool_json_string(o, "kind", r->t->machine ? "machine" : "host");
 	tool_json_string(o, "state", r->t->state);
+	if (r->t->kind == TOOL_COUNTERS_ADAPTER && r->t->machine)
+		tool_json_bool(o, "traffic_counted", !r->t->uncounted);
 	for (unsigned i = 0; i < n; i++)
 		if (r->rate[i].known)
 			tool_json_add(o, json_of[i], json_object_new_double(r->rate[i].per_second));

@@ -18,5 +18,15 @@ bool *tool_links_down(const struct tool_view *v, const struct sio_graph *g)
 				down[link] = true;
 		}
 	}
+	for (unsigned i = 0; down && i < v->n_machines; i++) {
+		for (unsigned k = 0; k < v->machine[i].topo->n_adapters; k++) {
+			unsigned link = g->node[sio_graph_adapter(g, v->n + i, k)].out;
+
+			/* A link to a machine that is off is in order. */
+			if (link != SIO_GRAPH_NONE && v->machine[i].up &&
+			    tool_machine_link(&v->machine[i], k) == TOOL_LINK_DOWN)
+				down[link] = true;
+		}
+	}
 	return down;
 }

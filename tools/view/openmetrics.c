@@ -13,7 +13,7 @@ static const char *const type_name[] = {"counter", "gauge", "unknown", "info"};
 
 static const char *const kind_prefix[TOOL_COUNTERS_KINDS] = {
 	"smartio_daemon_", "smartio_host_",    "smartio_adapter_", "smartio_device_",
-	"smartio_engine_", "smartio_chassis_", "smartio_trunk_"};
+	"smartio_engine_", "smartio_chassis_", "smartio_trunk_",   "smartio_machine_"};
 
 /* ---- the text ---- */
 
@@ -84,9 +84,47 @@ static void put_presence(FILE *out, const struct tool_sample *s, enum tool_count
 	for (unsigned i = 0; i < s->n; i++) {
 		const struct tool_counted *t = &s->thing[i];
 
-		if (t->kind == kind && t->presence != TOOL_PRESENCE_UNKNOWN)
+		/* Of a machine's own device nothing but who has it is known. */
+		if (t->kind == kind && t->presence != TOOL_PRESENCE_UNKNOWN &&
+		    !(t->machine && kind == TOOL_COUNTERS_DEVICE))
 			put_sample(out, s, t, name, "", t->presence == TOOL_PRESENT);
 	}
+}
+
+static bool has_machines(const struct tool_sample *s)
+{
+	for (unsigned i = 0; i < s->n; i++)
+		if (s->thing[i].kind == TOOL_COUNTERS_MACHINE)
+			return true;
+	return false;
+}
+
+/* Of machines: whether QEMU, or another initiator, is there. */
+static void put_attached(FILE *out, const struct tool_sample *s, enum tool_counters kind,
+			 const char *name, const char *help)
+{
+	put_head(out, name, GAUGE, NULL, help);
+	for (unsigned i = 0; i < s->n; i++) {
+		const struct tool_counted *t = &s->thing[i];
+
+		if (t->kind == kind && t->machine && t->presence != TOOL_PRESENCE_UNKNOWN)
+			put_sample(out, s, t, name, "", t->attached);
+	}
+}
+
+static void put_machines(FILE *out, const struct tool_sample *s)
+{
+	if (!has_machines(s))
+		return;
+	put_presence(out, s, TOOL_COUNTERS_MACHINE, "smartio_machine_up",
+		     "1: a virtual machine, or another initiator, has an adapter or device of it.");
+	put_attached(
+		out, s, TOOL_COUNTERS_ADAPTER, "smartio_adapter_attached",
+		"1: the machine's adapter has a virtual machine, or another initiator, behind it.");
+	put_attached(
+		out, s, TOOL_COUNTERS_DEVICE, "smartio_device_attached",
+		"1: the machine's own device has a virtual machine, or another initiator, behind "
+		"it.");
 }
 
 static void put_device_facts(FILE *out, const struct tool_sample *s)
@@ -104,7 +142,8 @@ static void put_device_facts(FILE *out, const struct tool_sample *s)
 			const struct tool_counted *t = &s->thing[i];
 			const uint64_t value[] = {t->borrowers, t->quarantined, t->exclusive};
 
-			if (t->kind == TOOL_COUNTERS_DEVICE && t->presence == TOOL_PRESENT)
+			if (t->kind == TOOL_COUNTERS_DEVICE && !t->machine &&
+			    t->presence == TOOL_PRESENT)
 				put_sample(out, s, t, name[f], "", value[f]);
 		}
 	}
@@ -155,6 +194,7 @@ static void put_states(FILE *out, const struct tool_sample *s)
 	put_presence(out, s, TOOL_COUNTERS_DEVICE, "smartio_device_present",
 		     "1: the device is in its slot, and its host answers.");
 	put_device_facts(out, s);
+	put_machines(out, s);
 }
 
 /* ---- counters ---- */

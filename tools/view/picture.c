@@ -59,16 +59,27 @@ static const char *state_words(const struct tool_view_host *h, unsigned adapter)
 	return h->adapter[adapter].link == TOOL_LINK_UP ? "up" : "link DOWN";
 }
 
-/* No daemon here knows whether a machine is on: only its peers see it. */
-static void draw_machine(const struct picture *p, const struct sio_topo_host *h, unsigned adapter,
-			 const char *branch)
+/* A machine that is off is no trouble: it is started by whoever wants it. */
+static const char *machine_words(const struct tool_view_machine *m, unsigned adapter)
 {
-	const struct sio_topo_adapter *a = &h->adapter[adapter];
+	if (!m->known)
+		return "state unknown";
+	if (!m->up)
+		return "off";
+	return tool_machine_link(m, adapter) == TOOL_LINK_UP ? "up" : "link DOWN";
+}
+
+static void draw_machine(const struct picture *p, const struct tool_view_machine *m,
+			 unsigned adapter, const char *branch)
+{
+	const struct sio_topo_adapter *a = &m->topo->adapter[adapter];
 	char window[TOOL_SIZE_TEXT];
 
-	fprintf(p->out, "%s%-*s  node %-3u  adapter %u of a machine, window %s in %u entries\n",
-		branch, p->name_width, h->name, h->node, adapter, tool_size(a->window_size, window),
-		a->lut_entries);
+	fprintf(p->out,
+		"%s%-*s  node %-3u  adapter %u of a machine, %s window %s in %u entries, %s\n",
+		branch, p->name_width, m->topo->name, m->topo->node, adapter,
+		m->topo->mapped ? "mapped" : "exact", tool_size(a->window_size, window),
+		a->lut_entries, machine_words(m, adapter));
 }
 
 static void draw_host(struct picture *p, unsigned index, unsigned adapter, const char *branch,
@@ -79,8 +90,8 @@ static void draw_host(struct picture *p, unsigned index, unsigned adapter, const
 	const struct sio_topo_adapter *a = &h->adapter[adapter];
 	char ram[TOOL_SIZE_TEXT], window[TOOL_SIZE_TEXT];
 
-	if (h->machine) {
-		draw_machine(p, h, adapter, branch);
+	if (index >= p->v->n) {
+		draw_machine(p, &p->v->machine[index - p->v->n], adapter, branch);
 		return;
 	}
 	view = &p->v->host[index];

@@ -7,6 +7,7 @@
 
 #include "base/output.h"
 #include "view/sample.h"
+#include "view/view_machine.h"
 
 static int64_t now_ns(void)
 {
@@ -228,6 +229,76 @@ static int ask_host(struct tool_sample *s, struct tool_view *v, struct tool_view
 	return r;
 }
 
+/* ---- machines ---- */
+
+static struct tool_counted *add_machine(struct tool_sample *s, const struct tool_view_machine *m,
+					enum tool_counters kind, const char *state, bool present)
+{
+	struct tool_counted *t;
+
+	s->thing = tool_grow(s->thing, s->n + 1, sizeof(*s->thing));
+	t = &s->thing[s->n++];
+	*t = (struct tool_counted){.kind = kind,
+				   .machine = true,
+				   .node = m->topo->node,
+				   .state = state,
+				   .known = m->known,
+				   .at = m->at,
+				   .presence = !m->known ? TOOL_PRESENCE_UNKNOWN
+					       : present ? TOOL_PRESENT
+							 : TOOL_ABSENT};
+	snprintf(t->name, sizeof(t->name), "%s", m->topo->name);
+	snprintf(t->host, sizeof(t->host), "%s", m->topo->name);
+	return t;
+}
+
+static void keep_part(struct tool_counted *t, const struct tool_room_part *p)
+{
+	t->counter = tool_alloc(p->n, sizeof(*t->counter));
+	t->n_counters = p->n;
+	memcpy(t->counter, p->counter, p->n * sizeof(*t->counter));
+}
+
+static void keep_faults(struct tool_counted *t, const struct tool_view_machine *m)
+{
+	struct tool_room_part all = {.n = 1, .counter = {{.name = "faults"}}};
+	uint64_t value;
+
+	for (unsigned i = 0; i < m->topo->n_adapters; i++)
+		if (tool_room_value(&m->adapter[i], "faults", &value))
+			all.counter[0].value += value;
+	keep_part(t, &all);
+}
+
+/* It is all in the view: the machine room has said it at once. */
+static void take_machine(struct tool_sample *s, const struct tool_view_machine *m)
+{
+	struct tool_counted *t =
+		add_machine(s, m, TOOL_COUNTERS_MACHINE, tool_machine_name_of_state(m), m->up);
+
+	if (m->known)
+		keep_faults(t, m);
+	for (unsigned i = 0; i < m->topo->n_adapters; i++) {
+		t = add_machine(s, m, TOOL_COUNTERS_ADAPTER,
+				tool_link_state_name(tool_machine_link(m, i)),
+				m->adapter[i].linked);
+		snprintf(t->name, sizeof(t->name), "%s.%u", m->topo->name, i);
+		t->id = i;
+		t->attached = m->adapter[i].attached;
+		t->uncounted = m->known && !m->adapter[i].counted;
+		keep_part(t, &m->adapter[i]);
+	}
+	for (unsigned i = 0; i < m->topo->n_devices; i++) {
+		t = add_machine(s, m, TOOL_COUNTERS_DEVICE, tool_machine_device_state(m, i),
+				m->device[i].attached);
+		snprintf(t->name, sizeof(t->name), "%s", m->topo->device[i].name);
+		snprintf(t->type, sizeof(t->type), "%s", m->topo->device[i].type);
+		t->id = m->topo->device[i].fdid;
+		t->attached = m->device[i].attached;
+		keep_part(t, &m->device[i]);
+	}
+}
+
 static void add_trunks(struct tool_sample *s, const struct tool_view *v)
 {
 	const struct sio_topology *t = v->topology;
@@ -254,6 +325,9 @@ int tool_sample_take(struct tool_view *v, const struct sio_topo_host *only, unsi
 	for (unsigned i = 0; r == 0 && i < v->n; i++)
 		if (!only || v->host[i].topo == only)
 			r = ask_host(s, v, &v->host[i], flags, reterr);
+	for (unsigned i = 0; r == 0 && i < v->n_machines; i++)
+		if (!only || v->machine[i].topo == only)
+			take_machine(s, &v->machine[i]);
 	if (r == 0 && !only && flags & TOOL_SAMPLE_LINKS)
 		r = ask_trunks(s, v, reterr);
 	if (r < 0) {

@@ -9,14 +9,10 @@
 
 #include "view/view.h"
 
-struct tool_counter {
-	char name[33];
-	uint64_t value;
-};
-
 enum tool_presence {
 	TOOL_PRESENCE_UNKNOWN, /* its host does not answer */
-	TOOL_PRESENT,	       /* a host or daemon answers; a link is up; a device is in its slot */
+	/* a host or daemon answers; a link is up; a device is in its slot, or attached */
+	TOOL_PRESENT,
 	TOOL_ABSENT,
 };
 
@@ -28,6 +24,9 @@ struct tool_borrower {
 
 struct tool_counted {
 	enum tool_counters kind;
+	bool machine;	/* a machine, or something of one */
+	bool attached;	/* an adapter or device of a machine: QEMU, or another initiator, has it */
+	bool uncounted; /* what passes it is not counted: a window is mapped */
 	/*
 	 * The name of a host; "HOST.0" of an adapter, "HOST/BOX" of a chassis, "SWITCH-SWITCH" of a
 	 * trunk; of a device.
@@ -63,7 +62,7 @@ struct tool_sampled_trunk {
 struct tool_sample {
 	char cluster[SIO_NAME_LEN];
 	unsigned n, n_trunks;
-	/* Host by host: its daemon, itself, its adapters, its devices, ...; then trunks. */
+	/* Host by host: its daemon, itself, its adapters, its devices, ...; machines; trunks. */
 	struct tool_counted *thing;
 	struct tool_sampled_trunk *trunk; /* links between switches, as the topology has them */
 };

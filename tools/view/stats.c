@@ -11,10 +11,10 @@
 #include "view/openmetrics.h"
 #include "view/sample.h"
 
-static const char *const kind_name[TOOL_COUNTERS_KINDS] = {"daemon", "host",	"adapter", "device",
-							   "engine", "chassis", "trunk"};
+static const char *const kind_name[TOOL_COUNTERS_KINDS] = {
+	"daemon", "host", "adapter", "device", "engine", "chassis", "trunk", "machine"};
 static const char *const kind_plural[TOOL_COUNTERS_KINDS] = {
-	"daemons", "hosts", "adapters", "devices", "engines", "chassis", "trunks"};
+	"daemons", "hosts", "adapters", "devices", "engines", "chassis", "trunks", "machines"};
 
 static int print_table(const struct tool_sample *s)
 {
@@ -27,6 +27,12 @@ static int print_table(const struct tool_sample *s)
 		tool_table_cell(table, "%s", t->name);
 		tool_table_cell(table, "(state)");
 		tool_table_cell(table, "%s", t->state);
+		if (t->uncounted) {
+			tool_table_cell(table, "%s", kind_name[t->kind]);
+			tool_table_cell(table, "%s", t->name);
+			tool_table_cell(table, "(traffic)");
+			tool_table_cell(table, "not counted: windows are mapped");
+		}
 		for (unsigned k = 0; k < t->n_counters; k++) {
 			tool_table_cell(table, "%s", kind_name[t->kind]);
 			tool_table_cell(table, "%s", t->name);
@@ -47,6 +53,8 @@ static struct json_object *thing_json(const struct tool_counted *t)
 	tool_json_number(o, "node", t->node);
 	tool_json_number(o, "id", t->id);
 	tool_json_string(o, "state", t->state);
+	if (t->machine && t->kind == TOOL_COUNTERS_ADAPTER)
+		tool_json_bool(o, "traffic_counted", !t->uncounted);
 	tool_json_add(o, "counters", counters);
 	return o;
 }
@@ -84,7 +92,8 @@ static int check_only(const struct tool_view *v, const struct tool_view_host *h,
 static const char *node;
 static bool openmetrics;
 static const struct tool_option options[] = {
-	TOOL_OPTION_NODE(&node),
+	{"node", 'n', .value = &node, .takes = "NODE", .kind = TOOL_RUNNABLE,
+	 .text = "of this host or machine only"},
 	{"openmetrics", .flag = &openmetrics,
 	 .text = "print them as a Prometheus server reads them"},
 	{.name = NULL}};
@@ -92,7 +101,7 @@ static const struct tool_option options[] = {
 static int take(struct tool_view *v, struct tool_sample **ret, struct sio_err *reterr)
 {
 	const struct sio_topo_host *only = NULL;
-	int r = node ? tool_find_host(v->topology, node, &only, reterr) : 0;
+	int r = node ? tool_find_node(v->topology, node, &only, reterr) : 0;
 
 	for (unsigned i = 0; r == 0 && i < v->n; i++)
 		if (v->host[i].topo == only)
@@ -130,11 +139,13 @@ static int stats(const struct tool_command *self, int argc, char **argv)
 
 const struct tool_command tool_stats_command = {
 	.name = "stats",
-	.summary = "Show what daemons, hosts, links and devices counted",
+	.summary = "Show what daemons, hosts, machines, links and devices counted",
 	.help = "Counted by the rules of PCIe: what devices and DMA engines do. Loads and stores of CPUs are\n"
 		"not: nobody sees them. (state) is what is, now: of an adapter, its link, whose traffic it\n"
 		"counts. An engine is the DMA engine of an adapter; a chassis counts what passes its link towards\n"
-		"the host, a trunk is a link between two switches. What is down or out has no counters, as of now. With --json each counter is a string\n"
+		"the host, a trunk is a link between two switches. What is down or out has no counters, as of now.\n"
+		"Adapters of machines count what passes exact windows, and say where a window is mapped, whose\n"
+		"traffic nobody counts; their counters stay when a machine is off. With --json each counter is a string\n"
 		"\"0x...\": it has 64 bits. --openmetrics prints OpenMetrics text, for a Prometheus server.\n",
 	.schemas = "stats",
 	.options = options,

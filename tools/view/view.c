@@ -11,7 +11,7 @@
 #include "base/state.h"
 #include "core/devstate.h"
 #include "smartio/uapi.h"
-#include "view/view.h"
+#include "view/view_machine.h"
 
 static enum tool_device_state state_of(const struct sio_rep_dev_list *info)
 {
@@ -156,6 +156,7 @@ static int look(struct tool_hosts *hosts, struct tool_view **ret, struct sio_err
 		return r;
 	}
 	join_ends(v);
+	tool_view_look_at_machines(v);
 	*ret = v;
 	return 0;
 }
@@ -182,6 +183,7 @@ void tool_view_close(struct tool_view *v)
 		return;
 	for (unsigned i = 0; i < v->n; i++)
 		free(v->host[i].device);
+	tool_view_forget_machines(v);
 	sio_outage_free(v->outage);
 	tool_hosts_close(v->hosts);
 	free(v);

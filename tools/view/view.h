@@ -9,7 +9,10 @@
 #include <stdbool.h>
 
 #include "base/hosts.h"
+#include "base/room.h"
 #include "core/outage.h"
+
+#define TOOL_LINKS_TEXT 24 /* room for "1/2 up" */
 
 enum tool_link_state {
 	TOOL_LINK_UNKNOWN, /* its host cannot be asked */
@@ -46,6 +49,17 @@ struct tool_view_host {
 	struct tool_view_device *device; /* topo->n_devices */
 };
 
+/* A host of kind machine, as the machine room knows it: no daemon of this cluster is behind it. */
+struct tool_view_machine {
+	const struct sio_topo_host *topo;
+	bool known; /* the room has said what follows */
+	bool up;    /* QEMU, or another initiator, has one of its adapters or devices */
+	unsigned links_up;
+	int64_t at; /* when it was asked, in nanoseconds of the monotonic clock */
+	struct tool_room_part adapter[SIO_MAX_ADAPTERS];
+	struct tool_room_part *device; /* topo->n_devices */
+};
+
 struct tool_view {
 	struct tool_hosts *hosts;
 	const struct sio_topology *topology;
@@ -53,6 +67,8 @@ struct tool_view {
 	bool room; /* an emulated cluster's machine room runs; true on a real machine */
 	unsigned n;
 	struct tool_view_host host[SIO_MAX_HOSTS];
+	unsigned n_machines;
+	struct tool_view_machine *machine;
 };
 
 /* Queries the cluster of the command; a silent host gets a line on stderr. */
@@ -64,6 +80,13 @@ void tool_view_close(struct tool_view *v);
 
 /* "up", "down", "unknown". */
 const char *tool_link_state_name(enum tool_link_state state);
+/* "up", "down"; "unknown": the machine room does not say. */
+const char *tool_machine_name_of_state(const struct tool_view_machine *m);
+enum tool_link_state tool_machine_link(const struct tool_view_machine *m, unsigned adapter);
+/* Of a device of its own: "attached", "detached", "unknown". */
+const char *tool_machine_device_state(const struct tool_view_machine *m, unsigned device);
+/* "1/2 up"; "" if nothing is known. */
+const char *tool_machine_links(const struct tool_view_machine *m, char text[TOOL_LINKS_TEXT]);
 /* Is a link between two switches down, or does a switch at one of its ends have no power? */
 bool tool_trunk_is_down(const struct tool_view *v, unsigned trunk);
 /* "free", "host down", ... */
@@ -84,7 +107,6 @@ const char *tool_physical_function(const struct tool_view_host *h,
 /* The reset state of the device: "clean", "used", "reset failed", ... */
 const char *tool_device_use_name(const struct tool_view_device *d);
 /* "1/2 up"; "" if the host cannot be asked. */
-#define TOOL_LINKS_TEXT 24
 const char *tool_view_links(const struct tool_view_host *h, char text[TOOL_LINKS_TEXT]);
 
 /* The chassis of @h, one in another, down to @in (of the topology, not 0): "card/box/shelf". */
@@ -95,8 +117,15 @@ const char *tool_view_chassis(const struct sio_topo_host *h, unsigned in,
 /* "name", "node" and "state" of a host, the same in all documents. */
 struct json_object;
 void tool_view_host_json(struct json_object *o, const struct tool_view_host *h);
+/* The same of a machine, and its kind; an adapter of it; all of it, as smartio/topology has it. */
+void tool_machine_head_json(struct json_object *o, const struct tool_view_machine *m);
+struct json_object *tool_machine_adapter_json(const struct tool_view_machine *m, unsigned index);
+struct json_object *tool_machine_json(const struct tool_view *v, const struct tool_view_machine *m);
 /* An adapter with its link, and the free entries of its tables. */
 struct json_object *tool_view_adapter_json(const struct tool_view_adapter *a, unsigned index);
+/* What an adapter is joined to: a switch by name, a cable by its number. */
+void tool_view_attachment_json(struct json_object *o, const struct tool_view *v,
+			       const struct sio_topo_adapter *a);
 /* A device and its borrowers. */
 struct json_object *tool_view_device_json(const struct tool_view_host *h,
 					  const struct tool_view_device *d);

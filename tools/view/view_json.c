@@ -12,9 +12,8 @@ static const char *attach_name(enum sio_attach_kind kind)
 	return name[kind];
 }
 
-/* What an adapter is joined to: a switch by name, a cable by its number. */
-static void add_attachment(struct json_object *o, const struct tool_view *v,
-			   const struct sio_topo_adapter *a)
+void tool_view_attachment_json(struct json_object *o, const struct tool_view *v,
+			       const struct sio_topo_adapter *a)
 {
 	tool_json_string(o, "attached_to", attach_name(a->attach));
 	if (a->attach == SIO_ATTACH_SWITCH)
@@ -30,6 +29,7 @@ static struct json_object *host_json(const struct tool_view *v, const struct too
 	char in[TOOL_CHASSIS_TEXT];
 
 	tool_view_host_json(o, h);
+	tool_json_string(o, "kind", h->topo->machine ? "machine" : "host");
 	tool_json_number(o, "ram", h->topo->ram_size);
 	tool_json_hex(o, "ram_base", h->topo->ram_base);
 	tool_json_bool(o, "iommu", h->topo->iommu);
@@ -42,7 +42,7 @@ static struct json_object *host_json(const struct tool_view *v, const struct too
 	}
 	for (unsigned i = 0; i < h->topo->n_adapters; i++) {
 		a = tool_view_adapter_json(&h->adapter[i], i);
-		add_attachment(a, v, h->adapter[i].topo);
+		tool_view_attachment_json(a, v, h->adapter[i].topo);
 		if (h->topo->adapter[i].in)
 			tool_json_string(a, "in",
 					 tool_view_chassis(h->topo, h->topo->adapter[i].in, in));
@@ -98,6 +98,8 @@ struct json_object *tool_view_json(const struct tool_view *v)
 		tool_json_append(trunks, trunk_json(v, i));
 	for (unsigned i = 0; i < v->n; i++)
 		tool_json_append(hosts, host_json(v, &v->host[i]));
+	for (unsigned i = 0; i < v->n_machines; i++)
+		tool_json_append(hosts, tool_machine_json(v, &v->machine[i]));
 	tool_json_add(o, "switches", switches);
 	tool_json_add(o, "trunks", trunks);
 	tool_json_add(o, "hosts", hosts);

@@ -35,7 +35,7 @@ function ratesOf(top) {
 /* What makes a drawing another one. */
 function shapeOf(t) {
 	return JSON.stringify([t.switches.map(s => s.name), t.trunks.map(l => l.switches), t.hosts.map(h =>
-		[h.name, h.node, h.adapters.map(a => [a.attached_to, a.switch, a.cable, a.in]), h.chassis.map(c => c.name),
+		[h.name, h.node, h.kind, h.adapters.map(a => [a.attached_to, a.switch, a.cable, a.in]), h.chassis.map(c => c.name),
 			h.devices.map(d => [d.id, d.name, d.type, d.in])])]);
 }
 
@@ -58,7 +58,12 @@ function groupsOf(t) {
 
 const linkName = (host, adapter) => `${host.name}.${adapter.adapter}`;
 const trunkName = trunk => trunk.switches.join("–");
-const isIn = device => ["free", "shared", "exclusive"].includes(device.state);
+/* Whether it can be used: of a machine's own device that is the machine's matter. */
+const isIn = device => ["free", "shared", "exclusive", "attached", "detached"].includes(device.state);
+const isMachine = host => host.kind === "machine";
+/* A machine that nobody has started is no trouble, nor are its links. */
+const isOff = host => isMachine(host) && host.state === "down";
+const isCut = (host, adapter) => adapter.link === "down" && !isOff(host);
 const borrowers = row => (row?.borrowed_by ?? []).map(b => b.programs > 1 ? `${b.host} ×${b.programs}` : b.host).join(", ");
 
 /* Lines for what is wrong now; what a switch without power takes with it is told in one. */
@@ -76,11 +81,11 @@ function wrongs(t, rates) {
 		if (trunk.link === "down" && !trunk.switches.some(name => off.has(name)))
 			lines.push(`the link between ${trunk.switches.join(" and ")} is down`);
 	for (const h of t.hosts) {
-		if (h.state !== "up")
+		if (h.state !== "up" && !isMachine(h))
 			lines.push(h.state === "down" ? `host ${h.name} is down` : `host ${h.name}: ${h.state}`);
 		const faults = rates.get(`host/${h.node}/0`)?.faults_per_second;
 		if (faults)
-			lines.push(`host ${h.name}: ${perSecond(faults)} accesses that fault`);
+			lines.push(`${h.kind} ${h.name}: ${perSecond(faults)} accesses that fault`);
 		for (const a of h.adapters)
 			if (a.link === "down" && h.state === "up" && !off.has(a.switch))
 				lines.push(`link ${linkName(h, a)} is down`);

@@ -67,7 +67,10 @@ function buildPin(pins, hostIndex, index) {
 	const host = () => last.hosts[hostIndex], adapter = () => host().adapters[index];
 	const row = () => rates.get(`link/${host().node}/${index}`);
 	const pin = choosable(make("button", "pin"), () => [`link ${linkName(host(), adapter())}`, [
-		["state", adapter().link], laneRow(adapter()),
+		["state", isOff(host()) ? "off" : adapter().link], laneRow(adapter()),
+		["machine", adapter().attached === undefined ? undefined : adapter().attached ? "attached" : "not attached"],
+		["its driver", adapter().attached ? adapter().driver_ready ? "ready" : "not ready" : undefined],
+		["traffic", adapter().traffic_counted === false ? "not counted: its window is mapped" : undefined],
 		["leads to", adapter().switch ?? (adapter().attached_to === "link" ? `cable ${adapter().cable}` : "nothing")],
 		["in chassis", adapter().in], ...movedRows(row()), ["faults", faultsOf(row())],
 		["look-up entries free", adapter().entries_free === undefined ? undefined :
@@ -76,11 +79,12 @@ function buildPin(pins, hostIndex, index) {
 			`${adapter().requesters_free} of ${adapter().requesters_total}`]]]);
 	pins.append(pin);
 	return {element: pin, update(path) {
-		const a = adapter(), rate = passes(row()), down = a.link === "down";
-		const text = a.link === "up" ? (rate === undefined ? "-" : `${short(rate)}/s`) : a.link;
+		const a = adapter(), rate = passes(row()), down = isCut(host(), a), state = isOff(host()) ? "off" : a.link;
+		const moves = a.traffic_counted === false ? "not counted" : speed(rate);
+		const text = state !== "up" ? state : a.traffic_counted === false ? "mapped" : rate === undefined ? "-" : `${short(rate)}/s`;
 		setText(pin, `${a.adapter}: ${text}`);
-		pin.setAttribute("aria-label", `link ${linkName(host(), a)}, ${a.link}, ${speed(rate)}`);
-		pin.title = `link ${linkName(host(), a)}: ${a.link}, ${speed(rate)}`;
+		pin.setAttribute("aria-label", `link ${linkName(host(), a)}, ${state}, ${moves}`);
+		pin.title = `link ${linkName(host(), a)}: ${state}, ${moves}`;
 		pin.classList.toggle("down", down);
 		pin.classList.toggle("busy", !down && rate > 0);
 		if (path)
@@ -92,8 +96,8 @@ function buildDevice(parent, hostIndex, index) {
 	const host = () => last.hosts[hostIndex], device = () => host().devices[index];
 	const row = () => rates.get(`device/${host().node}/${device().id}`);
 	const button = choosable(make("button", "device"), () => [`device ${device().name}`, [
-		["type", device().type], ["lender", host().name], ["state", device().state], ["in chassis", device().in],
-		["borrowed by", borrowers(row()) || "nobody"], ["quarantined", device().quarantined],
+		["type", device().type], [isMachine(host()) ? "of machine" : "lender", host().name], ["state", device().state],
+		["in chassis", device().in], ["borrowed by", isMachine(host()) ? undefined : borrowers(row()) || "nobody"], ["quarantined", device().quarantined],
 		["commands", row()?.commands_per_second === undefined ? undefined : perSecond(row().commands_per_second)],
 		...movedRows(row()), ["faults", faultsOf(row())],
 		["queue pairs", row()?.queue_pairs === undefined ? undefined : `${row().queue_pairs} of ${row().queue_pairs_max}`],
@@ -152,8 +156,10 @@ function buildHost(group, hostIndex) {
 		if (adapter.attached_to === "link")
 			joinCable(adapter, pin, host, i);
 	});
-	const name = choosable(make("button", "name"), () => [`host ${host().name}`, [["node", host().node], ["state", host().state],
-		["memory", size(host().ram)], ["IOMMU", host().iommu ? "on" : "off"], ...movedRows(row()),
+	const name = choosable(make("button", "name"), () => [`${host().kind} ${host().name}`, [["node", host().node],
+		["kind", host().kind], ["state", isOff(host()) ? "off" : host().state], ["window", host().window],
+		["memory", host().ram === undefined ? undefined : size(host().ram)],
+		["IOMMU", host().iommu === undefined ? undefined : host().iommu ? "on" : "off"], ...movedRows(row()),
 		["faults", faultsOf(row())], ["borrows", borrowed(host().name).join(", ")]]]);
 	const node = make("small", "muted"), faults = make("div", "uses"), uses = make("div", "uses");
 	name.append(make("b", "", host().name), node);
@@ -163,9 +169,12 @@ function buildHost(group, hostIndex) {
 	card.append(uses, faults);
 	updates.push(() => {
 		const n = faultsOf(row()), list = borrowed(host().name).join(", ");
-		setText(node, host().state === "up" ? `node ${host().node}` : host().state);
-		node.className = host().state === "up" ? "muted" : "bad";
-		card.classList.toggle("down", host().state !== "up");
+		const state = isOff(host()) ? "off" : host().state === "up" ? "" : host().state;
+		const words = [isMachine(host()) ? "machine" : "", isMachine(host()) || !state ? `node ${host().node}` : "", state];
+		setText(node, words.filter(Boolean).join(", "));
+		node.className = !state || isOff(host()) ? "muted" : "bad";
+		card.classList.toggle("down", state !== "" && !isOff(host()));
+		card.classList.toggle("off", isOff(host()));
 		setText(faults, n ? `${n.toLocaleString("en")} faults` : "");
 		faults.className = row()?.faults_per_second ? "uses bad" : "uses warn";
 		setText(uses, list ? `uses ${list}` : "");
@@ -192,7 +201,7 @@ function joinCable(adapter, pin, host, index) {
 	}
 	const cable = {pins: [other, pin], path: makePath()};
 	plan.cables.push(cable);
-	updates.push(() => dress(cable.path, host().adapters[index].link === "down", passes(rates.get(`link/${host().node}/${index}`))));
+	updates.push(() => dress(cable.path, isCut(host(), host().adapters[index]), passes(rates.get(`link/${host().node}/${index}`))));
 }
 
 function buildBar(group, section) {
@@ -259,9 +268,11 @@ function build() {
 
 function showSums(top) {
 	const up = (list, test) => `${list.filter(test).length}/${list.length}`;
-	const adapters = last.hosts.flatMap(h => h.adapters), devices = last.hosts.flatMap(h => h.devices);
+	const machines = last.hosts.filter(isMachine), hosts = last.hosts.filter(h => !isMachine(h));
+	const adapters = last.hosts.filter(h => !isOff(h)).flatMap(h => h.adapters), devices = last.hosts.flatMap(h => h.devices);
 	const sum = (rows, value) => rows.map(value).filter(v => v !== undefined).reduce((a, b) => a + b, 0);
-	const items = [["hosts up", up(last.hosts, h => h.state === "up")], ["links up", up(adapters, a => a.link === "up")],
+	const items = [["hosts up", up(hosts, h => h.state === "up")],
+		...machines.length ? [["machines up", up(machines, h => h.state === "up")]] : [], ["links up", up(adapters, a => a.link === "up")],
 		["devices in", up(devices, isIn)], ["devices move", speed(sum(top.devices, passes))],
 		["commands", perSecond(sum(top.devices, d => d.commands_per_second))], ["faults", count(sum(top.hosts, faultsOf))]];
 	$("sums").replaceChildren(...items.map(([name, value]) => {
@@ -295,8 +306,9 @@ function showTables() {
 	}));
 	const links = last.hosts.flatMap(h => h.adapters.map((a, i) => {
 		const r = rates.get(`link/${h.node}/${i}`);
-		return [linkName(h, a), a.switch ?? (a.attached_to === "link" ? `cable ${a.cable}` : "-"), a.link, `x${a.link_width}`,
-			speed(r?.read_bytes_per_second), speed(r?.written_bytes_per_second), perSecond(r?.reads_per_second),
+		return [linkName(h, a), a.switch ?? (a.attached_to === "link" ? `cable ${a.cable}` : "-"), isOff(h) ? "off" : a.link,
+			`x${a.link_width}`, a.traffic_counted === false ? "not counted" : speed(r?.read_bytes_per_second),
+			a.traffic_counted === false ? "not counted" : speed(r?.written_bytes_per_second), perSecond(r?.reads_per_second),
 			perSecond(r?.writes_per_second), perSecond(r?.interrupts_per_second), faultsOf(r) ?? "-"];
 	}));
 	links.push(...last.trunks.map((l, i) => {
