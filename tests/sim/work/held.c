@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A device that a program uses without a driver (work/held.h). */
 #include "work/held.h"
+#include "run/listener.h"
 #include "work/life.h"
 
 #define REGISTER_BAR 0u
