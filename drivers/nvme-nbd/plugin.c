@@ -46,7 +46,14 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Held for writing to open the drive again, for reading by requests: they see one drive. */
 static pthread_rwlock_t opened = PTHREAD_RWLOCK_INITIALIZER;
 static uint64_t times_opened; /* tells whoever found the drive lost that another was faster */
-static pthread_cond_t given_back = PTHREAD_COND_INITIALIZER;
+static bool opening;	      /* somebody opens it again; @open_or_lost tells of the end */
+static pthread_cond_t given_back = PTHREAD_COND_INITIALIZER,
+		      open_or_lost = PTHREAD_COND_INITIALIZER;
+/*
+ * When somebody last waited in vain for a queue pair, or for the drive; 0: since then it came. Those
+ * who had asked before then do not wait anew, one after the other.
+ */
+static uint64_t no_queue_ns, no_drive_ns; /* by @lock, as times_opened and opening */
 
 /* ---- configuration ---- */
 static int parse_range(const char *value)
@@ -330,14 +337,38 @@ static bool wait_on(struct wait *w)
 	return true;
 }
 
-static int renew(struct smartio_nvme_queue **ret)
+/* Has somebody waited in vain for a queue pair to the end since @begun? */
+static bool is_in_vain(uint64_t begun)
 {
-	int rc = drive ? open_queue(ret) : -ENODEV;
+	bool is;
 
+	pthread_mutex_lock(&lock);
+	is = no_queue_ns >= begun;
+	pthread_mutex_unlock(&lock);
+	return is;
+}
+
+static void note_queue(int rc)
+{
+	if (rc && !is_lost(rc))
+		return;
+	pthread_mutex_lock(&lock);
+	no_queue_ns = rc ? smartio_now_ns() : 0;
+	pthread_mutex_unlock(&lock);
+}
+
+static int renew(uint64_t begun, struct smartio_nvme_queue **ret)
+{
+	int rc;
+
+	*ret = NULL;
+	if (!drive || is_in_vain(begun))
+		return -ENODEV;
+	rc = open_queue(ret);
+	note_queue(rc);
 	if (rc) {
 		*ret = NULL;
-		if (drive)
-			failed();
+		failed();
 	}
 	return rc;
 }
@@ -390,17 +421,41 @@ static int open_again(void)
 	return 0;
 }
 
-/* @seen: times_opened when the request found the drive lost. */
-static int recover(uint64_t seen)
+/* One opens it for all who wait. @lock is held, and @opening is set. */
+static int open_for_all(void)
+{
+	int rc;
+
+	pthread_mutex_unlock(&lock);
+	pthread_rwlock_wrlock(&opened);
+	rc = open_again();
+	pthread_mutex_lock(&lock);
+	times_opened += rc == 0;
+	no_drive_ns = rc ? smartio_now_ns() : 0;
+	if (rc == 0)
+		no_queue_ns = 0;
+	pthread_rwlock_unlock(&opened);
+	return rc;
+}
+
+/* @seen: times_opened when the request, which began at @begun, found the drive lost. */
+static int recover(uint64_t begun, uint64_t seen)
 {
 	int rc = 0;
 
-	pthread_rwlock_wrlock(&opened);
-	if (times_opened == seen) {
-		rc = open_again();
-		times_opened += rc == 0;
+	pthread_mutex_lock(&lock);
+	/* Whoever's attempt has failed does not wait for the next one, which may have begun. */
+	while (opening && times_opened == seen && no_drive_ns < begun)
+		pthread_cond_wait(&open_or_lost, &lock);
+	if (times_opened == seen && no_drive_ns < begun) {
+		opening = true;
+		rc = open_for_all();
+		opening = false;
+		pthread_cond_broadcast(&open_or_lost);
+	} else if (times_opened == seen) {
+		rc = -1;
 	}
-	pthread_rwlock_unlock(&opened);
+	pthread_mutex_unlock(&lock);
 	return rc;
 }
 
@@ -409,11 +464,11 @@ static int recover(uint64_t seen)
  * though @act, where it may be done twice, was not done since one broke.
  */
 static int try(int (*act)(struct smartio_nvme_queue *q, const struct request *r),
-	       const struct request *r, bool *lost)
+	       const struct request *r, uint64_t begun, bool *lost)
 {
 	struct smartio_nvme_queue *q = take();
 	bool again = r->twice;
-	int rc = q ? 0 : renew(&q);
+	int rc = q ? 0 : renew(begun, &q);
 
 	*lost = is_lost(rc);
 	while (rc == 0) {
@@ -427,7 +482,7 @@ static int try(int (*act)(struct smartio_nvme_queue *q, const struct request *r)
 		if (!is_broken(rc) && !is_lost(rc))
 			break;
 		smartio_nvme_queue_close(q);
-		now = renew(&q);
+		now = renew(begun, &q);
 		*lost = is_lost(now) && again;
 		if (now || !again)
 			break;
@@ -441,6 +496,7 @@ static int try(int (*act)(struct smartio_nvme_queue *q, const struct request *r)
 static int perform(int (*act)(struct smartio_nvme_queue *q, const struct request *r),
 		   const struct request *r)
 {
+	const uint64_t begun = smartio_now_ns();
 	bool lost, tried = false;
 	uint64_t seen;
 	int rc;
@@ -448,12 +504,12 @@ static int perform(int (*act)(struct smartio_nvme_queue *q, const struct request
 	do {
 		pthread_rwlock_rdlock(&opened);
 		seen = times_opened;
-		rc = try(act, r, &lost);
+		rc = try(act, r, begun, &lost);
 		pthread_rwlock_unlock(&opened);
 		if (!lost || tried)
 			break;
 		tried = true;
-	} while (recover(seen) == 0);
+	} while (recover(begun, seen) == 0);
 	if (rc == 0)
 		return 0;
 	nbdkit_set_error(rc == -EINVAL || rc == -ENOMEM ? -rc : EIO);
