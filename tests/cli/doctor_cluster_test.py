@@ -241,7 +241,7 @@ class Clusters(OneCluster):
             s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             self.addCleanup(s.close)
             s.connect(os.path.join(self.state, "node.8"))
-            s.send(struct.pack("<8I", 32, 1, 1, 0, version, version, os.getpid(), 1))
+            s.send(struct.pack("<8I", 32, 1, 1, 0, version, 0, os.getpid(), 1))
             # Its owner lives as long as we keep the descriptors.
             data, fds, _, _ = socket.recv_fds(s, 8192, 16)
             for fd in fds:
