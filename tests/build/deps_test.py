@@ -7,6 +7,8 @@ import subprocess
 import tempfile
 import unittest
 
+import programs
+
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "build", "deps.sh")
 SYSTEMS = {
     "debian": ("ID=debian\n", "sudo apt-get install"),
@@ -23,13 +25,7 @@ class Deps(unittest.TestCase):
         self.dir = tempfile.mkdtemp(prefix="sio-deps-")
         self.addCleanup(shutil.rmtree, self.dir)
         self.bin = os.path.join(self.dir, "bin")
-        os.mkdir(self.bin)
-        for folder in reversed(os.environ["PATH"].split(":")):
-            for name in os.listdir(folder) if os.path.isdir(folder) else ():
-                link = os.path.join(self.bin, name)
-                if os.path.lexists(link):
-                    os.unlink(link)
-                os.symlink(os.path.join(folder, name), link)
+        programs.link_all(self.bin)
         self.replace("apt-get", "echo apt-get was called; exit 9")
         self.replace("id", "echo 1000")
 

@@ -13,6 +13,8 @@ import sys
 import tempfile
 import unittest
 
+import programs
+
 SOURCE = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 CC = sys.argv[1]
 QUICK = ["-Dbuildtype=plain", "-Dwarning_level=0"]
@@ -145,11 +147,7 @@ class Late(Folder):
     def test_packages_that_come_after_the_first_build_are_seen(self):
         """What make demo, then make check do in one clone, with scdoc installed in between."""
         bin_dir = os.path.join(self.dir, "bin")
-        os.mkdir(bin_dir)
-        for folder in os.environ["PATH"].split(":"):
-            for name in os.listdir(folder) if os.path.isdir(folder) else ():
-                if name != "scdoc" and not os.path.lexists(os.path.join(bin_dir, name)):
-                    os.symlink(os.path.join(folder, name), os.path.join(bin_dir, name))
+        programs.link_all(bin_dir, without=["scdoc"])
         configure = [os.path.join(SOURCE, "tools", "build", "configure.sh"), self.build, *QUICK]
         run("sh", *configure, cwd=SOURCE, env={**os.environ, "PATH": bin_dir})
         self.assertFalse(self.pages())
