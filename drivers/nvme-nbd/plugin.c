@@ -46,14 +46,14 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Held for writing to open the drive again, for reading by requests: they see one drive. */
 static pthread_rwlock_t opened = PTHREAD_RWLOCK_INITIALIZER;
 static uint64_t times_opened; /* tells whoever found the drive lost that another was faster */
-static bool opening;	      /* somebody opens it again; @open_or_lost tells of the end */
+static bool opening;	      /* somebody opens it again; then @open_or_lost is signalled */
 static pthread_cond_t given_back = PTHREAD_COND_INITIALIZER,
 		      open_or_lost = PTHREAD_COND_INITIALIZER;
 /*
  * When somebody last waited in vain for a queue pair, or for the drive; 0: since then it came. Those
- * who had asked before then do not wait anew, one after the other.
+ * who had asked before then do not wait anew, one after the other. Under @lock, as the two above.
  */
-static uint64_t no_queue_ns, no_drive_ns; /* by @lock, as times_opened and opening */
+static uint64_t no_queue_ns, no_drive_ns;
 
 /* ---- configuration ---- */
 static int parse_range(const char *value)
