@@ -439,8 +439,9 @@ int fake_open(struct fake *f, bool kept)
  */
 int fake_restart(struct fake *f)
 {
-	struct vfio_kept k = {.n_devices = FAKE_DEVICES, .take_fd = take_fd};
-	struct fake_kept *copy;
+	struct vfio_device_record device[FAKE_DEVICES];
+	struct vfio_kept k = {.n_devices = FAKE_DEVICES, .device = device, .take_fd = take_fd};
+	struct vfio_record *record;
 	uint64_t bytes = f->bytes;
 	bool open;
 	int r;
@@ -450,15 +451,15 @@ int fake_restart(struct fake *f)
 	f->ending = true;
 	vfio_port_free(f->port);
 	f->wrong |= f->n_owners != 0;
-	copy = malloc(sizeof(*copy));
-	r = copy ? new_port(f) : -ENOMEM;
+	k.head = f->kept->head;
+	k.n_records = f->kept->n;
+	memcpy(device, f->kept->device, sizeof(device));
+	record = malloc((k.n_records + 1) * sizeof(*record));
+	r = record ? new_port(f) : -ENOMEM;
 	if (r == 0) {
-		*copy = *f->kept;
-		k.head = copy->head;
-		k.device = copy->device;
-		k.record = copy->record;
-		k.n_records = copy->n;
-		open = copy->device[0].present && copy->device[0].open;
+		memcpy(record, f->kept->record, k.n_records * sizeof(*record));
+		k.record = record;
+		open = device[0].present && device[0].open;
 		f->gaps = 0;
 		r = vfio_port_restore(f->port, &k);
 		/* What is in use is in none of the gaps, and they are all the rest. */
@@ -466,9 +467,9 @@ int fake_restart(struct fake *f)
 	}
 	/* A new process looks at what is bound, as this one did at first. */
 	for (unsigned i = 0; r == 0 && i < FAKE_DEVICES; i++)
-		if (copy->device[i].present)
-			vfio_port_device_here(f->port, i ? &copy->device[i].info : &function);
-	free(copy);
+		if (device[i].present)
+			vfio_port_device_here(f->port, i ? &device[i].info : &function);
+	free(record);
 	f->ending = false;
 	f->restarts++;
 	return r;
