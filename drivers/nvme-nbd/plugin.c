@@ -50,8 +50,9 @@ static bool opening;	      /* somebody opens it again; then @open_or_lost is sig
 static pthread_cond_t given_back = PTHREAD_COND_INITIALIZER,
 		      open_or_lost = PTHREAD_COND_INITIALIZER;
 /*
- * When somebody last waited in vain for a queue pair, or for the drive; 0: since then it came. Those
- * who had asked before then do not wait anew, one after the other. Under @lock, as the two above.
+ * When somebody last waited in vain for a queue pair, or for the drive; 0: since then it came.
+ * Those who had asked before then do not wait anew, one after the other. Under @lock, as the two
+ * above.
  */
 static uint64_t no_queue_ns, no_drive_ns;
 
