@@ -5,7 +5,7 @@
  * after each death: is everything back, did the drive stay well, did the other client notice
  * nothing, can the queue pairs be had again? The same seed writes the same trace.
  *
- *   seam_test                    every n for a few seeds
+ *   seam_test [SEEDS]            every n of so many seeds, or one in SEAM_STRIDE
  *   seam_test SEED N [TRACE]     one run; N = 0: nobody dies
  */
 #undef NDEBUG /* what fakes assert is part of the test */

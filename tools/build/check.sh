@@ -7,8 +7,8 @@ set -u
 cd "$(dirname "$0")/../.."
 
 passed=0 failed=0 skipped=0
-results=$(mktemp -d)
-trap 'rm -rf "$results"' EXIT
+results=$(mktemp -d) kernels=
+trap '[ -z "$kernels" ] || kill -- "-$kernels" 2>/dev/null; rm -rf "$results"' EXIT
 failures=$results/failures
 begin=$SECONDS
 
@@ -72,6 +72,13 @@ export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:die_after_fork=0
 no_aslr= wrap=
 setarch -R true 2>/dev/null && no_aslr='setarch -R'
 
+# The machines' kernels are built out of what the stages before theirs leave idle: the debug kernel alone takes longer
+# than any other build. A group of processes of its own, which ends with this script.
+mkdir -p build
+setsid nice -n 19 sh -c 'for kernel in debug 6.1 6.12 6.12-iommufd; do python3 tests/vm/kernel.py $kernel; done' \
+	>build/kernels.log 2>&1 </dev/null &
+kernels=$!
+
 # The engine for fio is compiled with its headers, which no package has.
 fio=$(python3 tests/nvme/fio/source.py) || fio=
 
@@ -97,8 +104,12 @@ else
 	failed=$((failed + 1))
 fi
 
-# Last: the first run builds a debug kernel, which takes longer than all of the above. Machines wait much: one more
-# of them than there are processors.
+# What is left of the kernels goes on beside the first machines, or before them for whoever may not take niceness away.
+kernels_now() {
+	[ ! -d "/proc/$kernels" ] || renice -n 0 -g "$kernels" || wait "$kernels"
+}
+stage 'kernels of machines' kernels_now
+# Last, when their kernels are there. Machines wait much: one more of them than there are processors.
 [ ! -f build/plain/build.ninja ] || stage 'virtual machines' tests plain --suite vm \
 	--num-processes $(($(nproc) + 1))
 
