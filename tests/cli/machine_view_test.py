@@ -76,7 +76,7 @@ class Views(WebTest):
         self.assertEqual([(n["kind"], n["state"]) for n in nodes.values()],
                          [("host", "up"), ("machine", "down"), ("machine", "down")])
         adapter, = nodes["a"]["adapters"]
-        self.assertEqual((adapter["link"], adapter["attached"], adapter["driver_ready"], adapter["traffic_counted"]),
+        self.assertEqual((adapter["link"], adapter["attached"], adapter["link_enabled"], adapter["traffic_counted"]),
                          ("down", False, False, True))
         self.assertEqual((nodes["a"]["window"], nodes["a"]["devices"]), ("exact", 1))
         self.assertNotIn("ram", nodes["a"])
@@ -104,7 +104,7 @@ class Views(WebTest):
         self.machine("a")
         node = self.nodes()["a"]
         self.assertEqual((node["state"], node["adapters"][0]["link"]), ("up", "up"))
-        self.assertTrue(node["adapters"][0]["attached"] and node["adapters"][0]["driver_ready"])
+        self.assertTrue(node["adapters"][0]["attached"] and node["adapters"][0]["link_enabled"])
         self.assertEqual(self.nodes()["b"]["state"], "down")
         self.shows("topology", lines=[".*-- a .*, up", ".*-- b .*, off"])
         self.assertEqual(self.metric("smartio_adapter_link_up"), {"one": 1, "a": 1, "b": 0})

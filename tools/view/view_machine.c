@@ -116,7 +116,7 @@ struct json_object *tool_machine_adapter_json(const struct tool_view_machine *m,
 	if (!m->known)
 		return o;
 	tool_json_bool(o, "attached", p->attached);
-	tool_json_bool(o, "driver_ready", p->ready);
+	tool_json_bool(o, "link_enabled", p->ready);
 	tool_json_bool(o, "traffic_counted", p->counted);
 	add_free(o, p, "lut_total", "lut_used", "entries_free");
 	add_free(o, p, "requesters_total", "requesters_used", "requesters_free");
