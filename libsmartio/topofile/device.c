@@ -222,6 +222,20 @@ static int read_device(struct sio_draft *d, unsigned host, struct sio_spot at, c
 	return 0;
 }
 
+/* Devices that stay, and whose slot nobody gave, stay in it if it is free. */
+static void keep_slots(struct sio_draft *d, struct sio_topo_host *h, int *by_slot)
+{
+	for (unsigned i = 0; i < h->n_devices; i++) {
+		const struct sio_topo_device *was =
+			sio_draft_device_before(d, h->name, h->device[i].name);
+
+		if (h->device[i].slot || !was || was->physical || by_slot[was->slot] >= 0)
+			continue;
+		h->device[i].slot = was->slot;
+		by_slot[was->slot] = (int)i;
+	}
+}
+
 /* Slots that are given must differ; the other devices take the lowest that are left, in order. */
 static int set_slots(struct sio_draft *d, unsigned host)
 {
@@ -243,6 +257,7 @@ static int set_slots(struct sio_draft *d, unsigned host)
 		if (slot)
 			by_slot[slot] = (int)i;
 	}
+	keep_slots(d, h, by_slot);
 	for (unsigned i = 0, slot = 1; i < h->n_devices; i++) {
 		if (h->device[i].slot == 0) {
 			while (by_slot[slot] >= 0)

@@ -52,6 +52,11 @@ struct sio_draft {
 	struct sio_draft_trunk *trunk; /* as in t->trunk */
 	unsigned max_hosts;	       /* t->host and host have memory for them */
 	bool no_switches;	       /* the file does not say which there are */
+	/*
+	 * What is in force, and goes on by this file: slots and addresses that the file leaves to
+	 * us stay as they are there. NULL: nothing.
+	 */
+	const struct sio_topology *before;
 };
 
 #define SIO_DRAFT_TO_RIGHT                                                                         \
@@ -68,6 +73,10 @@ int sio_draft_read_devices(struct sio_draft *d, unsigned host, struct sio_spot a
 /* The host with a device of this name, and the line of the file that it is in; NULL: none yet. */
 const struct sio_topo_host *sio_draft_find_device(const struct sio_draft *d, const char *name,
 						  size_t *ret_line);
+/* before.c: that host, or that device of it, in what is in force; NULL: it has none. */
+const struct sio_topo_host *sio_draft_host_before(const struct sio_draft *d, const char *host);
+const struct sio_topo_device *sio_draft_device_before(const struct sio_draft *d, const char *host,
+						      const char *name);
 /* backing.c: reads @key of @device, the path of a file; *ret is owned by the topology. */
 int sio_draft_read_file(struct sio_draft *d, struct sio_spot at, const char *key,
 			const char *device, const char **ret);

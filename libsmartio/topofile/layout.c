@@ -2,6 +2,7 @@
 /*
  * The addresses of RAM, windows and BARs in each host's physical map. What the file does not place
  * is placed where no host has anything, so that an address of one host is invalid on any other.
+ * While a cluster runs, what stays in it stays where it is.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@ struct part {
 	uint64_t align;	    /* where we put it: a power of 2 */
 	uint64_t unit;	    /* where the file may put it */
 	struct sio_spot at; /* of the base; zero: it is ours to choose */
+	uint64_t kept;	    /* the base that is in force; 0: none */
 	unsigned host;
 	unsigned in; /* as in the topology */
 	char path[SIO_DRAFT_PATH];
@@ -46,22 +48,26 @@ static unsigned list_parts(struct sio_draft *d, unsigned host, struct part part[
 {
 	struct sio_topo_host *h = &d->t->host[host];
 	struct sio_draft_host *draft = &d->host[host];
+	const struct sio_topo_host *was = sio_draft_host_before(d, h->name);
+	const struct sio_topo_device *device_was;
 	unsigned n = 0;
 
 	part[n] = (struct part){.base = &h->ram_base,
 				.size = h->ram_size,
 				.align = SIO_GIB,
 				.unit = SIO_PAGE_SIZE,
+				.kept = was ? was->ram_base : 0,
 				.at = draft->base_at};
 	snprintf(part[n++].path, SIO_DRAFT_PATH, "hosts.%s.ram_base", h->name);
 	for (unsigned i = 0; i < h->n_adapters; i++, n++) {
-		part[n] =
-			(struct part){.base = &h->adapter[i].window_base,
-				      .size = h->adapter[i].window_size,
-				      .align = round_up(h->adapter[i].window_size),
-				      .unit = h->adapter[i].window_size / h->adapter[i].lut_entries,
-				      .in = h->adapter[i].in,
-				      .at = draft->adapter[i].base_at};
+		part[n] = (struct part){
+			.base = &h->adapter[i].window_base,
+			.size = h->adapter[i].window_size,
+			.align = round_up(h->adapter[i].window_size),
+			.unit = h->adapter[i].window_size / h->adapter[i].lut_entries,
+			.in = h->adapter[i].in,
+			.kept = was && i < was->n_adapters ? was->adapter[i].window_base : 0,
+			.at = draft->adapter[i].base_at};
 		sio_draft_adapter_path(h, i, "window_base", part[n].path);
 	}
 	for (unsigned i = 0; i < h->n_devices; i++) {
@@ -74,11 +80,13 @@ static unsigned list_parts(struct sio_draft *d, unsigned host, struct part part[
 			continue;
 		if (function_number(dev))
 			size *= h->device[dev->physical - 1].virtual_functions;
+		device_was = sio_draft_device_before(d, h->name, dev->name);
 		part[n] = (struct part){.base = &h->device[i].bar_base,
 					.size = size,
 					.align = space,
 					.unit = space,
 					.in = h->device[i].in,
+					.kept = device_was ? device_was->bar_base : 0,
 					.at = draft->device[i].base_at};
 		sio_draft_device_path(h, i, "bar_base", part[n++].path);
 	}
@@ -243,12 +251,25 @@ static int take_given(struct layout *l)
 	return rc;
 }
 
+/* What is in force stays, where the file has given its place to nothing else. */
+static void keep(struct layout *l)
+{
+	for (unsigned i = 0; i < l->n; i++) {
+		const struct part *p = &l->part[i];
+
+		if (p->at.value || p->kept == 0 || p->kept % p->align ||
+		    p->kept > SIO_DRAFT_HIGHEST - p->size || taken_until(l, p->kept, p->size))
+			continue;
+		*p->base = p->kept;
+	}
+}
+
 static int place_rest(struct layout *l)
 {
 	int rc = 0;
 
 	for (unsigned i = 0; rc == 0 && i < l->n; i++) {
-		if (!l->part[i].at.value)
+		if (!l->part[i].at.value && *l->part[i].base == 0)
 			rc = place(l, &l->part[i]);
 	}
 	return rc;
@@ -272,8 +293,10 @@ int sio_draft_lay_out(struct sio_draft *d)
 	if (!l.part)
 		return sio_source_no_memory(d->source);
 	rc = take_given(&l);
-	if (rc == 0)
+	if (rc == 0) {
+		keep(&l);
 		rc = place_rest(&l);
+	}
 	for (unsigned i = 0; rc == 0 && i < d->t->n_hosts; i++)
 		place_functions(&d->t->host[i]);
 	free(l.part);

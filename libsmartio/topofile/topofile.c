@@ -353,9 +353,10 @@ static int build(struct sio_draft *d, yaml_node_t *root)
 	return rc;
 }
 
-static int build_topology(struct sio_source *s, yaml_node_t *root, struct sio_topology **ret)
+static int build_topology(struct sio_source *s, yaml_node_t *root,
+			  const struct sio_topology *before, struct sio_topology **ret)
 {
-	struct sio_draft d = {.source = s};
+	struct sio_draft d = {.source = s, .before = before};
 	int rc;
 
 	d.t = calloc(1, sizeof(*d.t));
@@ -478,7 +479,7 @@ static int check_depth(struct sio_source *s, const char *text, size_t len)
 }
 
 static int parse(struct sio_source *s, yaml_parser_t *parser, const char *text, size_t len,
-		 struct sio_topology **ret)
+		 const struct sio_topology *before, struct sio_topology **ret)
 {
 	struct sio_topology *t = NULL;
 	yaml_document_t doc;
@@ -491,7 +492,7 @@ static int parse(struct sio_source *s, yaml_parser_t *parser, const char *text, 
 	s->doc = &doc;
 	root = yaml_document_get_root_node(&doc);
 	if (root)
-		rc = build_topology(s, root, &t);
+		rc = build_topology(s, root, before, &t);
 	else
 		rc = sio_source_fail_at(
 			s, (struct sio_spot){.at = {1, 1}}, "",
@@ -510,6 +511,13 @@ static int parse(struct sio_source *s, yaml_parser_t *parser, const char *text, 
 int sio_topofile_parse(const char *name, const char *text, size_t len, struct sio_topology **ret,
 		       struct sio_err *reterr)
 {
+	return sio_topofile_parse_next(name, text, len, NULL, ret, reterr);
+}
+
+int sio_topofile_parse_next(const char *name, const char *text, size_t len,
+			    const struct sio_topology *before, struct sio_topology **ret,
+			    struct sio_err *reterr)
+{
 	struct sio_source s = {.name = name, .reterr = reterr};
 	yaml_parser_t parser;
 	int rc;
@@ -522,12 +530,18 @@ int sio_topofile_parse(const char *name, const char *text, size_t len, struct si
 		return rc;
 	if (!yaml_parser_initialize(&parser))
 		return sio_source_no_memory(&s);
-	rc = parse(&s, &parser, text, len, ret);
+	rc = parse(&s, &parser, text, len, before, ret);
 	yaml_parser_delete(&parser);
 	return rc;
 }
 
 int sio_topofile_read(const char *path, struct sio_topology **ret, struct sio_err *reterr)
+{
+	return sio_topofile_read_next(path, NULL, ret, reterr);
+}
+
+int sio_topofile_read_next(const char *path, const struct sio_topology *before,
+			   struct sio_topology **ret, struct sio_err *reterr)
 {
 	char *text = malloc(LARGEST_FILE + 1);
 	FILE *file = fopen(path, "re");
@@ -547,7 +561,7 @@ out:
 		sio_fail(reterr, rc, "%s: cannot be read: %s", sio_source_name(path),
 			 strerror(-rc));
 	else
-		rc = sio_topofile_parse(path, text, len, ret, reterr);
+		rc = sio_topofile_parse_next(path, text, len, before, ret, reterr);
 	free(text);
 	return rc;
 }
