@@ -14,8 +14,8 @@ int emu_adapter_get(struct emu_request *rq, unsigned index, struct emu_adapter *
 struct emu_device *emu_device_known(struct emu_host *h, uint64_t id)
 {
 	for (unsigned i = 0; i < h->n_devices; i++)
-		if (h->device[i].topo->fdid == id)
-			return &h->device[i];
+		if (h->device[i]->topo->fdid == id)
+			return h->device[i];
 	return NULL;
 }
 

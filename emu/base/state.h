@@ -140,6 +140,9 @@ struct emu_device {
 	struct emu_room *room;
 	struct emu_host *host;
 	const struct sio_topo_device *topo;
+	uint32_t number; /* of all that its host has had; never given again */
+	/* Of a virtual function; then from a physical one through its virtual ones, in order. */
+	struct emu_device *physical, *next_function;
 	const struct emu_adapter *engine_of; /* a DMA engine: it uses this adapter alone */
 	const struct emu_dev_model *model;
 	void *state; /* the model's; NULL: none yet */
@@ -162,8 +165,10 @@ struct emu_device {
 	uint64_t wakes[SIO_WATCH_EVENT + 1]; /* by kind of watch */
 	struct emu_count count;
 	uint64_t xlat_misses;
-	uint32_t unchecked;	  /* counts accesses, for emu_room_check_every() */
-	struct emu_xlat to_group; /* the last access to a sender of a group */
+	uint32_t unchecked;		 /* counts accesses, for emu_room_check_every() */
+	struct emu_device *next_removed; /* emu_room.removed */
+	struct sio_topo_device was;	 /* @topo of a device that was removed */
+	struct emu_xlat to_group;	 /* the last access to a sender of a group */
 	struct emu_xlat xlat[EMU_XLATS];
 };
 
@@ -231,8 +236,9 @@ struct emu_host {
 	struct sio_addrmap map;
 	struct emu_adapter adapter[SIO_MAX_ADAPTERS];
 	struct sio_pcie_count *chassis; /* what passed their links towards the host; atomic */
-	struct emu_device *device;
-	unsigned n_devices; /* as many as are made */
+	struct emu_device **device;	/* as in the topology */
+	unsigned n_devices;		/* as many as are made */
+	uint32_t last_number;		/* of a device */
 	struct emu_mem status;
 	struct emu_path *path;
 	unsigned n_paths;
@@ -280,6 +286,12 @@ struct emu_room {
 	uint64_t n_naps, n_sleeps;
 	struct emu_device **device; /* of all hosts: what step() runs through */
 	unsigned n_devices;
+	/*
+	 * Devices that a reload took away: what hosts have left of them refers to them until its
+	 * owners end it. The greatest generation of one: those that come later begin there.
+	 */
+	struct emu_device *removed;
+	uint64_t removed_generation;
 };
 
 /* event.c */

@@ -22,7 +22,7 @@ volatile void *emu_bar_mirror(struct emu_dev *dev, unsigned index)
 
 uint64_t emu_run_key(const struct emu_run *run)
 {
-	return 1 + (uint64_t)(run->device - run->device->host->device) * EMU_DEV_PAGES +
+	return 1 + (uint64_t)run->device->number * EMU_DEV_PAGES +
 	       (uint64_t)(run - run->device->run);
 }
 

@@ -75,11 +75,10 @@ static int bars_too_high(const struct emu_device *d, struct sio_err *reterr)
  */
 static int place_bars(struct emu_device *d, struct sio_err *reterr)
 {
-	const struct emu_device *pf =
-		d->topo->physical ? &d->host->device[d->topo->physical - 1] : NULL;
+	struct emu_device *pf = d->physical;
 	unsigned number = pf ? d->topo->bdf - pf->topo->bdf : 1;
 	unsigned n = pf ? pf->topo->virtual_functions : 1;
-	uint64_t at = (pf ? d - (number - 1) : d)->topo->bar_base;
+	uint64_t at = (pf ? emu_slot_function(pf, 1) : d)->topo->bar_base;
 
 	for (unsigned i = 0; i < SIO_DEVICE_BARS; i++) {
 		uint64_t size = d->config.bar_size[i];
@@ -139,14 +138,39 @@ static int new_table(struct emu_device *d, struct sio_err *reterr)
 	return 0;
 }
 
-int emu_device_init(struct emu_device *d, struct emu_host *h, const struct sio_topo_device *topo,
-		    const struct emu_dev_model *const *models, struct sio_err *reterr)
+static void join(struct emu_device *d, struct emu_device *physical)
+{
+	struct emu_device **end = &physical->next_function;
+
+	while (*end)
+		end = &(*end)->next_function;
+	*end = d;
+	d->physical = physical;
+}
+
+static void leave(struct emu_device *d)
+{
+	struct emu_device **at = &d->physical->next_function;
+
+	while (*at != d)
+		at = &(*at)->next_function;
+	*at = d->next_function;
+	d->next_function = NULL;
+	d->physical = NULL;
+}
+
+static int init(struct emu_device *d, struct emu_host *h, struct emu_device *physical,
+		const struct sio_topo_device *topo, const struct emu_dev_model *const *models,
+		struct sio_err *reterr)
 {
 	int rc;
 
 	d->room = h->room;
 	d->host = h;
 	d->topo = topo;
+	d->number = h->last_number++;
+	if (physical)
+		join(d, physical);
 	d->dev = (struct emu_dev){
 		.room = d,
 		.read = emu_dma_read,
@@ -163,8 +187,8 @@ int emu_device_init(struct emu_device *d, struct emu_host *h, const struct sio_t
 		.bulk_zero = h->room->ops->bulk_zero ? dev_bulk_zero : NULL,
 		.store = h->room->ops->store ? h->room->ops->store(h->room->ctx) : NULL,
 	};
-	if (topo->physical)
-		d->dev.physical = h->device[topo->physical - 1].state;
+	if (physical)
+		d->dev.physical = physical->state;
 	d->model = find_model(models, topo->type);
 	if (!d->model)
 		return sio_fail(reterr, -EINVAL, "device %s: no model of type '%s'", topo->name,
@@ -187,6 +211,8 @@ int emu_device_init(struct emu_device *d, struct emu_host *h, const struct sio_t
 
 void emu_device_done(struct emu_device *d)
 {
+	if (d->physical)
+		leave(d);
 	if (d->state)
 		d->model->destroy(d->state);
 	d->state = NULL;
@@ -195,6 +221,30 @@ void emu_device_done(struct emu_device *d)
 	d->vector = NULL;
 	d->pending = NULL;
 	emu_config_free(d);
+}
+
+int emu_device_new(struct emu_host *h, struct emu_device *physical,
+		   const struct sio_topo_device *topo, const struct emu_dev_model *const *models,
+		   struct emu_device **ret, struct sio_err *reterr)
+{
+	struct emu_device *d = calloc(1, sizeof(*d));
+	int rc;
+
+	if (!d)
+		return sio_fail(reterr, -ENOMEM, "device %s: no memory for it: " SIO_MORE_MEMORY,
+				topo->name);
+	rc = init(d, h, physical, topo, models, reterr);
+	if (rc < 0)
+		emu_device_free(d);
+	else
+		*ret = d;
+	return rc;
+}
+
+void emu_device_free(struct emu_device *d)
+{
+	emu_device_done(d);
+	free(d);
 }
 
 static int new_pages(struct emu_device *d, struct emu_run *run)
@@ -318,8 +368,7 @@ void emu_device_unplug(struct emu_device *d)
  */
 int emu_device_power_on(struct emu_device *d, struct sio_err *reterr)
 {
-	const struct emu_device *pf =
-		d->topo->physical ? &d->host->device[d->topo->physical - 1] : NULL;
+	const struct emu_device *pf = d->physical;
 	int rc = 0;
 
 	if (!pf) /* and those of its virtual functions */
@@ -357,9 +406,7 @@ _Static_assert((int)SIO_TOPO_RESET_FUNCTION == SIO_RESET_FUNCTION &&
 /* In its slot. */
 static uint32_t functions(const struct emu_device *d)
 {
-	const struct sio_topo_device *t = d->topo;
-
-	return 1 + (t->physical ? d->host->device[t->physical - 1].topo : t)->virtual_functions;
+	return 1 + (d->physical ? d->physical : d)->topo->virtual_functions;
 }
 
 static void answer_device(struct emu_request *rq, struct emu_device *d)
@@ -389,7 +436,7 @@ static void answer_device(struct emu_request *rq, struct emu_device *d)
 			evt.msix_offset = (uint32_t)d->config.pages[i].offset;
 		}
 	evt.dma_bits = d->topo->dma_bits;
-	evt.iommu_group = (uint32_t)(d - d->host->device) + 1;
+	evt.iommu_group = d->number + 1;
 	evt.iommu_mode = d->host->topo->iommu;
 	evt.resets = resets(d);
 	evt.present = 1;
@@ -403,7 +450,7 @@ int emu_op_device_list(struct emu_request *rq, const void *msg)
 	struct emu_device *best = NULL;
 
 	for (unsigned i = 0; i < rq->host->n_devices; i++) {
-		struct emu_device *d = &rq->host->device[i];
+		struct emu_device *d = rq->host->device[i];
 
 		if (!emu_device_is_out(d) && d->topo->fdid > m->after &&
 		    (!best || d->topo->fdid < best->topo->fdid))

@@ -42,9 +42,12 @@ struct emu_opened {
 
 extern const struct emu_kind emu_kind_device, emu_kind_bar, emu_kind_watch, emu_kind_vector;
 
-/* device.c */
-int emu_device_init(struct emu_device *d, struct emu_host *h, const struct sio_topo_device *topo,
-		    const struct emu_dev_model *const *models, struct sio_err *reterr);
+/* device.c: @physical: of a virtual function, which ends before its physical one; else NULL. */
+int emu_device_new(struct emu_host *h, struct emu_device *physical,
+		   const struct sio_topo_device *topo, const struct emu_dev_model *const *models,
+		   struct emu_device **ret, struct sio_err *reterr);
+void emu_device_free(struct emu_device *d);
+/* Its model ends. Its memory stays, for what still refers to it. */
 void emu_device_done(struct emu_device *d);
 /*
  * The device's host starts: fresh pages and regions, power-on reset of the model, if the device is
@@ -71,6 +74,13 @@ int emu_config_enable(struct emu_device *d, unsigned n, struct sio_err *reterr);
 
 /* slot.c: pulls the device out of its slot, or puts it (@in) back, with its virtual functions. */
 int emu_slot_set(struct emu_device *d, bool in, struct sio_err *reterr);
+/*
+ * Devices that the cluster's file adds while the room runs: all of a host's are outside their slots
+ * first, and then put in with emu_slot_set(); those of a host that is off are just there.
+ */
+void emu_slot_new(struct emu_device *d);
+/* It is taken out of its slot for good; its virtual functions were before. */
+void emu_slot_remove(struct emu_device *d);
 /* Virtual function @number (from 1 on) of @d; NULL: there is none. */
 struct emu_device *emu_slot_function(struct emu_device *d, unsigned number);
 /* The first @n virtual functions of @d are there, others are not: their users are notified. */

@@ -107,14 +107,27 @@ static int set(struct emu_device *d, bool in, struct sio_err *reterr)
 	return 0;
 }
 
+void emu_slot_new(struct emu_device *d)
+{
+	if (d->host->up)
+		d->slot = EMU_SLOT_OUT_UNPOWERED;
+}
+
+void emu_slot_remove(struct emu_device *d)
+{
+	struct sio_err err;
+
+	if (!emu_device_is_out(d))
+		set(d, false, &err);
+}
+
 struct emu_device *emu_slot_function(struct emu_device *d, unsigned number)
 {
-	unsigned physical = (unsigned)(d - d->host->device) + 1;
+	struct emu_device *f = d->physical ? NULL : d->next_function;
 
-	for (unsigned i = physical; i < d->host->n_devices; i++)
-		if (d->host->device[i].topo->physical == physical && --number == 0)
-			return &d->host->device[i];
-	return NULL;
+	while (f && --number)
+		f = f->next_function;
+	return f;
 }
 
 int emu_slot_functions_set(struct emu_device *d, unsigned n, struct sio_err *reterr)
@@ -136,11 +149,11 @@ int emu_slot_set(struct emu_device *d, bool in, struct sio_err *reterr)
 {
 	int rc;
 
-	if (d->topo->physical)
+	if (d->physical)
 		return sio_fail(reterr, -EINVAL,
 				"%s is a virtual function, which comes and goes with %s; name "
 				"that one",
-				d->topo->name, d->host->device[d->topo->physical - 1].topo->name);
+				d->topo->name, d->physical->topo->name);
 	if (emu_device_is_out(d) != in)
 		return -EALREADY;
 	if (!in)

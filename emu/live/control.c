@@ -11,12 +11,17 @@
  *   fault ID KIND OPCODE QUEUE AFTER COUNT VALUE
  *                               have a device do something wrong: numbers of struct emu_dev_fault,
  *                               KIND 0: nothing any more
+ *   reload check|prepare new|now
+ *                               read the cluster's file again, or the one that is to take its place
+ *                               (behind its name ".new"); check: say only whether it can be taken
+ *   reload commit|drop          put what was prepared in force, or forget it
  *   outage                      which switches and trunks are down: "ok switch 1 trunk 0 trunk 4"
  *   machine NODE                a machine's adapters, each with its state and its counters:
  *                               "ok adapter 0 attached 1 linked 1 ready 1 counted 1 rd_req 7 ..."
  *   served ID                   a machine's device: "ok attached 1 faults 0 ..."
  *
- * Switches and trunks are counted as in the topology.
+ * Switches and trunks are counted as in the topology. A reload's errors change nothing, but for
+ * commit: then a new device is out of its slot.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -296,7 +301,8 @@ static int look(const struct live *l, const char *request, char answer[LIVE_ANSW
 		err, -EINVAL,
 		"'%s' is not understood; right is 'link NODE ADAPTER down|up', "
 		"'switch INDEX down|up', 'trunk INDEX down|up', 'device ID out|in', 'functions ID N', "
-		"'fault ID KIND OPCODE QUEUE AFTER COUNT VALUE', 'outage', 'machine NODE' or 'served ID'",
+		"'fault ID KIND OPCODE QUEUE AFTER COUNT VALUE', 'reload STEP [FILE]', 'outage', "
+		"'machine NODE' or 'served ID'",
 		request);
 }
 
@@ -325,6 +331,9 @@ static int serve(struct live *l, const char *request, char answer[LIVE_ANSWER], 
 		f.kind = (enum emu_dev_fault_kind)kind;
 		return fault_device(l, id, &f, err);
 	}
+	n = (unsigned)sscanf(request, "reload %7s %7s", what, state);
+	if (n == 1 || n == 2)
+		return live_reload(l, what, n == 2 ? state : "", err);
 	end = 0;
 	if (sscanf(request, "%7s %u %7s%n", what, &id, state, &end) == 3 && request[end] == '\0' &&
 	    (strcmp(what, "switch") == 0 || strcmp(what, "trunk") == 0))

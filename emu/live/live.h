@@ -91,7 +91,14 @@ struct live_caller {
 };
 
 struct live {
-	const struct sio_topology *topo;
+	struct sio_topology *topo;
+	const char *topology_path;
+	/* What the next file changes, between two requests of a reload; NULL: nothing. */
+	struct sio_topology *next;
+	struct emu_change *change;
+	bool serving; /* hosts have devices: nobody waits for a file of a drive */
+	uint64_t own_fds,
+		max_fds; /* descriptors of the room's own, but for devices; of the process */
 	struct emu_room *room;
 	struct live_port *port;
 	struct live_owner *owners;
@@ -144,6 +151,12 @@ void live_ports_cut(struct live *l);
 void live_turn_away(struct live *l, int listener, const char *name);
 int live_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
 	      unsigned n_fds);
+
+/* reload.c: "check", "prepare", "commit", "drop": see control.c. */
+int live_reload(struct live *l, const char *step, const char *file, struct sio_err *reterr);
+void live_reload_drop(struct live *l);
+/* Hosts share the descriptors that the room does not need itself. */
+void live_share_descriptors(struct live *l);
 
 /* control.c: faults on demand (smartio fault). */
 int live_control_open(struct live *l, struct sio_err *reterr);

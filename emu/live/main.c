@@ -133,7 +133,7 @@ static void raise_descriptor_limit(void)
  * What is open now is the room's own, and so is what it still opens: connections, and pages of
  * devices that are made afresh. The rest is the hosts'.
  */
-static void share_descriptors(struct live *l)
+static void count_descriptors(struct live *l)
 {
 	uint64_t own = 32 + LIVE_CALLERS + 4 * (uint64_t)l->topo->n_hosts;
 	int lowest_free = fcntl(l->epoll, F_DUPFD_CLOEXEC, 0);
@@ -143,15 +143,15 @@ static void share_descriptors(struct live *l)
 		return;
 	close(lowest_free);
 	own += (uint64_t)lowest_free;
-	for (unsigned i = 0; i < l->topo->n_hosts; i++)
-		own += 2 * (uint64_t)l->topo->host[i].n_devices;
 	for (unsigned i = 0; i < l->topo->n_machines; i++) {
 		own += l->topo->machine[i].n_adapters *
 		       (LIVE_VFIO_FDS + LIVE_FILES + SIO_VNTB_VECTORS);
 		for (unsigned k = 0; k < l->topo->machine[i].n_devices; k++)
 			own += LIVE_VFIO_FDS + l->topo->machine[i].device[k].vectors;
 	}
-	emu_room_descriptors(l->room, limit.rlim_cur > own ? limit.rlim_cur - own : 0);
+	l->own_fds = own;
+	l->max_fds = limit.rlim_cur;
+	live_share_descriptors(l);
 }
 
 static int say_ready(int fd, struct sio_err *err)
@@ -182,6 +182,7 @@ static int run(const struct options *o, struct sio_err *err)
 	if (rc < 0)
 		return rc;
 	l.topo = topo;
+	l.topology_path = o->topology;
 	l.pace = o->pace;
 	rc = live_state_lock(&l, err);
 	if (rc == 0)
@@ -201,10 +202,11 @@ static int run(const struct options *o, struct sio_err *err)
 	if (rc == 0)
 		rc = live_control_open(&l, err);
 	if (rc == 0)
-		share_descriptors(&l);
+		count_descriptors(&l);
 	if (rc == 0)
 		rc = say_ready(o->ready_fd, err);
 	if (rc == 0) {
+		l.serving = true;
 		live_log("cluster %s: %u hosts", topo->name, topo->n_hosts);
 		live_loop_run(&l);
 	}
@@ -213,6 +215,7 @@ static int run(const struct options *o, struct sio_err *err)
 	live_ntb_close(&l);
 	live_ports_close(&l);
 	live_engines_end(&l);
+	live_reload_drop(&l);
 	emu_room_free(l.room);
 	live_store_close(&l);
 	live_loop_close(&l);

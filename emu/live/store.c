@@ -29,7 +29,7 @@
 #define KEEP_ALL (64 << 20)  /* of the others only what exceeds this */
 /*
  * A file that an emulator had is locked until the kernel has ended what it had begun, which is some
- * time after its death.
+ * time after its death. While hosts run nobody waits for that.
  */
 #define LOCK_TRIES 500
 #define LOCK_PAUSE_NS 10000000
@@ -45,6 +45,8 @@ struct live_store {
 	struct emu_store store;
 	struct io_uring ring;
 	struct live_source source; /* fd: the event descriptor */
+	const struct live *live;
+	bool watched;
 	struct live_file *files;
 	struct emu_store_queue waiting; /* started, and not in the ring yet */
 };
@@ -67,17 +69,18 @@ static int check_kind(const char *path, const struct stat *st, struct sio_err *r
 					       : "a pipe or a socket");
 }
 
-static int lock(const char *path, int fd, struct sio_err *reterr)
+static int lock(const char *path, int fd, unsigned tries, struct sio_err *reterr)
 {
 	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
 
-	for (unsigned i = 0; i < LOCK_TRIES; i++) {
+	for (unsigned i = 0; i < tries; i++) {
 		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
 			return 0;
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return sio_fail(reterr, -errno, "file %s: cannot be locked: %s", path,
 					strerror(errno));
-		nanosleep(&pause, NULL);
+		if (tries > 1)
+			nanosleep(&pause, NULL);
 	}
 	return sio_fail(reterr, -EBUSY,
 			"file %s: another program has it locked, perhaps the emulator of another "
@@ -167,7 +170,7 @@ static int open_file(struct live_store *s, struct live_file *f, const char *path
 			"name; one of its own for each is right",
 			path);
 	if (rc == 0)
-		rc = lock(path, f->fd, reterr);
+		rc = lock(path, f->fd, s->live->serving ? 1 : LOCK_TRIES, reterr);
 	if (rc == 0)
 		rc = fit(path, f->fd, size, reterr);
 	f->dev = st.st_dev;
@@ -369,6 +372,7 @@ struct emu_store *live_store(void *ctx)
 		l->store = calloc(1, sizeof(*l->store));
 		if (!l->store)
 			return NULL;
+		l->store->live = l;
 		l->store->store.ops = &ops;
 		l->store->source = (struct live_source){.kind = LIVE_STORE, .fd = -1};
 	}
@@ -379,9 +383,10 @@ int live_store_watch(struct live *l, struct sio_err *reterr)
 {
 	int rc;
 
-	if (!l->store || l->store->source.fd < 0)
+	if (!l->store || l->store->source.fd < 0 || l->store->watched)
 		return 0;
 	rc = live_watch(l, &l->store->source, EPOLLIN);
+	l->store->watched = rc == 0;
 	return rc < 0 ? sio_fail(reterr, rc, "epoll: %s", strerror(-rc)) : 0;
 }
 

@@ -36,8 +36,9 @@ void emu_room_drained(struct emu_room *r, unsigned host)
 
 static void host_done(struct emu_host *h)
 {
-	for (unsigned i = 0; i < h->n_devices; i++)
-		emu_device_done(&h->device[i]);
+	/* The virtual functions of a drive are behind it. */
+	for (unsigned i = h->n_devices; i-- > 0;)
+		emu_device_free(h->device[i]);
 	for (unsigned i = 0; i < h->topo->n_adapters; i++)
 		emu_adapter_done(&h->adapter[i]);
 	emu_inward_done(&h->inward);
@@ -70,11 +71,13 @@ static int host_init(struct emu_host *h, struct emu_room *r, unsigned index, str
 		return sio_fail(reterr, -ENOMEM,
 				"host %s: no memory for its devices: " SIO_MORE_MEMORY, topo->name);
 	while (h->n_devices < topo->n_devices) {
-		struct emu_device *d = &h->device[h->n_devices++];
+		const struct sio_topo_device *t = &topo->device[h->n_devices];
 
-		rc = emu_device_init(d, h, &topo->device[h->n_devices - 1], emu_models, reterr);
+		rc = emu_device_new(h, t->physical ? h->device[t->physical - 1] : NULL, t,
+				    emu_models, &h->device[h->n_devices], reterr);
 		if (rc < 0)
 			return rc;
+		h->n_devices++;
 	}
 	return emu_paths_init(h, reterr);
 }
@@ -90,7 +93,7 @@ static int collect_devices(struct emu_room *r)
 		return -ENOMEM;
 	for (unsigned i = 0; i < r->n_hosts; i++)
 		for (unsigned k = 0; k < r->host[i].n_devices; k++)
-			r->device[r->n_devices++] = &r->host[i].device[k];
+			r->device[r->n_devices++] = r->host[i].device[k];
 	return 0;
 }
 
@@ -200,6 +203,7 @@ void emu_room_free(struct emu_room *r)
 			emu_room_host_down(r, i);
 	for (unsigned i = 0; i < r->n_hosts + r->n_machines; i++)
 		host_done(&r->host[i]);
+	emu_removed_bury(r);
 	emu_check_free(r->check);
 	sio_outage_free(r->outage);
 	free(r->link);
@@ -212,7 +216,7 @@ static void power_off(struct emu_host *h)
 {
 	emu_objects_clear(h);
 	for (unsigned i = 0; i < h->n_devices; i++)
-		emu_device_power_off(&h->device[i]);
+		emu_device_power_off(h->device[i]);
 	emu_engines_power_off(h);
 	for (unsigned i = 0; i < h->topo->n_adapters; i++)
 		emu_adapter_power_off(&h->adapter[i]);
@@ -244,7 +248,7 @@ static int power_on(struct emu_host *h, struct sio_err *err)
 			sio_fail(err, rc, "no memory for the status page: " SIO_MORE_MEMORY);
 	}
 	for (unsigned i = 0; rc == 0 && i < h->n_devices; i++)
-		rc = emu_device_power_on(&h->device[i], err);
+		rc = emu_device_power_on(h->device[i], err);
 	return rc;
 }
 
@@ -296,6 +300,7 @@ void emu_room_host_down(struct emu_room *r, unsigned host)
 	r->watch_dirty = true;
 	emu_paths_update(r);
 	power_off(h);
+	emu_removed_bury(r);
 	run_engines(r);
 }
 
@@ -455,6 +460,17 @@ bool emu_room_watched(const struct emu_room *r)
 	return r->writable_views != 0;
 }
 
+int emu_room_commit(struct emu_room *r, struct sio_topology *own, struct sio_topology *next,
+		    struct emu_change *c, struct sio_err *reterr)
+{
+	int rc;
+
+	stop_engines(r);
+	rc = emu_change_apply(r, own, next, c, reterr);
+	run_engines(r);
+	return rc;
+}
+
 /* ---- requests and owners ---- */
 
 void emu_room_request(struct emu_room *r, unsigned host, const void *req, size_t len, int *fds,
@@ -494,7 +510,7 @@ int emu_room_device(struct emu_room *r, unsigned host, unsigned device, bool in)
 
 	if (host >= r->n_hosts || device >= r->host[host].n_devices)
 		return -ENODEV;
-	d = &r->host[host].device[device];
+	d = r->host[host].device[device];
 	stop_engines(r);
 	rc = emu_slot_set(d, in, &err);
 	run_engines(r);
@@ -512,7 +528,7 @@ int emu_room_functions(struct emu_room *r, unsigned host, unsigned device, unsig
 	if (host >= r->n_hosts || device >= r->host[host].n_devices)
 		return sio_fail(reterr, -ENODEV, "no such device");
 	stop_engines(r);
-	rc = emu_config_enable(&r->host[host].device[device], n, reterr);
+	rc = emu_config_enable(r->host[host].device[device], n, reterr);
 	run_engines(r);
 	return rc;
 }
@@ -524,7 +540,7 @@ int emu_room_fault(struct emu_room *r, unsigned host, unsigned device,
 
 	if (host >= r->n_hosts || device >= r->host[host].n_devices)
 		return sio_fail(reterr, -ENODEV, "no such device");
-	d = &r->host[host].device[device];
+	d = r->host[host].device[device];
 	if (!d->model->fault)
 		return sio_fail(
 			reterr, -EOPNOTSUPP,

@@ -43,10 +43,10 @@ static void holders_of(const struct emu_adapter *a, char *text, size_t size)
 
 	text[0] = '\0';
 	for (unsigned i = 0; i < h->n_devices && len < size; i++) {
-		if (!h->device[i].requesters[a->index])
+		if (!h->device[i]->requesters[a->index])
 			continue;
 		others--;
-		len += (size_t)snprintf(text + len, size - len, ", %s", h->device[i].topo->name);
+		len += (size_t)snprintf(text + len, size - len, ", %s", h->device[i]->topo->name);
 	}
 	if (others && len < size)
 		snprintf(text + len, size - len, ", %u other functions", others);
@@ -116,8 +116,8 @@ static int check(struct emu_request *rq, const struct sio_req_requester_add *m,
 					"right",
 					m->bdf);
 		for (unsigned i = 0; i < rq->host->n_devices; i++)
-			if (rq->host->device[i].topo->bdf == m->bdf)
-				*ret = &rq->host->device[i];
+			if (rq->host->device[i]->topo->bdf == m->bdf)
+				*ret = rq->host->device[i];
 		if (*ret && !(*ret)->opened)
 			*ret = NULL;
 		return 0;

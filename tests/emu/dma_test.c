@@ -439,14 +439,14 @@ static void naive_list_catches_wrong_tables(void **state)
 	r.f->room->gen++;
 
 	/* A mapping that leads one page too far. */
-	lowest = sio_addrmap_overlap(&r.f->room->host[LENDER].device[0].iommu.map, 0, UINT64_MAX);
+	lowest = sio_addrmap_overlap(&r.f->room->host[LENDER].device[0]->iommu.map, 0, UINT64_MAX);
 	((struct sio_region *)(uintptr_t)lowest)->offset += 0x1000;
 	emu_invalidate(r.f->room);
 	assert_int_equal(r.dev->read(r.dev, r.local.iova, buf, 64), 0);
 	assert_int_equal(p.failures, 2);
 
 	/* One that is missing. */
-	sio_iommu_unmap(&r.f->room->host[LENDER].device[0].iommu,
+	sio_iommu_unmap(&r.f->room->host[LENDER].device[0]->iommu,
 			(struct sio_dev_addr){r.local.iova});
 	emu_invalidate(r.f->room);
 	assert_int_equal(r.dev->read(r.dev, r.local.iova, buf, 64), -EFAULT);

@@ -464,7 +464,7 @@ void fake_up(struct fake *f, unsigned host)
 
 struct fake_model *fake_model(struct fake *f, unsigned host, unsigned device)
 {
-	return f->room->host[host].device[device].state;
+	return f->room->host[host].device[device]->state;
 }
 
 struct emu_dev *fake_dev(struct fake *f, unsigned host, unsigned device)

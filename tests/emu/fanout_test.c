@@ -93,7 +93,7 @@ static void join_bar(struct group_test *t, unsigned i)
 	assert_int_equal(t->f->answer.n_fds, 0);
 	assert_int_equal(evt.size, req.length);
 	*m = (struct obvious){.host = host, .id = evt.id, .size = evt.size, .bar = bar.id};
-	m->bar_data = (uint8_t *)t->f->room->host[host].device[device].run[MEMORY_RUN].mem.data +
+	m->bar_data = (uint8_t *)t->f->room->host[host].device[device]->run[MEMORY_RUN].mem.data +
 		      req.offset;
 	memcpy(m->copy, m->bar_data, m->size);
 }
@@ -238,7 +238,8 @@ static void compare(struct group_test *t)
 
 		assert_int_equal(a->count.pcie.write_tlps + a->dma.write_tlps, t->tlps[h]);
 	}
-	assert_int_equal(t->f->room->host[LENDER].device[0].count.pcie.write_tlps, t->sent[LENDER]);
+	assert_int_equal(t->f->room->host[LENDER].device[0]->count.pcie.write_tlps,
+			 t->sent[LENDER]);
 	assert_int_equal(t->channel->engine->d.count.pcie.write_tlps, t->sent[CLIENT]);
 }
 

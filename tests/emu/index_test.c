@@ -48,10 +48,10 @@ static void check_requesters(struct fake *f)
 	for (uint32_t bdf = 0; bdf < BDFS + 2; bdf++)
 		assert_ptr_equal(emu_requester_lookup(a, bdf), walk_entries(a, bdf));
 	for (unsigned i = 0; i < 3; i++) {
-		assert_ptr_equal(emu_requester_of(&h->device[i], 0),
-				 walk_requesters(h, &h->device[i]));
-		assert_ptr_equal(emu_requester_lookup(a, h->device[i].topo->bdf),
-				 walk_entries(a, h->device[i].topo->bdf));
+		assert_ptr_equal(emu_requester_of(h->device[i], 0),
+				 walk_requesters(h, h->device[i]));
+		assert_ptr_equal(emu_requester_lookup(a, h->device[i]->topo->bdf),
+				 walk_entries(a, h->device[i]->topo->bdf));
 	}
 }
 
@@ -70,7 +70,7 @@ static int add_requester(struct fake *f, uint64_t *ret_id)
 		req.bdf = bdf;
 	} else {
 		req.device = DEV(LENDER, what % 3);
-		bdf = f->room->host[LENDER].device[what % 3].topo->bdf;
+		bdf = f->room->host[LENDER].device[what % 3]->topo->bdf;
 	}
 	fits = walk_entries(a, bdf) || a->requesters_used < a->topo->requesters;
 	rc = ask(f, LENDER, &req, SIO_OP_REQUESTER_ADD, &evt);
@@ -204,7 +204,7 @@ static void owners_take_theirs_along(void **state)
 	/* Of an owner that ends: falls with it, and in order. */
 	emu_room_owner_hup(f->room, LENDER, owner);
 	check_requesters(f);
-	assert_null(emu_requester_of(&f->room->host[LENDER].device[0], 0));
+	assert_null(emu_requester_of(f->room->host[LENDER].device[0], 0));
 	fake_free(f);
 }
 

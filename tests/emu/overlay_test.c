@@ -103,7 +103,7 @@ static void enter(struct overlay_test *t, uint64_t owner)
 
 static uint8_t *bar(struct overlay_test *t)
 {
-	return t->f->room->host[LENDER].device[TARGET].run[MEMORY_RUN].mem.data;
+	return t->f->room->host[LENDER].device[TARGET]->run[MEMORY_RUN].mem.data;
 }
 
 static void write_all(struct overlay_test *t, uint8_t value)
@@ -241,7 +241,7 @@ static void a_device_does_not_reach_itself(void **state)
 	have(&t, 0);
 	t.view = view_of(t.f, t.owner, 0, MEMORY, PAGES * EMU_PAGE, BOTH);
 	enter(&t, t.owner);
-	own = t.f->room->host[LENDER].device[0].run[MEMORY_RUN].mem.data;
+	own = t.f->room->host[LENDER].device[0]->run[MEMORY_RUN].mem.data;
 	write_all(&t, 7);
 	assert_int_equal(own[EMU_PAGE], 0);
 	fake_free(t.f);

@@ -190,7 +190,7 @@ static void the_word_says_who_sleeps(void **state)
 {
 	struct fake *f = *state;
 	struct sio_evt_bar b = view(f, 0, DOORBELLS, BOTH);
-	struct emu_device *d = &f->room->host[LENDER].device[0];
+	struct emu_device *d = f->room->host[LENDER].device[0];
 	uint64_t id = 0, second = 0;
 
 	emu_room_doze(f->room, true); /* nobody asked for the page yet */
@@ -213,7 +213,7 @@ static void a_crash_takes_the_word_along(void **state)
 	struct fake *f = *state;
 	struct sio_evt_bar b = view(f, 0, DOORBELLS, BOTH);
 	struct sio_evt_map m = granted_view(f, b.id);
-	struct emu_device *d = &f->room->host[LENDER].device[0];
+	struct emu_device *d = f->room->host[LENDER].device[0];
 	uint64_t old = 0, id = 0;
 
 	assert_int_equal(watch(f, CLIENT, 0, SIO_KIND_MAP, m.id, SIO_WATCH_EVENT, &old), 0);

@@ -332,7 +332,7 @@ static struct emu_device *a_device(unsigned host)
 
 	if (h->n_devices == 0)
 		return NULL;
-	d = &h->device[stranger_draw(h->n_devices)];
+	d = h->device[stranger_draw(h->n_devices)];
 	return d->opened && !emu_device_is_out(d) ? d : NULL;
 }
 

@@ -135,7 +135,7 @@ static void check_host(const struct emu_host *h)
 	const struct emu_object *o, *next;
 
 	for (unsigned k = 0; k < h->n_devices; k++)
-		check_device(&h->device[k]);
+		check_device(h->device[k]);
 	HASH_ITER (hh, h->objects, o, next)
 		if (o->kind == SIO_KIND_MAP)
 			check_window((const struct emu_map *)o);
