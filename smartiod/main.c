@@ -307,7 +307,8 @@ int main(int argc, char **argv)
 		return r;
 	raise_limit();
 	signal(SIGPIPE, SIG_IGN);
-	r = o.topology ? live_file_read(o.topology, &o.file, &t, &err) : local_topology(&t, &err);
+	r = o.topology ? live_file_read(o.topology, NULL, &o.file, &t, &err)
+		       : local_topology(&t, &err);
 	if (r < 0) {
 		fprintf(stderr, "smartiod: %s\n", err.text);
 		return 1;

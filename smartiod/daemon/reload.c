@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * RELOAD: the cluster's file is read again. Its access rules and quotas are in force at once, for
- * each request from then on, and so is the list of the other real hosts. Everything else needs a
- * restart of the daemon; a file that differs in anything else is refused, so that the daemon always
- * follows exactly one file.
+ * each request from then on, and so is the list of the other real hosts, or of an emulated
+ * cluster's devices. Everything else needs a restart of the daemon; a file that differs in anything
+ * else is refused, so that the daemon always follows exactly one file.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -33,10 +33,30 @@ static bool host_may_change(const struct reload *r, const struct sio_topo_change
 	return h && h->real && r->d->topology->n_hosts > 1 && r->new->n_hosts > 1;
 }
 
+/* Has a device of the new file the id of another one, which goes? Ids are made of names. */
+static bool ids_clash(const struct reload *r, const struct sio_topo_host *h)
+{
+	for (unsigned i = 0; i < h->n_devices; i++) {
+		const struct smartiod_device *dev = smartiod_device_known(r->d, h->device[i].fdid);
+
+		if (dev && strcmp(dev->topo->name, h->device[i].name) != 0)
+			return true;
+	}
+	return false;
+}
+
+/* The machine room adds and removes whole devices of its own hosts. */
+static bool device_may_change(const struct reload *r, const struct sio_topo_change *c)
+{
+	const struct sio_topo_host *h = sio_topology_host_by_name(r->new, c->host);
+
+	return h && !h->real && !h->machine && c->how != SIO_TOPO_CHANGED && !ids_clash(r, h);
+}
+
 /*
  * Without a restart of what stays? An emulated cluster has from its start what its machine room
- * emulates. On real hosts the file alone says which hosts there are, and what leads where; what
- * works the port says.
+ * emulates, but for devices. On real hosts the file alone says which hosts there are, and what
+ * leads where; what works the port says.
  */
 static bool is_possible(const struct reload *r, const struct sio_topo_change *c)
 {
@@ -45,7 +65,7 @@ static bool is_possible(const struct reload *r, const struct sio_topo_change *c)
 	if (sio_topo_is_policy(c->what))
 		return true;
 	if (!smartiod_is_real(r->d))
-		return false;
+		return c->what == SIO_TOPO_DEVICE && device_may_change(r, c);
 	switch (c->what) {
 	case SIO_TOPO_SWITCH:
 	case SIO_TOPO_TRUNK:
@@ -62,9 +82,13 @@ static bool is_possible(const struct reload *r, const struct sio_topo_change *c)
 static void report_change(void *ctx, const struct sio_topo_change *c)
 {
 	const struct reload *r = ctx;
+	bool possible = is_possible(r, c);
+	/* A device that is another one now can go and come. */
+	bool in_two = !possible && !smartiod_is_real(r->d) && c->what == SIO_TOPO_DEVICE &&
+		      c->how == SIO_TOPO_CHANGED;
 
-	smartiod_report(r->d, is_possible(r, c) ? SIO_RELOAD_NOW : SIO_RELOAD_RESTART, "%s",
-			c->text);
+	smartiod_report(r->d, possible ? SIO_RELOAD_NOW : SIO_RELOAD_RESTART, "%s%s", c->text,
+			in_two ? "; or one reload removes it, and the next adds it" : "");
 }
 
 /* A host of that name: with another one's certificate nobody goes on as it. */
@@ -78,9 +102,6 @@ static bool is_still(const struct smartiod_peer *p, const struct sio_topology *t
 /* What points into the topology of before points into @t. Hosts that @t lacks are removed. */
 static void rebind(struct smartiod *d, const struct sio_topology *t)
 {
-	struct smartiod_tree_node *n;
-	uint64_t key = 0;
-
 	for (unsigned i = 0; i < d->n_peers; i++)
 		if (!d->peer[i].removed && !is_still(&d->peer[i], t))
 			smartiod_peer_remove(d, &d->peer[i]);
@@ -89,13 +110,7 @@ static void rebind(struct smartiod *d, const struct sio_topology *t)
 	for (unsigned i = 0; i < d->n_peers; i++)
 		if (!d->peer[i].removed)
 			d->peer[i].host = sio_topology_host(t, d->peer[i].node);
-	while ((n = smartiod_tree_after(&d->devices, key))) {
-		struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
-
-		key = n->key;
-		if (dev->topo != &dev->found)
-			dev->topo = sio_topology_device(t, dev->fdid, NULL);
-	}
+	smartiod_devices_follow(d);
 }
 
 static void add_hosts(struct smartiod *d)
@@ -172,6 +187,11 @@ int smartiod_reload(struct smartiod *d, struct smartiod_session *s, const void *
 	d->report.client = s->client;
 	sio_topology_diff(d->topology, t, report_change, &r);
 	taken = !(flags & SIO_RELOAD_CHECK) && d->report.count[SIO_RELOAD_RESTART] == 0;
+	rc = taken ? smartiod_devices_add(d, t, reterr) : 0;
+	if (rc < 0) {
+		sio_topology_free(t);
+		return rc;
+	}
 	forbid.policy = &t->policy;
 	forbid.act = taken && forbid.enforce;
 	if (taken)

@@ -39,30 +39,16 @@ struct smartiod_device *smartiod_device_new(struct smartiod *d, uint32_t fdid,
 	return dev;
 }
 
-static int add_device(struct smartiod *d, const struct sio_topo_host *host, unsigned index)
+void smartiod_device_free(struct smartiod *d, struct smartiod_device *dev)
 {
-	struct smartiod_device *dev =
-		smartiod_device_new(d, host->device[index].fdid, &host->device[index]);
-
-	if (!dev)
-		return -ENOMEM;
-	dev->node = host->node;
-	dev->hops = smartiod_hops_of(host, dev->topo->in);
-	sio_ledger_init(&dev->ledger, dev->topo->name);
-	smartiod_tree_add(&d->devices, &dev->by_fdid, dev->fdid);
-	return 0;
+	smartiod_tree_remove(&d->devices, &dev->by_fdid);
+	sio_ledger_done(&dev->ledger);
+	free(dev);
 }
 
 static int init(struct smartiod *d, struct sio_err *reterr)
 {
-	int rc = 0;
-
-	for (unsigned i = 0; rc == 0 && i < d->topology->n_hosts; i++)
-		for (unsigned k = 0; rc == 0 && k < d->topology->host[i].n_devices; k++)
-			rc = add_device(d, &d->topology->host[i], k);
-	return rc < 0 ? sio_fail(reterr, rc,
-				 "no memory for the devices of the cluster: " SIO_MORE_MEMORY)
-		      : 0;
+	return smartiod_devices_add(d, d->topology, reterr);
 }
 
 static unsigned devices_of(struct smartiod *d, uint32_t node)
@@ -131,9 +117,7 @@ static void free_all(struct smartiod *d)
 	while ((n = smartiod_tree_after(&d->devices, 0))) {
 		struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
 
-		smartiod_tree_remove(&d->devices, n);
-		sio_ledger_done(&dev->ledger);
-		free(dev);
+		smartiod_device_free(d, dev);
 	}
 }
 
@@ -321,11 +305,11 @@ int smartiod_peer_devices(struct smartiod *d, const struct smartiod_from *from, 
 	if (!memchr(m->info.name, 0, sizeof(m->info.name)))
 		return sio_fail(reterr, -EPROTO, "device %#" PRIx32 " has a name without end",
 				fdid);
-	if (dev->topo == &dev->found)
+	if (smartiod_device_is_found(dev))
 		smartiod_device_name(d, dev, sio_from_le32(m->info.bdf),
 				     sio_from_le32(m->info.class_code));
 	dev->info = m->info;
-	if (dev->topo == &dev->found)
+	if (smartiod_device_is_found(dev))
 		dev->hops = smartiod_hops_decode(m->info.hops);
 	smartiod_hops_encode(&dev->hops, dev->info.hops);
 	/* Whose it is, and its name, all hosts know: by no word of its own can it be another's. */

@@ -24,8 +24,14 @@ struct smartiod_device {
 	struct smartiod_tree_node by_fdid;
 	uint32_t fdid, node;
 	const struct sio_topo_device *topo;
-	struct sio_topo_device found; /* topo leads here if the topology does not know it */
-	bool present;		      /* its host is up and offers it */
+	/*
+	 * topo leads here if the topology does not know it: its host's kernel has found it, or
+	 * (@dropped) the file does not list it any more. That one is known until we end, for what
+	 * is left of it, and may come back by another file.
+	 */
+	struct sio_topo_device found;
+	bool dropped;
+	bool present; /* its host is up and offers it */
 	/*
 	 * of this host: nobody has had it since it was added; earlier borrows are of another device
 	 */
@@ -61,12 +67,26 @@ void smartiod_device_announce(struct smartiod *d, struct smartiod_device *dev);
 void smartiod_device_info(struct smartiod *d, struct smartiod_device *dev,
 			  struct sio_rep_dev_list *ret);
 
+/* Has it its name and place from its host's kernel, not from the file? */
+static inline bool smartiod_device_is_found(const struct smartiod_device *dev)
+{
+	return dev->topo == &dev->found && !dev->dropped;
+}
 /* A new entry, which is not in the table yet. NULL: no memory. */
 struct smartiod_device *smartiod_device_new(struct smartiod *d, uint32_t fdid,
 					    const struct sio_topo_device *topo);
+/* Of the table, with nothing left of it. */
+void smartiod_device_free(struct smartiod *d, struct smartiod_device *dev);
 /* A device that the topology does not have, by a name to be given. NULL: the log says why. */
 struct smartiod_device *smartiod_device_found(struct smartiod *d, const struct sio_topo_host *host,
 					      uint32_t fdid);
+/*
+ * device_reload.c: the cluster's file changes to @t. First the devices that it adds are made, which
+ * their hosts then announce; -ENOMEM: none is. Then, when @d->topology is @t, all others refer to
+ * it as well; those that it lacks stay as they are until their hosts say that they are gone.
+ */
+int smartiod_devices_add(struct smartiod *d, const struct sio_topology *t, struct sio_err *reterr);
+void smartiod_devices_follow(struct smartiod *d);
 /* Names the device after its place, and its type after its class. */
 void smartiod_device_name(struct smartiod *d, struct smartiod_device *dev, uint32_t bdf,
 			  uint32_t class_code);

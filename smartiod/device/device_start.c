@@ -26,9 +26,17 @@ static void ask_next(struct smartiod *d, struct start_op *s)
 	smartiod_port_ask(d, &s->op, &req, sizeof(req));
 }
 
-/* The port's devices are those of the topology's host: the same function at the same place. */
+/*
+ * The port's devices are those of the topology's host. Their numbers there are those of the file in
+ * the emulated hardware, where slots may be others than ours: who was there before a reload keeps
+ * its slot, and we may have started since. Another port has the same function at the same place.
+ */
 static struct smartiod_device *match(struct smartiod *d, const struct sio_evt_device *evt)
 {
+	if (sio_topology_fdid_node((uint32_t)evt->id) == d->node && evt->id <= UINT32_MAX)
+		return sio_topology_device(d->topology, (uint32_t)evt->id, NULL)
+			       ? smartiod_device_known(d, (uint32_t)evt->id)
+			       : NULL;
 	for (unsigned i = 0; i < d->host->n_devices; i++)
 		if (d->host->device[i].bdf == evt->bdf)
 			return smartiod_device_known(d, d->host->device[i].fdid);
@@ -84,13 +92,8 @@ static void opened(struct smartiod *d, const struct sio_evt_device *evt, bool fr
 		dev = match(d, evt);
 	if (!dev && smartiod_is_real(d))
 		dev = found(d, evt);
-	if (!dev) {
-		if (!smartiod_is_real(d))
-			smartiod_log(d, SMARTIOD_WARNING,
-				     "device %.*s at %#x is not in the topology",
-				     (int)sizeof(evt->name), evt->name, evt->bdf);
+	if (!dev)
 		return;
-	}
 	dev->port = *evt;
 	dev->generation = smartiod_generation(evt->generation);
 	dev->present = true;
@@ -98,6 +101,27 @@ static void opened(struct smartiod *d, const struct sio_evt_device *evt, bool fr
 	smartiod_device_opened(d, dev, fresh);
 	smartiod_device_describe(d, dev);
 	smartiod_device_announce(d, dev);
+}
+
+/*
+ * Emulated hardware may have what our file lacks while a reload goes on, or if it was not ended:
+ * that is left alone until a file has it.
+ */
+static bool is_unknown(struct smartiod *d, const struct sio_evt_device *evt)
+{
+	if (smartiod_is_real(d) || smartiod_device_by_port(d, evt->id) || match(d, evt))
+		return false;
+	smartiod_log(d, SMARTIOD_WARNING, "device %.*s at %#x is not in the topology",
+		     (int)sizeof(evt->name), evt->name, evt->bdf);
+	return true;
+}
+
+/* Another look has opened it before this one. */
+static bool is_open(struct smartiod *d, const struct start_op *s, int error)
+{
+	const struct smartiod_device *dev = smartiod_device_by_port(d, s->after);
+
+	return error == -EBUSY && dev && dev->present;
 }
 
 /* Nobody had it open, or it is another one than the one that somebody had. */
@@ -140,11 +164,11 @@ static void start_step(struct smartiod *d, struct smartiod_op *op, const struct 
 		return;
 	}
 	if (s->opening) {
-		if (a->error)
+		if (!a->error)
+			opened(d, a->msg, is_fresh(s, a->msg));
+		else if (!is_open(d, s, a->error))
 			smartiod_log(d, SMARTIOD_ERROR, "device %#" PRIx64 " cannot be lent: %s",
 				     s->after, a->text);
-		else
-			opened(d, a->msg, is_fresh(s, a->msg));
 		if (s->only)
 			smartiod_op_free(d, op);
 		else
@@ -157,7 +181,12 @@ static void start_step(struct smartiod *d, struct smartiod_op *op, const struct 
 		smartiod_op_free(d, op);
 		return;
 	}
-	ask_open(d, s, false);
+	if (!is_unknown(d, a->msg))
+		ask_open(d, s, false);
+	else if (s->only)
+		smartiod_op_free(d, op);
+	else
+		ask_next(d, s);
 }
 
 void smartiod_devices_start(struct smartiod *d)

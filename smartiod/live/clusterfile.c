@@ -73,15 +73,15 @@ static int read_text(const char *path, struct live_file *ret)
 	return 0;
 }
 
-int live_file_read(const char *path, struct live_file *ret, struct sio_topology **ret_t,
-		   struct sio_err *reterr)
+int live_file_read(const char *path, const struct sio_topology *before, struct live_file *ret,
+		   struct sio_topology **ret_t, struct sio_err *reterr)
 {
 	struct live_file f = {.text = NULL};
 	int r = read_text(path, &f);
 
 	if (r < 0)
 		return sio_fail(reterr, r, "%s: cannot be read: %s", path, strerror(-r));
-	r = sio_topofile_parse(path, f.text, f.len, ret_t, reterr);
+	r = sio_topofile_parse_next(path, f.text, f.len, before, ret_t, reterr);
 	if (r < 0) {
 		free(f.text);
 		return r;
@@ -130,7 +130,7 @@ int live_op_file_read(void *ctx, uint32_t uid, bool next, struct sio_topology **
 				"this machine is in no cluster: there is no cluster's file");
 	snprintf(path, sizeof(path), "%s%s", l->options.topology, next ? LIVE_FILE_NEXT : "");
 	live_file_done(&l->next);
-	r = live_file_read(path, &l->next, ret, reterr);
+	r = live_file_read(path, l->topology, &l->next, ret, reterr);
 	if (r == 0)
 		live_file_learn(*ret, l->host->node);
 	return r;

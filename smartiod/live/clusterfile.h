@@ -18,11 +18,12 @@ struct live_file {
 };
 
 /*
- * Read it, with this machine's users and groups, as daemons see a cluster. -errno with a text that
- * names the line: nothing is made. *ret: live_file_done(); *ret_t: sio_topology_free().
+ * Read it, with this machine's users and groups, as daemons see a cluster; @before: what is in
+ * force, as sio_topofile_parse_next() has it; NULL at the start. -errno with a text that names the
+ * line: nothing is made. *ret: live_file_done(); *ret_t: sio_topology_free().
  */
-int live_file_read(const char *path, struct live_file *ret, struct sio_topology **ret_t,
-		   struct sio_err *reterr);
+int live_file_read(const char *path, const struct sio_topology *before, struct live_file *ret,
+		   struct sio_topology **ret_t, struct sio_err *reterr);
 void live_file_done(struct live_file *f);
 
 /* What the file does not say of this machine, which is @node in it, and the kernel does. */

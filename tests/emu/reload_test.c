@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Devices come and go by another file while the room runs: others go on, what hosts have of one that
- * goes is cut off as when it is pulled out, and a file that cannot be taken changes nothing.
+ * Devices come and go by another file while the room runs: others go on, what hosts have of one
+ * that goes is cut off as when it is pulled out, and a file that cannot be taken changes nothing.
  */
 #include "emu/devices/model.h"
 #include "fake.h"
@@ -172,7 +172,7 @@ static void a_device_goes_while_it_is_in_use(void **state)
 	assert_non_null(f->room->removed);
 	assert_int_equal(fake_count(f, LENDER, SIO_KIND_BAR), 1);
 	assert_int_equal(fake_count(f, LENDER, SIO_KIND_DMAMAP), 1);
-	/* The next reload finds it still referred to, the one after the last object's end does not. */
+	/* The next reload finds it referred to, the one after the last object's end does not. */
 	read_next(f, &n);
 	assert_int_equal(reload(&n), 0);
 	assert_non_null(f->room->removed);

@@ -53,7 +53,7 @@ static void start(struct live *l)
 	l->options.topology = path;
 	l->transport = &no_transport;
 	write_file(path, "first");
-	assert_int_equal(live_file_read(path, &l->file, &t, &err), 0);
+	assert_int_equal(live_file_read(path, NULL, &l->file, &t, &err), 0);
 	live_file_learn(t, 8);
 	l->topology = t;
 	l->host = sio_topology_host(t, 8);

@@ -28,7 +28,9 @@ static struct {
 	unsigned first;		 /* and of these from this one on */
 	bool moved;		 /* cables lead elsewhere */
 	bool other_slot;	 /* the first host's adapter is in another one */
-	bool renamed;		 /* the last host's node id is that of another one */
+	bool no_device;		 /* the first host's is not listed */
+	bool device_differs, device_renamed;
+	bool renamed; /* the last host's node id is that of another one */
 } next;
 
 static inline void *copy(const void *p, size_t n, size_t size)
@@ -57,6 +59,12 @@ static inline struct sio_topology *read_file(struct world *w, uint32_t uid, bool
 		free(t->host[0].device);
 		memmove(t->host, t->host + 1, --t->n_hosts * sizeof(*t->host));
 	}
+	if (next.no_device)
+		t->host[0].n_devices = 0;
+	if (next.device_differs)
+		t->host[0].device[0].dma_bits++;
+	if (next.device_renamed)
+		strcpy(t->host[0].device[0].name, "of the same id");
 	t->sw = copy(t->sw, t->n_switches, sizeof(*t->sw));
 	for (unsigned i = 0; next.moved && i < t->n_hosts; i++)
 		t->host[i].adapter[0].link_width = 4;

@@ -7,7 +7,9 @@ usage: reload_test.py BUILD
 import json
 import os
 import re
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import unittest
@@ -64,10 +66,10 @@ class Reload(unittest.TestCase):
         return subprocess.run(self.c.on(host, self.c.nvme, "manager", device, "--background"), capture_output=True,
                               text=True, timeout=120, check=False)
 
-    def busy(self, host):
+    def busy(self, host, device="nvme0"):
         """A client that checks what it reads, until its input ends."""
         at = {"near": "0", "far": "1024", "lender": "2048"}[host]
-        child = self.c.start(host, os.path.join(BUILD, "tests", "system", "verify"), "nvme0", at, "1024",
+        child = self.c.start(host, os.path.join(BUILD, "tests", "system", "verify"), device, at, "1024",
                              stdin=subprocess.PIPE)
         self.assertIn("running", child.stdout.readline())
         return child
@@ -141,7 +143,9 @@ class Reload(unittest.TestCase):
         text = TOPOLOGY.format(ram="256M", rest=ONLY_NEAR)
         for words, said in ((text.replace("far:", "more: { ram: 64M }\n  far: "), "host 'more' is new"),
                             (text.replace("  near: { ram: 256M }\n", "").replace("near", "far"), "host 'near' is gone"),
-                            (re.sub("nvme1: {[^}]*}", "x: { type: memory }", text), "device lender/nvme1 is gone"),
+                            (re.sub("size: 256M }}", "size: 128M }}", text.replace("} }", "}}")),
+                             "device lender/nvme1: size is 134217728, was 268435456; or one reload removes it, "
+                             "and the next adds it"),
                             (text.replace("near: {", "near: { iommu: on,"), "host 'near': iommu is 1, was 0")):
             self.assertIn(f"needs a restart: {said}\n", self.reload(self.write(text=words), status=1).stdout)
         for rest, said in (("access: { rules: [{ device: nvme7, nodes: [near] }] }\n", ":6:29: "),
@@ -223,6 +227,139 @@ class Reload(unittest.TestCase):
             with open(os.path.join(self.c.state, f"smartiod.{node}.log"), encoding="utf-8") as f:
                 self.assertNotIn("another cluster file", f.read())
         self.is_well(near)
+
+    # Devices: with_device() adds some to the lender, before those that it has.
+    MORE = "more: {{ type: nvme, size: 64M, virtual_functions: 2 }}, mem: {{ type: memory, size: 4M }}, "
+
+    def with_devices(self, more=MORE, fewer=None):
+        text = TOPOLOGY.replace("nvme0: {{", more + "nvme0: {{").format(ram="256M", rest="")
+        return self.write(text=re.sub(fewer + ": {[^}]*},? *", "", text) if fewer else text)
+
+    def devices(self, host):
+        """As that host's daemon lists them."""
+        names = self.c.run(host, self.c.smartio_path, "device", "list", "--json")
+        return sorted(d["name"] for d in json.loads(names)["data"]["devices"] if d["state"] != "out")
+
+    def devices_until(self, host, want):
+        """Who mends what another command began does not know what is new to whom."""
+        for _ in range(200):
+            got = self.devices(host)
+            if got == want:
+                return
+        self.fail(f"{host} lists {got} and not {want}")
+
+    def ends_by_loss(self, child):
+        status, _, err = self.c.end_by_itself(child)
+        self.assertNotEqual(status, 0)
+        self.assertRegex(err, "lost|gone")
+
+    def test_devices_come_and_go_under_io(self):
+        before = self.c.audit()
+        manager = self.c.manager("lender")
+        near, far = self.busy("near"), self.busy("far")
+        for turn in range(2):
+            self.assertIn("device lender/more is new\n", self.reload("--check", self.with_devices()).stdout)
+            self.assertEqual(self.devices("far"), ["nvme0", "nvme1"])
+            done = self.reload(self.with_devices())
+            self.assertEqual(done.stdout, "device lender/more is new\ndevice lender/mem is new\n")
+            for host in ("lender", "near", "far"):
+                self.assertEqual(self.devices(host), ["mem", "more", "more-vf1", "more-vf2", "nvme0", "nvme1"])
+            other = self.c.manager("far", "more")
+            user = self.busy("near", "more")
+            if turn:  # also one that nobody looks after
+                other.kill()
+                self.c.end(other)
+            done = self.reload(self.write())
+            self.assertEqual(done.stdout, "device lender/more is gone\ndevice lender/mem is gone\n")
+            for child in [user] + ([other] if not turn else []):
+                self.ends_by_loss(child)
+            for host in ("lender", "near", "far"):
+                self.assertEqual(self.devices(host), ["nvme0", "nvme1"])
+        # The one that is listed before goes: nothing moves for those that stay.
+        self.reload(self.with_devices(more="", fewer="nvme1"))
+        self.assertEqual(self.devices("far"), ["nvme0"])
+        self.reload(self.write())
+        self.is_well(near, far)
+        self.assertIsNone(manager.poll())
+        self.assertIn("ok", self.c.smartio("doctor"))
+        manager.send_signal(signal.SIGTERM)
+        self.c.end(manager)
+        self.c.audit_until(before)
+
+    def test_a_drive_with_a_file(self):
+        path = os.path.join(self.c.dir, "blocks")
+        drive = f"more: {{{{ type: nvme, size: 64M, file: {path} }}}}, "
+        self.reload("--check", self.with_devices(drive))
+        self.assertFalse(os.path.exists(path))
+        with open(path, "wb") as f:
+            f.write(b"too short")
+        refused = self.reload(self.with_devices(drive), status=1)
+        self.assertIn("it has 9 bytes, and the topology says size 67108864", refused.stderr)
+        self.assertEqual(self.devices("far"), ["nvme0", "nvme1"])
+        self.assertNotIn("more", self.in_force())
+        os.unlink(path)
+        for _ in range(2):
+            self.reload(self.with_devices(drive))
+            manager = self.c.manager("far", "more")
+            self.is_well(self.busy("near", "more"))
+            self.assertEqual(os.path.getsize(path), 64 << 20)
+            self.reload(self.write())
+            self.ends_by_loss(manager)
+
+    def room(self, request):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.settimeout(60)
+            s.connect(os.path.join(self.c.state, "room"))
+            s.send(request.encode())
+            return s.recv(8192).decode()
+
+    def test_what_a_reload_left_in_between_is_mended(self):
+        """Its command died behind each of its steps; a daemon died, too, and the room."""
+        self.c.manager("lender")
+        near = self.busy("near")
+        old, new = self.write(), self.with_devices()
+        in_force = os.path.join(self.c.state, "topology.yaml")
+        self.assertIn("no file was prepared", self.room("reload commit"))
+        self.assertIn("is right", self.room("reload now"))
+        # Behind "prepare", and behind the file's new name: a daemon that starts now goes by that.
+        for crash in (False, True):
+            shutil.copy(new, in_force + ".new")
+            self.assertEqual(self.room("reload prepare new"), "ok")
+            os.rename(in_force + ".new", in_force)
+            if crash:
+                self.c.crash("far")
+                self.c.smartio("cluster", "restart-node", "far")
+            self.assertEqual(self.devices("far"), ["nvme0", "nvme1"])
+            self.assertIn("devices out", self.c.smartio("cluster", "status"))
+            self.assertIn("2 changes are in force", self.reload(*(() if crash else (new,))).stderr)
+            for host in ("near", "far"):
+                self.devices_until(host, ["mem", "more", "more-vf1", "more-vf2", "nvme0", "nvme1"])
+            self.assertIn("0 changes are in force", self.reload(new).stderr)
+            self.is_well(self.busy("far"))
+            self.reload(old)
+        # The lender's daemon starts with a file whose devices are not the room's, in other slots.
+        self.is_well(near)
+        shutil.copy(self.with_devices("", fewer="nvme0"), in_force)
+        self.c.crash("lender")
+        self.c.smartio("cluster", "restart-node", "lender")
+        self.assertEqual(self.devices("lender"), ["nvme1"])
+        self.reload(old)
+        self.devices_until("far", ["nvme0", "nvme1"])
+        self.reload(self.with_devices("", fewer="nvme0"))
+        for host in ("lender", "near", "far"):
+            self.assertEqual(self.devices(host), ["nvme1"])
+        # Without the room nothing is changed.
+        os.kill(self.c.pid_of_room(), signal.SIGKILL)
+        self.reload(old, status=1)
+        self.assertNotIn("nvme0", self.in_force())
+
+    def test_a_host_that_is_down_has_new_devices_when_it_starts(self):
+        self.c.crash("lender")
+        self.reload(self.with_devices(fewer="nvme1"))
+        self.c.smartio("cluster", "restart-node", "lender")
+        for host in ("lender", "far"):
+            self.assertEqual(self.devices(host), ["mem", "more", "more-vf1", "more-vf2", "nvme0"])
+        self.assertEqual(self.borrow("far", "more").returncode, 0)
 
 
 if __name__ == "__main__":

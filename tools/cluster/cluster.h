@@ -43,5 +43,12 @@ int tool_cluster_restart(const char *dir, const struct sio_topology *t,
  */
 int tool_cluster_probe(const char *dir, const struct sio_topology *t, int cancel_fd,
 		       struct sio_err *reterr);
+/*
+ * Waits until all hosts of @hosts that are up list the devices that @now has and @before lacks, and
+ * no longer the others; not forever, and then it says which.
+ */
+struct tool_hosts;
+void tool_devices_await(struct tool_hosts *hosts, const struct sio_topology *before,
+			const struct sio_topology *now);
 
 #endif

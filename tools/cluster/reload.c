@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * smartio cluster reload. On an emulated cluster the new file replaces the cluster's file when each
- * daemon has confirmed that it can accept it; on a real host its daemon reads its own file.
+ * daemon, and then the machine room, has confirmed that it can accept it; on a real host its daemon
+ * reads its own file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 #include "base/hosts.h"
 #include "base/local.h"
 #include "base/output.h"
+#include "base/room.h"
 #include "base/state.h"
 #include "cluster/cluster.h"
 
@@ -99,6 +101,11 @@ static int report_lines(struct tool_host *h, struct outcome *o, unsigned n, stru
 	return r;
 }
 
+static unsigned most(unsigned a, unsigned b)
+{
+	return a > b ? a : b;
+}
+
 /* @tell: print the answer. */
 static int ask(struct tool_host *h, uint32_t flags, bool tell, struct outcome *o,
 	       struct sio_err *reterr)
@@ -110,8 +117,9 @@ static int ask(struct tool_host *h, uint32_t flags, bool tell, struct outcome *o
 
 	if (r < 0)
 		return sio_fail_prefix(reterr, "host '%s'", h->topo->name);
-	o->restart = sio_from_le32(rep.count[SIO_RELOAD_RESTART]);
-	o->now = sio_from_le32(rep.count[SIO_RELOAD_NOW]);
+	/* One that started in between may go by the new file already. */
+	o->restart = most(o->restart, sio_from_le32(rep.count[SIO_RELOAD_RESTART]));
+	o->now = most(o->now, sio_from_le32(rep.count[SIO_RELOAD_NOW]));
 	if (sio_from_le32(rep.applied))
 		o->taken++;
 	if (!tell)
@@ -130,7 +138,7 @@ static int ask_all(struct tool_hosts *hosts, uint32_t flags, bool tell, struct o
 	struct sio_err err;
 	int r = 0;
 
-	o->taken = 0;
+	o->taken = o->restart = o->now = 0;
 	for (unsigned i = 0; i < hosts->n; i++)
 		if (hosts->host[i].up && ask(&hosts->host[i], flags, tell, o, &err) < 0 && r == 0) {
 			*reterr = err;
@@ -299,22 +307,68 @@ static void release(struct outcome *o)
 	json_object_put(o->differ);
 }
 
-/* @path: the new file, to be renamed to @into; NULL: it is in its place already. */
+/* The machine room of an emulated cluster, which has the devices. */
+static int room_step(const struct tool_hosts *hosts, const char *step, struct sio_err *reterr)
+{
+	char request[32];
+
+	snprintf(request, sizeof(request), "reload %s", step);
+	return tool_room_ask(hosts->dir, request, reterr);
+}
+
+/* It makes what is new, so that nothing fails for it later. */
+static int prepare_room(const struct tool_hosts *hosts, bool next)
+{
+	struct sio_err err;
+	int r = check_only ? room_step(hosts, next ? "check new" : "check now", &err)
+			   : room_step(hosts, next ? "prepare new" : "prepare now", &err);
+
+	if (r == 0)
+		return 0;
+	tool_note("nothing was changed, the file of before is in force");
+	return tool_fail(&err);
+}
+
+/*
+ * The daemons first: they know a new device when it appears, and one that goes until it is gone.
+ * The first error; the others go on by the new file all the same.
+ */
+static int change_all(struct tool_hosts *hosts, bool emulated, struct outcome *o,
+		      struct sio_err *reterr)
+{
+	int r = ask_all(hosts, enforce ? SIO_RELOAD_ENFORCE : 0, true, o, reterr);
+	struct sio_err err;
+
+	if (emulated && room_step(hosts, "commit", &err) < 0 && r == 0) {
+		*reterr = err;
+		r = err.code;
+	}
+	return r;
+}
+
+/*
+ * @path: the new file, to be renamed to @into; NULL: it is in its place already. @into: of an
+ * emulated cluster; else NULL.
+ */
 static int change(struct tool_hosts *hosts, const char *path, const char *into, struct outcome *o)
 {
 	uint32_t flags = path ? SIO_RELOAD_NEXT : 0;
-	struct sio_err err;
+	struct sio_err err, ignored;
 	int r = check_all(hosts, flags, o, &err);
 
 	if (r < 0)
 		return tool_fail(&err);
 	if (o->restart)
 		return not_now(hosts, flags, o);
-	if (check_only)
-		return 0;
-	if (path && rename(path, into) < 0)
-		return tool_error_code(-errno, "%s: %s", into, strerror(errno));
-	r = ask_all(hosts, enforce ? SIO_RELOAD_ENFORCE : 0, true, o, &err);
+	r = into ? prepare_room(hosts, path) : 0;
+	if (r != 0 || check_only)
+		return r;
+	if (path && rename(path, into) < 0) {
+		r = tool_error_code(-errno, "%s: %s", into, strerror(errno));
+		room_step(hosts, "drop", &ignored);
+		return r;
+	}
+	r = change_all(hosts, into, o, &err);
 	if (r == 0)
 		return 0;
 	tool_note("%u of %u hosts have the new file in force, the others are down, or have that of "
@@ -339,6 +393,8 @@ static int change_emulated(struct tool_hosts *hosts, const char *from, struct ou
 	if (r == 0 && from)
 		r = put_file(path, &f, &err);
 	status = r < 0 ? tool_fail(&err) : change(hosts, from ? path : NULL, into, o);
+	if (from && status == 0 && !check_only)
+		tool_devices_await(hosts, hosts->topology, f.topology);
 	if (from)
 		unlink(path); /* fails if it was renamed already, as it should */
 	tool_topofile_done(&f);
@@ -415,8 +471,8 @@ const struct tool_command tool_cluster_reload_command = {
 	.summary = "Take a changed cluster's file over while the cluster runs",
 	.help = "Has each daemon of the cluster read its file anew, from TOPOLOGY if given; a real host's reads\n"
 		"/etc/smartio/cluster.yaml, on each host by itself. Access rules, quotas, and the names of users\n"
-		"and groups are in force at once, on real hosts also which others there are. If anything else\n"
-		"differs, it is named, and nothing changes.\n",
+		"and groups are in force at once, on real hosts also which others there are, on emulated ones\n"
+		"which devices. If anything else differs, it is named, and nothing changes.\n",
 	.page = "smartio-cluster",
 	.schemas = "cluster-reload",
 	.options = reload_options,

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Devices of an emulated cluster come and go by its file: a daemon knows a new one when the port
+ * says that it is there, and one that is not listed any more until the port says that it is gone.
+ */
+#include "reload.h"
+
+#define FDID 0x400001 /* of node 4 */
+
+static struct world *make(void)
+{
+	struct world *w = call_world(&fake);
+
+	memset(&next, 0, sizeof(next));
+	w->file_read = read_file;
+	return w;
+}
+
+/* All daemons go by the next file; each sees one change. */
+static void reload_all(struct world *w, struct world_client *tool[3], const char *text)
+{
+	struct done done;
+	uint32_t kind;
+
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(reload(w, tool[i], 0, &done), 0);
+		assert_true(done.applied);
+		assert_string_equal(line(w, tool[i], 0, &kind), text);
+		assert_int_equal(kind, SIO_RELOAD_NOW);
+	}
+}
+
+static bool is_listed(struct world *w, struct world_client *c)
+{
+	struct sio_msg_dev_list msg = {.after = sio_to_le32(0)};
+	const struct world_message *m = world_call(w, c, SIO_MSG_DEV_LIST, &msg, sizeof(msg));
+	const struct sio_rep_dev_list *rep = (const void *)m->data;
+
+	if (m->error)
+		return false;
+	assert_int_equal(sio_from_le32(rep->fdid), FDID);
+	assert_string_equal(rep->name, fake.topo.name);
+	return true;
+}
+
+static void one_goes_under_its_borrowers_and_comes_back(void **state)
+{
+	struct world *w = make();
+	struct world_client *tool[3], *b[3];
+	struct call_borrow borrow;
+	uint32_t bar, map, access[4];
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		tool[i] = world_client(w, i, SIO_CLIENT_TOOL);
+		b[i] = world_client(w, i, SIO_CLIENT_LIBRARY);
+	}
+	for (unsigned turn = 0; turn < 3; turn++) {
+		call_take(w, b[0], FDID, 0, &borrow, &bar, &map, access);
+		assert_int_equal(call_borrow(w, b[1], FDID, 0, &borrow), 0);
+		next.no_device = true;
+		reload_all(w, tool, "device host0/drive0 is gone");
+		/* It is there until the port says something else, and is what it was. */
+		for (unsigned i = 0; i < 3; i++) {
+			assert_true(is_listed(w, tool[i]));
+			assert_null(call_device_event(b[i], turn));
+		}
+		assert_int_equal(call_borrow(w, b[2], FDID, 0, &borrow), 0);
+		assert_true(fake_device_move(w, false));
+		world_run(w);
+		for (unsigned i = 0; i < 3; i++) {
+			assert_false(is_listed(w, tool[i]));
+			assert_non_null(call_device_event(b[i], turn));
+			assert_int_equal(sio_from_le32(call_device_event(b[i], turn)->event),
+					 SIO_DEVICE_EV_LOST);
+			assert_int_equal(call_borrow(w, b[i], FDID, 0, &borrow), ENODEV);
+		}
+		next.no_device = false;
+		reload_all(w, tool, "device host0/drive0 is new");
+		assert_false(is_listed(w, tool[1]));
+		assert_true(fake_device_move(w, true));
+		world_run(w);
+		for (unsigned i = 0; i < 3; i++)
+			assert_true(is_listed(w, tool[i]));
+	}
+	call_world_end(w, &fake, FDID);
+}
+
+/* The command died between the daemons and the machine room: the next one mends it. */
+static void one_that_is_listed_again_before_it_went_stays(void **state)
+{
+	struct world *w = make();
+	struct world_client *tool[3], *b = world_client(w, 1, SIO_CLIENT_LIBRARY);
+	struct call_borrow borrow;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		tool[i] = world_client(w, i, SIO_CLIENT_TOOL);
+	assert_int_equal(call_borrow(w, b, FDID, 0, &borrow), 0);
+	for (unsigned turn = 0; turn < 2; turn++) {
+		next.no_device = true;
+		reload_all(w, tool, "device host0/drive0 is gone");
+		next.no_device = false;
+		reload_all(w, tool, "device host0/drive0 is new");
+	}
+	assert_true(is_listed(w, tool[2]));
+	assert_null(call_device_event(b, 0));
+	assert_int_equal(call_handle(w, b, SIO_MSG_DEV_RETURN, borrow.handle, 0), 0);
+	call_world_end(w, &fake, FDID);
+}
+
+static void one_that_differs_is_refused(void **state)
+{
+	struct world *w = make();
+	struct world_client *tool = world_client(w, 2, SIO_CLIENT_TOOL);
+	struct done done;
+	uint32_t kind;
+
+	(void)state;
+	next.device_differs = true;
+	assert_int_equal(reload(w, tool, 0, &done), 0);
+	assert_false(done.applied || w->file_kept);
+	assert_non_null(strstr(line(w, tool, 0, &kind),
+			       "; or one reload removes it, and the next adds it"));
+	assert_int_equal(kind, SIO_RELOAD_RESTART);
+	/* What goes and what comes have one id: neither can, in one step. */
+	next.device_differs = false;
+	next.device_renamed = true;
+	assert_int_equal(reload(w, tool, 0, &done), 0);
+	assert_false(done.applied);
+	assert_int_equal(done.count[SIO_RELOAD_RESTART], 2);
+	call_world_end(w, &fake, FDID);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_goes_under_its_borrowers_and_comes_back),
+		cmocka_unit_test(one_that_is_listed_again_before_it_went_stays),
+		cmocka_unit_test(one_that_differs_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
