@@ -3,26 +3,52 @@
 #include <assert.h>
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "fake_device.h"
 #include "port.h"
+#include "smartio/memdev.h"
 #include "smartiod/device/device.h"
 
 static struct fake_device *fake;
+static struct fake_device *second;     /* NULL: there is none */
+static struct sio_topo_device both[2]; /* in the topology, where there are two */
 
-static void device(struct world *w, unsigned host, const struct sio_req *req)
+/* By its id at the port; NULL: none has it. */
+static struct fake_device *device_of(uint64_t id)
+{
+	if (fake && fake->id == id)
+		return fake;
+	return second && second->id == id ? second : NULL;
+}
+
+static uint64_t bar_address(const struct fake_device *f)
+{
+	return FAKE_BAR_ADDRESS + (f->id - FAKE_PORT_ID) * FAKE_APART;
+}
+
+static uint64_t cmb_address(const struct fake_device *f)
+{
+	return bar_address(f) + (FAKE_CMB_ADDRESS - FAKE_BAR_ADDRESS);
+}
+
+static void device(struct world *w, unsigned host, const struct sio_req *req,
+		   const struct fake_device *f)
 {
 	struct sio_evt_device evt = {
-		.id = FAKE_PORT_ID,
-		.generation = fake->generation,
-		.bar_size = {0x4000, 0, fake->cmb},
-		.bar_addr = {FAKE_BAR_ADDRESS, 0, FAKE_CMB_ADDRESS},
-		.bdf = fake->topo.bdf,
-		.class_code = 0x010802,
+		.id = f->id,
+		.generation = f->generation,
+		.bar_size = {0x4000, 0, f->cmb},
+		.bar_addr = {bar_address(f), 0, cmb_address(f)},
+		.bdf = f->topo.bdf,
+		.class_code = f->memory ? SIO_MEMDEV_CLASS : 0x010802,
+		.vendor = f->memory ? SIO_MEMDEV_VENDOR : 0,
+		.device = f->memory ? SIO_MEMDEV_DEVICE : 0,
 		.msix_count = FAKE_VECTORS,
 		.msix_offset = 0x2000,
-		.resets = fake->no_reset ? 0 : 1u << SIO_RESET_FUNCTION,
+		.iommu_mode = f->iommu,
+		.resets = f->no_reset ? 0 : 1u << SIO_RESET_FUNCTION,
 		.present = 1,
 	};
 
@@ -30,11 +56,11 @@ static void device(struct world *w, unsigned host, const struct sio_req *req)
 }
 
 /* What the port says to requests for a device that is not there, or not open; else 0. */
-static int absent(const struct world *w, unsigned host)
+static int absent(const struct world *w, unsigned host, const struct fake_device *f)
 {
-	if (fake->gone)
+	if (!f || f->gone)
 		return -ENODEV;
-	return fake->opened == w->host[host].boot_generation ? 0 : -EPERM;
+	return f->opened == w->host[host].boot_generation ? 0 : -EPERM;
 }
 
 /* An object of one that has been pulled out. */
@@ -52,11 +78,12 @@ static void bar(struct world *w, unsigned host, const struct sio_req_bar *req)
 {
 	const bool memory = req->bar == 2, write = req->access & SIO_ACCESS_WRITE;
 	const bool registers = !memory && req->offset < 0x1000;
+	const struct fake_device *f = device_of(req->device);
 	struct sio_evt_bar evt = {.length = req->length};
 	struct world_res *r;
 	int fd;
 
-	if (req->offset + req->length > (memory ? fake->cmb : 0x2000) ||
+	if (req->offset + req->length > (memory ? f->cmb : 0x2000) ||
 	    (registers && req->length > 0x1000))
 		fake->bad++;
 	if (!live_owner(w, host, req->h.owner)) {
@@ -64,14 +91,15 @@ static void bar(struct world *w, unsigned host, const struct sio_req_bar *req)
 		return;
 	}
 	for (r = w->res; r; r = r->next)
-		if (r->kind == SIO_KIND_BAR && r->size && !is_cut(r) && registers && write) {
+		if (r->kind == SIO_KIND_BAR && r->device == f->id && r->size && !is_cut(r) &&
+		    registers && write) {
 			world_answer_error(w, host, &req->h, -EBUSY, "one writable view");
 			return;
 		}
 	r = world_res_new(w, host, SIO_KIND_BAR, req->h.owner);
 	r->size = registers && write; /* marks the writable view */
 	r->device = req->device;
-	r->address = (memory ? FAKE_CMB_ADDRESS : FAKE_BAR_ADDRESS) + req->offset;
+	r->address = (memory ? cmb_address(f) : bar_address(f)) + req->offset;
 	r->length = req->length;
 	r->access = req->access;
 	evt.id = r->id;
@@ -116,7 +144,8 @@ static void requester_add(struct world *w, unsigned host, const struct sio_req_r
 	struct world_res *r;
 
 	for (r = w->res; r; r = r->next)
-		if (r->kind == SIO_KIND_REQUESTER && r->adapter == req->adapter && !is_cut(r))
+		if (r->kind == SIO_KIND_REQUESTER && r->device == req->device &&
+		    r->adapter == req->adapter && !is_cut(r))
 			fake->bad++; /* one per device and adapter */
 	r = world_res_new(w, host, SIO_KIND_REQUESTER, req->h.owner);
 	r->device = req->device;
@@ -154,8 +183,15 @@ static void dmamap(struct world *w, unsigned host, const struct sio_req_dmamap *
 		requester |= r->host == host && r->kind == SIO_KIND_REQUESTER && !is_cut(r);
 	if (req->target_kind == SIO_KIND_MAP && !requester)
 		fake->bad++;
-	if (!target || !live_owner(w, host, req->h.owner)) {
+	if (!target || target->quarantined || !live_owner(w, host, req->h.owner)) {
 		world_answer_error(w, host, &req->h, -ENOENT, "no such target or owner");
+		return;
+	}
+	if (target->kind == SIO_KIND_BAR &&
+	    (target->device == req->device || req->offset + req->length > target->length))
+		fake->bad++;
+	if (target->kind == SIO_KIND_BAR && target->cut) {
+		world_answer_error(w, host, &req->h, -ENODEV, "the pages are gone");
 		return;
 	}
 	r = world_res_new(w, host, SIO_KIND_DMAMAP, req->h.owner);
@@ -168,14 +204,49 @@ static void dmamap(struct world *w, unsigned host, const struct sio_req_dmamap *
 	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
 }
 
-static uint64_t settle_owner(struct world *w, unsigned host, uint64_t owner)
+static void cut_map(struct world_res *r)
+{
+	r->cut = true;
+	r->target = r->target_kind = 0;
+}
+
+/* It leads nowhere, and its address stays taken. */
+static void keep_address(struct world *w, unsigned host, const struct sio_req_dmaunmap *req)
+{
+	struct world_res *r = world_res_find(w, host, SIO_KIND_DMAMAP, req->id);
+
+	if (!r) {
+		world_answer_error(w, host, &req->h, -ENOENT, "gone");
+		return;
+	}
+	fake->bad += r->target_kind == SIO_KIND_MEM;
+	cut_map(r);
+	world_settle_memory(w, host);
+	world_answer_ok(w, host, &req->h);
+}
+
+/* No device reaches the pages of an owner that has ended. */
+static void owner_ends(struct world *w, unsigned host, uint64_t owner)
+{
+	for (struct world_res *r = w->res; r; r = r->next) {
+		const struct world_res *view = NULL;
+
+		if (r->host == host && r->kind == SIO_KIND_DMAMAP && r->target_kind == SIO_KIND_BAR)
+			view = world_res_find(w, host, SIO_KIND_BAR, r->target);
+		if (view && view->owner == owner && !device_of(view->device)->follows_none)
+			cut_map(r);
+	}
+}
+
+/* Of device @id. */
+static uint64_t settle_owner(struct world *w, unsigned host, uint64_t id, uint64_t owner)
 {
 	uint64_t n = 0;
 
 	for (struct world_res *r = w->res, *next; r; r = next) {
 		next = r->next;
 		if (r->host != host || r->kind != SIO_KIND_DMAMAP || !r->quarantined ||
-		    (owner && r->owner != owner)) /* 0: all */
+		    r->device != id || (owner && r->owner != owner)) /* 0: all */
 			continue;
 		world_res_free(w, r);
 		n++;
@@ -188,7 +259,7 @@ static void settle(struct world *w, unsigned host, const struct sio_req_settle *
 {
 	struct sio_evt_settle evt = {.dmamaps = 0};
 
-	if (req->h.owner == 0 || req->device != FAKE_PORT_ID) {
+	if (req->h.owner == 0 || !device_of(req->device)) {
 		fake->bad++;
 		world_answer_error(w, host, &req->h, -EINVAL, "no owner");
 		return;
@@ -198,24 +269,24 @@ static void settle(struct world *w, unsigned host, const struct sio_req_settle *
 		world_answer_error(w, host, &req->h, -EPERM, "the owner lives");
 		return;
 	}
-	evt.dmamaps = settle_owner(w, host, req->h.owner);
+	evt.dmamaps = settle_owner(w, host, req->device, req->h.owner);
 	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
 }
 
 /* Views of them lead nowhere any more, and are there until they are closed. */
-static void take_doorbells(struct world *w, unsigned host)
+static void take_doorbells(struct world *w, unsigned host, const struct fake_device *f)
 {
 	for (struct world_res *r = w->res; r; r = r->next)
-		if (r->host == host && r->kind == SIO_KIND_BAR &&
-		    r->address >= FAKE_BAR_ADDRESS + 0x1000)
+		if (r->host == host && r->kind == SIO_KIND_BAR && r->device == f->id &&
+		    r->address >= bar_address(f) + 0x1000)
 			r->cut = true;
 }
 
 /* A living owner has views of its BARs, memory mapped for it, or a vector. */
-static bool in_reach(const struct world *w, unsigned host)
+static bool in_reach(const struct world *w, unsigned host, uint64_t id)
 {
 	for (const struct world_res *r = w->res; r; r = r->next)
-		if (r->host == host && r->device == FAKE_PORT_ID && !r->quarantined && !r->cut &&
+		if (r->host == host && r->device == id && !r->quarantined && !r->cut &&
 		    (r->kind == SIO_KIND_BAR || r->kind == SIO_KIND_DMAMAP ||
 		     r->kind == SIO_KIND_VECTOR))
 			return true;
@@ -224,22 +295,23 @@ static bool in_reach(const struct world *w, unsigned host)
 
 static void reset(struct world *w, unsigned host, const struct sio_req_reset *req)
 {
+	struct fake_device *f = device_of(req->device);
 	struct sio_evt_reset evt;
 
-	if (fake->reset_error) {
-		world_answer_error(w, host, &req->h, fake->reset_error, "no reset");
+	if (f->reset_error) {
+		world_answer_error(w, host, &req->h, f->reset_error, "no reset");
 		return;
 	}
 	if (req->kind == SIO_RESET_FUNCTION) {
-		fake->bad += fake->no_reset;
-		fake->resets++;
-		fake->disturbed += in_reach(w, host);
+		f->bad += f->no_reset;
+		f->resets++;
+		f->disturbed += in_reach(w, host, f->id);
 	}
 	memset(&evt, 0, sizeof(evt));
-	evt.generation = ++fake->generation;
-	if (!fake->ignorant)
-		take_doorbells(w, host);
-	evt.freed = settle_owner(w, host, 0);
+	evt.generation = ++f->generation;
+	if (!f->ignorant)
+		take_doorbells(w, host, f);
+	evt.freed = settle_owner(w, host, f->id, 0);
 	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
 }
 
@@ -333,34 +405,79 @@ static bool needs_device(uint32_t op)
 	       op == SIO_OP_CONFIG;
 }
 
+/* That device. */
+static struct fake_device *device_in(const struct sio_req *req)
+{
+	const void *msg = req;
+
+	switch (req->op) {
+	case SIO_OP_BAR:
+		return device_of(((const struct sio_req_bar *)msg)->device);
+	case SIO_OP_REQUESTER_ADD:
+		return device_of(((const struct sio_req_requester_add *)msg)->device);
+	case SIO_OP_DMAMAP:
+		return device_of(((const struct sio_req_dmamap *)msg)->device);
+	case SIO_OP_VECTOR:
+		return device_of(((const struct sio_req_vector *)msg)->device);
+	case SIO_OP_SETTLE:
+		return device_of(((const struct sio_req_settle *)msg)->device);
+	case SIO_OP_RESET:
+		return device_of(((const struct sio_req_reset *)msg)->device);
+	case SIO_OP_CONFIG:
+		return device_of(((const struct sio_req_config *)msg)->device);
+	default:
+		return NULL;
+	}
+}
+
+/* The next one that is there; NULL: none is left. */
+static const struct fake_device *device_after(uint64_t after)
+{
+	if (!fake->gone && after < fake->id)
+		return fake;
+	return second && !second->gone && after < second->id ? second : NULL;
+}
+
+static bool list_device(struct world *w, unsigned host, const struct sio_req_device_list *req)
+{
+	const struct fake_device *f = host == 0 ? device_after(req->after) : NULL;
+
+	if (f)
+		device(w, host, &req->h, f);
+	return f;
+}
+
+static void open_device(struct world *w, unsigned host, const struct sio_req_device_open *req)
+{
+	struct fake_device *f = device_of(req->device);
+
+	if (!f || f->gone) {
+		world_answer_error(w, host, &req->h, -ENODEV, "gone");
+		return;
+	}
+	if (f->opened == w->host[host].boot_generation && !(req->h.flags & SIO_DEVICE_FORCE)) {
+		world_answer_error(w, host, &req->h, -EBUSY, "open");
+		return;
+	}
+	f->opened = w->host[host].boot_generation;
+	device(w, host, &req->h, f);
+}
+
 static bool port_other(struct world *w, unsigned host, const struct sio_req *req, size_t len)
 {
 	const void *msg = req;
 
 	(void)len;
-	if (needs_device(req->op) && absent(w, host)) {
-		world_answer_error(w, host, req, absent(w, host), "not there, or not open");
+	if (needs_device(req->op) && absent(w, host, device_in(req))) {
+		world_answer_error(w, host, req, absent(w, host, device_in(req)),
+				   "not there, or not open");
 		return true;
 	}
 	switch (req->op) {
 	case SIO_OP_DEVICE_LIST:
-		if (host != 0 || fake->gone ||
-		    ((const struct sio_req_device_list *)msg)->after >= FAKE_PORT_ID)
-			return false;
-		device(w, host, req);
-		return true;
+		return list_device(w, host, msg);
 	case SIO_OP_DEVICE_OPEN:
-		if (fake->gone) {
-			world_answer_error(w, host, req, -ENODEV, "gone");
-			return true;
-		}
-		if (fake->opened == w->host[host].boot_generation &&
-		    !(req->flags & SIO_DEVICE_FORCE)) {
-			world_answer_error(w, host, req, -EBUSY, "open");
-			return true;
-		}
-		fake->opened = w->host[host].boot_generation;
-		device(w, host, req);
+		open_device(w, host, msg);
 		return true;
 	case SIO_OP_BAR:
 		bar(w, host, msg);
@@ -386,6 +503,10 @@ static bool port_other(struct world *w, unsigned host, const struct sio_req *req
 		dmamap(w, host, msg);
 		return true;
 	case SIO_OP_DMAUNMAP:
+		if (req->flags & SIO_DMAUNMAP_KEEP_ADDRESS) {
+			keep_address(w, host, msg);
+			return true;
+		}
 		end(w, host, req, SIO_KIND_DMAMAP, ((const struct sio_req_dmaunmap *)msg)->id);
 		return true;
 	case SIO_OP_WATCH:
@@ -408,18 +529,35 @@ static bool port_other(struct world *w, unsigned host, const struct sio_req *req
 	}
 }
 
+static void make(struct world *w, struct fake_device *f, unsigned slot)
+{
+	*f = (struct fake_device){.generation = 1, .id = FAKE_PORT_ID + slot - 1};
+	snprintf(f->topo.name, sizeof(f->topo.name), "drive%u", slot - 1);
+	strcpy(f->topo.type, "nvme");
+	f->topo.bdf = 0x100 * slot;
+	f->topo.fdid = sio_topology_fdid(w->topology->host[0].node, slot);
+	f->topo.dma_bits = 64;
+}
+
 void fake_device_add(struct world *w, struct fake_device *f)
 {
-	*f = (struct fake_device){.generation = 1};
-	strcpy(f->topo.name, "drive0");
-	strcpy(f->topo.type, "nvme");
-	f->topo.bdf = 0x100;
-	f->topo.fdid = sio_topology_fdid(w->topology->host[0].node, 1);
-	f->topo.dma_bits = 64;
+	make(w, f, 1);
 	fake = f;
+	second = NULL;
 	w->topology->host[0].device = &f->topo;
 	w->topology->host[0].n_devices = 1;
 	w->port_other = port_other;
+	w->owner_other = owner_ends;
+}
+
+void fake_device_add_second(struct world *w, struct fake_device *f)
+{
+	make(w, f, 2);
+	second = f;
+	both[0] = fake->topo;
+	both[1] = f->topo;
+	w->topology->host[0].device = both;
+	w->topology->host[0].n_devices = 2;
 }
 
 void fake_device_resets(struct world *w, bool can)
@@ -433,12 +571,19 @@ void fake_device_resets(struct world *w, bool can)
 		dev->port.resets = can ? 1u << SIO_RESET_FUNCTION : 0;
 }
 
-/* What the living have of it stays, cut off. */
-static void cut(struct world *w)
+/* What the living have of it stays, cut off; so does what other devices have of its pages. */
+static void cut(struct world *w, const struct fake_device *f)
 {
 	for (struct world_res *r = w->res, *next; r; r = next) {
+		const struct world_res *view = NULL;
+
 		next = r->next;
-		if (r->host != 0 || is_cut(r))
+		if (r->kind == SIO_KIND_DMAMAP && r->target_kind == SIO_KIND_BAR)
+			view = world_res_find(w, r->host, SIO_KIND_BAR, r->target);
+		if (view && view->device == f->id)
+			cut_map(r);
+		/* Of its vectors and of memory the world does not say whose device they are for. */
+		if (r->host != 0 || is_cut(r) || (second && r->device != f->id))
 			continue;
 		if (r->kind == SIO_KIND_VECTOR || (r->kind == SIO_KIND_DMAMAP && r->quarantined)) {
 			world_res_free(w, r);
@@ -452,19 +597,24 @@ static void cut(struct world *w)
 	world_settle_memory(w, 0);
 }
 
-bool fake_device_move(struct world *w, bool in)
+bool fake_device_move_one(struct world *w, struct fake_device *f, bool in)
 {
-	struct sio_evt_device_state evt = {.device = FAKE_PORT_ID};
+	struct sio_evt_device_state evt = {.device = f->id};
 
-	if (fake->gone != in)
+	if (f->gone != in)
 		return false;
-	fake->gone = !in;
-	fake->opened = 0;
-	evt.generation = ++fake->generation;
+	f->gone = !in;
+	f->opened = 0;
+	evt.generation = ++f->generation;
 	world_port_event(w, 0, in ? SIO_EV_DEVICE_BACK : SIO_EV_DEVICE_GONE, 0, &evt, sizeof(evt));
 	if (!in)
-		cut(w);
+		cut(w, f);
 	return true;
+}
+
+bool fake_device_move(struct world *w, bool in)
+{
+	return fake_device_move_one(w, fake, in);
 }
 
 unsigned fake_count(const struct world *w, uint32_t kind, bool quarantined)

@@ -12,6 +12,8 @@
 #include "port.h"
 
 #define FDID 0x400001
+#define FDID2 0x400002
+#define HELD 8
 #define RAM (1u << 30)
 #define KINDS (SIO_KIND_SHADOW + 1)
 
@@ -20,6 +22,44 @@ static struct world_client *borrower;
 static struct call_borrow borrowed;
 static bool (*others)(struct world *w, unsigned host, const struct sio_req *req, size_t len);
 static bool refused; /* the kernel takes no shadow */
+
+/* Peer-to-peer: two shadows, and what the kernel was told of them. */
+struct told {
+	uint64_t id, target, address;
+	uint32_t bar;
+};
+static struct told told[HELD];
+static unsigned n_told, n_twice;
+static struct fake_device fake2;
+static struct world_client *other;
+static struct call_borrow borrowed2;
+static bool hold_back; /* mappings of BARs are not made yet: */
+static struct sio_req_dmamap held[HELD];
+static unsigned n_held;
+
+static void forget_told(uint64_t shadow)
+{
+	for (unsigned i = n_told; i-- > 0;)
+		if (told[i].id == shadow || told[i].target == shadow)
+			told[i] = told[--n_told];
+}
+
+static void peer(struct world *w, unsigned host, const struct sio_req_shadow_peer *req)
+{
+	assert_non_null(world_res_find(w, host, SIO_KIND_SHADOW, req->id));
+	assert_non_null(world_res_find(w, host, SIO_KIND_SHADOW, req->target));
+	for (unsigned i = 0; i < n_told; i++)
+		if (told[i].id == req->id && told[i].target == req->target &&
+		    told[i].bar == req->bar) {
+			n_twice++;
+			world_answer_error(w, host, &req->h, -EEXIST, "it was told");
+			return;
+		}
+	assert_true(n_told < HELD);
+	told[n_told++] = (struct told){
+		.id = req->id, .target = req->target, .address = req->address, .bar = req->bar};
+	world_answer_ok(w, host, &req->h);
+}
 
 /* All memory of a host, without a descriptor. */
 static void all_ram(struct world *w, unsigned host, const struct sio_req *req)
@@ -65,8 +105,19 @@ static bool port_other(struct world *w, unsigned host, const struct sio_req *req
 		r = world_res_find(w, host, SIO_KIND_SHADOW,
 				   ((const struct sio_req_shadow_del *)req)->id);
 		assert_non_null(r);
+		forget_told(r->id);
 		world_res_free(w, r);
 		world_answer_ok(w, host, req);
+		return true;
+	case SIO_OP_SHADOW_PEER:
+		peer(w, host, (const void *)req);
+		return true;
+	case SIO_OP_DMAMAP:
+		if (!hold_back ||
+		    ((const struct sio_req_dmamap *)(const void *)req)->target_kind != SIO_KIND_BAR)
+			return others(w, host, req, len);
+		assert_true(n_held < HELD);
+		memcpy(&held[n_held++], req, sizeof(held[0]));
 		return true;
 	default:
 		return others(w, host, req, len);
@@ -79,9 +130,11 @@ static struct world *make(void)
 
 	fake = (struct fake_device){.generation = 0};
 	fake_device_add(w, &fake);
+	fake_device_add_second(w, &fake2);
 	others = w->port_other;
 	w->port_other = port_other;
-	refused = false;
+	refused = hold_back = false;
+	n_told = n_twice = n_held = 0;
 	world_start(w);
 	borrower = world_client(w, 1, SIO_CLIENT_LIBRARY);
 	assert_int_equal(call_borrow(w, borrower, FDID, SCI_FLAG_EXCLUSIVE, &borrowed), 0);
@@ -236,6 +289,136 @@ static void one_that_is_lost_meanwhile_is_unplugged(void **state)
 	world_free(w);
 }
 
+/* ---- peer-to-peer ---- */
+
+/* The second device's program, whose shadow reaches others and is reached. */
+static void make_other(struct world *w)
+{
+	other = world_client(w, 1, SIO_CLIENT_LIBRARY);
+	assert_int_equal(call_borrow(w, other, FDID2, SCI_FLAG_EXCLUSIVE, &borrowed2), 0);
+}
+
+static uint32_t send_with_peers(struct world *w, struct world_client *c,
+				const struct call_borrow *b)
+{
+	struct sio_msg_shadow msg = {
+		.device = sio_to_le32(b->handle),
+		.flags = sio_to_le32(SIO_SHADOW_ALL_MEMORY | SIO_SHADOW_WITH_PEERS)};
+
+	return world_send(w, c, SIO_MSG_SHADOW, &msg, sizeof(msg));
+}
+
+/* Of BARs, at their lender. */
+static unsigned peer_maps(const struct world *w)
+{
+	unsigned n = 0;
+
+	for (const struct world_res *r = w->res; r; r = r->next)
+		n += r->kind == SIO_KIND_DMAMAP && r->target_kind == SIO_KIND_BAR;
+	return n;
+}
+
+/* What the kernel was told is there, and is the device's that was named, and nothing else is. */
+static void assert_all_told(struct world *w)
+{
+	assert_int_equal(peer_maps(w), n_told);
+	for (unsigned i = 0; i < n_told; i++) {
+		const struct world_res *r = w->res;
+
+		while (r && (r->kind != SIO_KIND_DMAMAP || r->address != told[i].address))
+			r = r->next;
+		assert_non_null(r);
+		assert_int_equal(r->target_kind, SIO_KIND_BAR);
+	}
+}
+
+static void shadows_reach_each_other(void **state)
+{
+	struct world *w = make();
+	uint32_t id;
+
+	(void)state;
+	make_other(w);
+	id = send_with_peers(w, borrower, &borrowed);
+	world_run(w);
+	assert_int_equal(world_reply(borrower, id)->error, 0);
+	assert_int_equal(n_told, 0);
+	id = send_with_peers(w, other, &borrowed2);
+	world_run(w);
+	assert_int_equal(world_reply(other, id)->error, 0);
+	assert_int_equal(n_told, 2);
+	assert_int_equal(n_twice, 0);
+	assert_all_told(w);
+	world_free(w);
+}
+
+/* Both map the same, when one comes while the other one is at it: one of these is enough. */
+static void two_that_tell_the_same_keep_one_mapping(void **state)
+{
+	struct world *w = make();
+	uint32_t again, id;
+
+	(void)state;
+	make_other(w);
+	assert_int_equal(plug_in(w), 0); /* without peers */
+	assert_int_equal(unplug(w), 0);
+	id = send_with_peers(w, borrower, &borrowed);
+	world_run(w);
+	assert_int_equal(world_reply(borrower, id)->error, 0);
+	hold_back = true;
+	id = send_with_peers(w, other, &borrowed2);
+	world_run(w);
+	assert_int_equal(n_held, 1);
+	hold_back = false;
+	assert_int_equal(unplug(w), 0);
+	again = send_with_peers(w, borrower, &borrowed);
+	world_run(w);
+	assert_int_equal(world_reply(borrower, again)->error, 0);
+	assert_int_equal(n_told, 2);
+	assert_int_equal(n_twice, 0);
+	others(w, 0, &held[0].h, sizeof(held[0]));
+	world_run(w);
+	assert_int_equal(world_reply(other, id)->error, 0);
+	assert_int_equal(n_twice, 1);
+	assert_int_equal(n_told, 2);
+	assert_all_told(w);
+	world_free(w);
+}
+
+/* The mapping was made for the shadow of before: the kernel is not told of it under this one. */
+static void one_that_was_plugged_in_anew_meanwhile_is_another(void **state)
+{
+	struct world *w = make();
+	uint32_t first, again, id;
+
+	(void)state;
+	make_other(w);
+	first = send_with_peers(w, borrower, &borrowed);
+	world_run(w);
+	assert_int_equal(world_reply(borrower, first)->error, 0);
+	hold_back = true;
+	id = send_with_peers(w, other, &borrowed2);
+	world_run(w);
+	assert_int_equal(n_held, 1);
+	assert_int_equal(unplug(w), 0);
+	again = send_with_peers(w, borrower, &borrowed);
+	world_run(w);
+	assert_int_equal(n_held, 2);
+	others(w, 0, &held[0].h, sizeof(held[0])); /* that of before */
+	world_run(w);
+	assert_int_equal(n_told, 0);
+	assert_int_equal(peer_maps(w), 0);
+	hold_back = false;
+	for (unsigned i = 1; i < n_held; i++)
+		others(w, 0, &held[i].h, sizeof(held[i]));
+	world_run(w);
+	assert_int_equal(world_reply(borrower, again)->error, 0);
+	assert_int_equal(world_reply(other, id)->error, 0);
+	assert_int_equal(n_told, 2);
+	assert_all_told(w);
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +427,9 @@ int main(void)
 		cmocka_unit_test(wherever_it_fails),
 		cmocka_unit_test(one_that_is_plugged_in_is_not_returned),
 		cmocka_unit_test(one_that_is_lost_meanwhile_is_unplugged),
+		cmocka_unit_test(shadows_reach_each_other),
+		cmocka_unit_test(two_that_tell_the_same_keep_one_mapping),
+		cmocka_unit_test(one_that_was_plugged_in_anew_meanwhile_is_another),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
