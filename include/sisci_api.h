@@ -1048,7 +1048,8 @@ void SCIUnmapLocalSegmentForDevice(sci_local_segment_t segment, unsigned int loc
  * doorbells, memory. What is mapped is cut, and the device's accesses fault, when a reset renews
  * the doorbells or the other device is lost: unmap, and map again.
  * Errors, of a BAR: SCI_ERR_ACCESS: registers of another holder, or the interrupt table;
- * SCI_ERR_NOT_SUPPORTED: the device's own, or on a real host; SCI_ERR_NOT_CONNECTED: lost.
+ * SCI_ERR_NOT_SUPPORTED: the device's own; or on a real host, unless both devices are this host's
+ * and an IOMMU translates for the one that has the map; SCI_ERR_NOT_CONNECTED: lost.
  */
 void SCIMapRemoteSegmentForDevice(sci_remote_segment_t segment, sci_smartio_device_t device,
 				  sci_ioaddr_t *ioaddr, size_t offset, size_t size,

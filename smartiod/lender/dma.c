@@ -144,6 +144,7 @@ int smartiod_dma_adopt(struct smartiod *d, struct smartiod_loan *l, const struct
 	dma->iova.addr = e->address;
 	dma->bytes = e->length;
 	dma->target = e->cookie;
+	dma->cut = dma->lost = !dma->target;
 	dma->adopted = true;
 	smartiod_charge_node(d, l->node, &dma->charge, SIO_QUOTA_DMA, dma->bytes);
 	link_dma(d, dma, e->id);

@@ -151,3 +151,66 @@ int smartiod_peer_bar_cut(struct smartiod *d, const struct smartiod_from *from, 
 		smartiod_dma_cut(d, dma);
 	return 0;
 }
+
+/* ---- of before we were started ---- */
+
+/* Nothing of it is ours to give back, but the address, which the device may still use. */
+static void cut_adopted(struct smartiod *d, struct smartiod_dma *dma)
+{
+	dma->view = 0;
+	smartiod_dma_cut(d, dma);
+}
+
+void smartiod_dma_adopt_view(struct smartiod *d, const struct sio_list_entry *e)
+{
+	const struct smartiod_loan *l = smartiod_loan_by_owner(d, e->owner);
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->dmas, key))) {
+		struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
+
+		key = n->key;
+		if (dma->target != e->id)
+			continue;
+		dma->bar_borrow = l ? l->id : UINT64_MAX;
+		dma->target_fdid = l ? l->device->fdid : 0;
+		dma->view = e->id;
+		if (!l) /* else it is cut when that borrow ends, if it has not yet */
+			cut_adopted(d, dma);
+	}
+}
+
+void smartiod_dma_view_ends(struct smartiod *d, uint64_t owner, uint64_t view)
+{
+	const struct smartiod_loan *l = smartiod_loan_by_owner(d, owner);
+
+	if (l)
+		smartiod_dma_bars_cut(d, l->id, view);
+}
+
+void smartiod_dma_bar_lost(struct smartiod *d, struct smartiod_dma *dma)
+{
+	if (dma->bar_borrow && !dma->cut)
+		cut_adopted(d, dma);
+}
+
+int smartiod_dma_bar_again(struct smartiod *d, struct smartiod_dma *dma, struct smartiod_loan *l,
+			   uint32_t bar, bool reset, struct sio_err *reterr)
+{
+	const struct smartiod_view_grant what = {
+		.view = dma->view, .node = d->node, .device = true};
+	struct smartiod_view *v = NULL;
+	int rc;
+
+	if (dma->cut) /* the program is notified of the cause */
+		return 0;
+	if (dma->bar_borrow != l->id)
+		return sio_fail(reterr, -EINVAL,
+				"mapping %" PRIu64 " is of no pages of borrow %" PRIu64,
+				dma->by_id.key, l->id);
+	rc = smartiod_view_again(d, l, bar, &what, reset, &v, reterr);
+	if (!v)
+		smartiod_dma_bar_lost(d, dma);
+	return rc;
+}

@@ -313,6 +313,31 @@ static int map_there(struct smartiod *d, struct smartiod_dma_lend *m,
 	return 0;
 }
 
+/*
+ * Mappings outlive the daemon of a real host. The next daemon finds whose pages they are, and when
+ * these are taken away, where both devices are its own, and an IOMMU cuts what a device still has.
+ */
+static int check_real(const struct smartiod *d, const struct smartiod_dma_lend *m,
+		      const struct smartiod_from *from, struct sio_err *reterr)
+{
+	const struct smartiod_device *dev = m->lend.loan->device;
+
+	if (m->dma->exporter != d->node || from->node != d->node)
+		return sio_fail(reterr, -EOPNOTSUPP,
+				"%s: on real hosts a program has a BAR as a device's target only "
+				"where it runs on the host that lends both devices, which is not "
+				"so here: memory of a segment is right",
+				dev->topo->name);
+	if (dev->port.iommu_mode == SIO_IOMMU_OFF)
+		return sio_fail(reterr, -EOPNOTSUPP,
+				"%s: its host has no IOMMU that translates, so nothing could take "
+				"another device's BAR away from it again: an IOMMU that is on "
+				"(intel_iommu=on, or AMD's in the firmware) is right, or memory "
+				"of a segment",
+				dev->topo->name);
+	return 0;
+}
+
 /* Its borrower is the program for which this one is borrowed, as the ticket proves. */
 static int map_bar(struct smartiod *d, struct smartiod_dma_lend *m,
 		   const struct smartiod_from *from, const struct sio_peer_dma_map *r,
@@ -334,12 +359,9 @@ static int map_bar(struct smartiod *d, struct smartiod_dma_lend *m,
 	struct sio_path path = {.adapter = 0};
 	int rc = 0;
 
-	/* A daemon that is started again would not know whose they are; shadows end with it. */
-	if (smartiod_is_real(d) && !whole)
-		return sio_fail(reterr, -EOPNOTSUPP,
-				"mappings outlive the daemon of a real host, which would not know "
-				"when to take these pages away: there BARs are targets of devices "
-				"for shadows alone (smartio borrow --peers)");
+	/* Shadows end with their daemon. */
+	if (smartiod_is_real(d) && !whole && check_real(d, m, from, reterr) < 0)
+		return reterr->code;
 	if (sio_from_le32(r->target) == m->lend.loan->device->fdid)
 		return sio_fail(reterr, -EOPNOTSUPP,
 				"%s does not reach its own BARs: another device's can be mapped",

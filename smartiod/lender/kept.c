@@ -33,7 +33,12 @@ int smartiod_kept_can(struct smartiod *d, const struct smartiod_dma *dma, struct
 	const char *name = dma->loan->device->topo->name;
 	const struct smartiod_view *v = find_view(l, dma->view);
 
-	if (dma->exporter != d->node || smartiod_is_real(d) || !(d->served & 1ULL << SIO_OP_GIVE))
+	if (smartiod_is_real(d))
+		return sio_fail(reterr, -EOPNOTSUPP,
+				"%s: on real hosts its queues lie in memory of hosts alone, not in "
+				"a BAR of another device (%#" PRIx64 ")",
+				name, dma->iova.addr);
+	if (dma->exporter != d->node || !(d->served & 1ULL << SIO_OP_GIVE))
 		return sio_fail(reterr, -EOPNOTSUPP,
 				"%s: its queues cannot lie in a BAR of a device of another host "
 				"(%#" PRIx64 "), only in memory of hosts and of devices beside it",

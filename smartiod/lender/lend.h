@@ -171,7 +171,7 @@ struct smartiod_dma {
 	bool cut;	      /* it leads nowhere any more; or (held) the other end sees to that */
 	bool kept;	      /* that borrow has ended, but its pages stay: kept.c */
 	bool adopted;	      /* of before we were started, and no program has claimed it */
-	uint64_t target;      /* adopted: the port's memory, or map */
+	uint64_t target;      /* adopted: the port's memory, map, or view of a BAR; 0: cut */
 	uint64_t bus_addr;    /* the same, of a map: what it leads to at its exporter */
 	bool disowned;	      /* the same: its exporter has reported all grants, and none for it */
 	uint32_t meeting;     /* at which the borrower's daemon reported it last */
@@ -369,6 +369,21 @@ void smartiod_dma_bar_release(struct smartiod *d, struct smartiod_dma *dma);
  * here.
  */
 void smartiod_dma_bars_cut(struct smartiod *d, uint64_t bar_borrow, uint64_t view);
+/*
+ * Mappings that the port has since before this daemon was started lead to view @e, which its borrow
+ * is to claim again: smartiod_dma_bar_again().
+ */
+void smartiod_dma_adopt_view(struct smartiod *d, const struct sio_list_entry *e);
+/* Nobody claimed @view of @owner, or a reset takes it: what leads there is cut. */
+void smartiod_dma_view_ends(struct smartiod *d, uint64_t owner, uint64_t view);
+/*
+ * @dma of before is of BAR @bar of @loan's device. It stays cut, or is cut if its pages were taken
+ * away: with @reset, which its program has not heard of, doorbells. < 0: it is of something else.
+ */
+int smartiod_dma_bar_again(struct smartiod *d, struct smartiod_dma *dma, struct smartiod_loan *loan,
+			   uint32_t bar, bool reset, struct sio_err *reterr);
+/* @dma of before, if it is of a BAR: nobody has told whose pages these are. It is cut. */
+void smartiod_dma_bar_lost(struct smartiod *d, struct smartiod_dma *dma);
 /* @dev is gone, and with it the memory of it that was kept. */
 void smartiod_dma_bars_gone(struct smartiod *d, struct smartiod_device *dev);
 /* Cuts all mappings of BAR pages of devices of @node; @path not NULL: only those over that path. */

@@ -132,9 +132,10 @@ static int adopt_vector(struct smartiod *d, const struct sio_list_entry *e)
 	return 0;
 }
 
-/* Of programs, and of their borrows. */
+/* Of programs, and of their borrows; devices may reach it. */
 static int adopt_bar(struct smartiod *d, const struct sio_list_entry *e)
 {
+	smartiod_dma_adopt_view(d, e);
 	return e->owner ? smartiod_unclaimed_add(d, e) : 0;
 }
 

@@ -53,6 +53,7 @@ static int restore_borrow(struct smartiod *d, struct smartiod_session *s,
 		return reterr->code;
 	smartiod_borrow_lent(d, b, l->id);
 	b->generation = sio_from_le32(m->number);
+	b->ticket = l->ticket = d->ops->random(d->ctx) | 1; /* the one of before is forgotten */
 	smartiod_loan_enter(d, l, SMARTIOD_LOAN_CLAIM);
 	l->session = s->client;
 	l->pid = s->pid;
@@ -203,6 +204,33 @@ static uint64_t memory_of(struct smartiod_session *s, const struct sio_msg_dma_m
 	return seg ? seg->mem : 0;
 }
 
+/* The target of @dma: memory, which it keeps from now on; or another device's BAR. */
+static int restore_target(struct smartiod *d, struct smartiod_session *s,
+			  const struct sio_msg_dma_map *r, struct smartiod_dma *dma,
+			  struct smartiod_segment **ret, struct smartiod_connection **ret_c,
+			  struct sio_err *reterr)
+{
+	const struct smartiod_borrow *b;
+	struct smartiod_loan *l;
+
+	if (memory_of(s, r, ret, ret_c, reterr) != 0) {
+		if ((*ret)->mem == dma->target)
+			return 0;
+		return sio_fail(reterr, -EINVAL, "mapping %" PRIu64 " is of other memory",
+				dma->by_id.key);
+	}
+	if (!*ret_c || (*ret_c)->route != SMARTIOD_BAR || smartiod_connection_is_lost(*ret_c))
+		return reterr->code;
+	b = (*ret_c)->device;
+	if (!b)
+		return sio_fail(reterr, -ECONNRESET, "the device of this BAR is lost");
+	l = loan_of(d, b, reterr);
+	if (!l)
+		return reterr->code;
+	return smartiod_dma_bar_again(d, dma, l, (*ret_c)->segment_id,
+				      b->generation != l->device->generation, reterr);
+}
+
 static int restore_dma_map(struct smartiod *d, struct smartiod_session *s,
 			   const struct sio_msg_restore *m, struct sio_err *reterr)
 {
@@ -222,17 +250,18 @@ static int restore_dma_map(struct smartiod *d, struct smartiod_session *s,
 		return sio_fail(reterr, -ENOENT, "borrow %" PRIu64 " has no mapping %" PRIu64,
 				l->id, sio_from_le64(m->key));
 	dma->adopted = false; /* a queue may lie there: it stays, whatever comes */
-	if (memory_of(s, r, &seg, &c, reterr) == 0)
+	if (restore_target(d, s, r, dma, &seg, &c, reterr) < 0) {
+		smartiod_dma_bar_lost(d, dma);
 		return reterr->code;
-	if (seg->mem != dma->target)
-		return sio_fail(reterr, -EINVAL, "mapping %" PRIu64 " is of other memory",
-				dma->by_id.key);
+	}
 	h = smartiod_dma_handle_new(s, b, c, reterr);
 	if (!h)
 		return reterr->code;
 	smartiod_account_add(&s->account, &h->charge, SIO_QUOTA_DMA, dma->bytes);
 	h->busy = false;
 	h->map = dma->by_id.key;
+	if (!seg)
+		return 0;
 	dma->uid = seg->uid;
 	if (!dma->segment)
 		smartiod_segment_dma_get(seg);
@@ -270,7 +299,7 @@ static int restore_hold(struct smartiod *d, struct smartiod_session *s,
 		return rc;
 	dma = SMARTIOD_OF(smartiod_tree_find(&d->dmas, sio_from_le64(m->key)), struct smartiod_dma,
 			  by_id);
-	if (!dma || dma->loan->device != l->device || dma->unmapping)
+	if (!dma || dma->loan->device != l->device || dma->unmapping || dma->bar_borrow)
 		return sio_fail(reterr, -ENOENT, "no memory is held by number %" PRIu64,
 				sio_from_le64(m->key));
 	return smartiod_hold_add(dma, d->node, reterr);
@@ -342,12 +371,26 @@ static void map_lost(struct smartiod *d, struct smartiod_session *s,
 	smartiod_restore_notify_lost(d, s, SIO_EVM_SEGMENT_REMOTE, map->handle);
 }
 
+/* Of another device's BAR: of what becomes of that the program has not heard otherwise. */
+static void dma_map_lost(struct smartiod *d, struct smartiod_session *s,
+			 const struct sio_msg_restore *m)
+{
+	const struct sio_msg_dma_map *r = (const void *)m->request;
+	struct sio_err err;
+	const struct smartiod_connection *c = NULL;
+
+	if (sio_from_le32(r->remote))
+		c = smartiod_object_get(s, sio_from_le32(r->segment), SMARTIOD_CONNECTION, &err);
+	if (c && c->route == SMARTIOD_BAR)
+		smartiod_restore_notify_lost(d, s, SIO_EVM_SEGMENT_REMOTE, r->segment);
+}
+
 const struct smartiod_restorable smartiod_restores[] = {
 	{SIO_MSG_DEV_BORROW, SMARTIOD_RESTORE_OWN, restore_borrow, borrow_lost},
 	{SIO_MSG_DEV_SEG_CREATE, SMARTIOD_RESTORE_OWN, restore_dev_seg, NULL},
 	{SIO_MSG_DEV_SEG_CONNECT, SMARTIOD_RESTORE_ALL, restore_dev_connection, connection_lost},
 	{SIO_MSG_SEG_MAP, SMARTIOD_RESTORE_ALL, restore_map, map_lost},
-	{SIO_MSG_DMA_MAP, SMARTIOD_RESTORE_ALL, restore_dma_map, NULL},
+	{SIO_MSG_DMA_MAP, SMARTIOD_RESTORE_ALL, restore_dma_map, dma_map_lost},
 	{SIO_MSG_DEV_VECTOR, SMARTIOD_RESTORE_ALL, restore_vector, NULL},
 	{SIO_MSG_DEV_HOLD, SMARTIOD_RESTORE_ALL, restore_hold, NULL},
 	{0, 0, NULL, NULL},

@@ -237,6 +237,12 @@ static void note_device(struct smartiod *d, struct smartiod_device *dev)
 		note(giving, d->peer[i].node, PAIR_DEVICE, dev->fdid, generation, all);
 }
 
+/* What was cut before the daemon was started has no target any more, nor is it known of what. */
+static bool is_of_before(const struct smartiod_dma *m)
+{
+	return m->target || (m->cut && !m->uid);
+}
+
 /*
  * One of before the daemon was started. That it was refused to whoever reported it, or that nobody
  * did, does not end it: a queue may lie there.
@@ -277,7 +283,7 @@ static void gives_loan(struct smartiod *d, const struct smartiod_loan *l)
 		return;
 	note(giving, l->node, PAIR_BORROW, l->id, l->device->fdid, 0);
 	for (const struct smartiod_dma *m = l->dmas; m; m = m->next)
-		if (!m->target || is_claimed(d, m))
+		if (!is_of_before(m) || is_claimed(d, m))
 			note(giving, l->node, PAIR_DMA, l->id, m->by_id.key, 0);
 	for (const struct smartiod_view_grant *g = l->grants; g; g = g->next)
 		if (!was_cut(d, l, g))

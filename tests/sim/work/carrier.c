@@ -76,6 +76,7 @@ static void have_engine(struct carrier *s)
 static void have_target(struct carrier *s)
 {
 	static struct sim_shares shares;
+	const bool never = sim_outliving && !sim_cluster->topology->host[s->engine.host].iommu;
 	struct sim_held *d = &s->target;
 	bool drive;
 	sci_error_t e;
@@ -89,7 +90,7 @@ static void have_target(struct carrier *s)
 	SIM_CALL(SCIMapRemoteSegmentForDevice,
 		 (d->ram, s->engine.device, &s->there, s->place * PAGE, PAGE, 0, &e), &e,
 		 SCI_ERR_NOT_CONNECTED, SCI_ERR_ACCESS, SCI_ERR_BUSY,
-		 sim_outliving ? SCI_ERR_NOT_SUPPORTED : SCI_ERR_OK);
+		 never ? SCI_ERR_NOT_SUPPORTED : SCI_ERR_OK);
 	if (e != SCI_ERR_OK)
 		s->there = 0;
 }

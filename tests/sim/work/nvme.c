@@ -121,6 +121,7 @@ static int have_buffer(struct client *c)
 {
 	static struct sim_shares shares;
 	size_t place = SIZE_MAX;
+	bool never; /* a real host without an IOMMU could not take the memory away */
 
 	if (c->places && sim_pick(8))
 		place = (size_t)sim_next_share(&shares) * DEPTH * SLOT;
@@ -129,11 +130,12 @@ static int have_buffer(struct client *c)
 		c->on = sim_pick_device(sim_is_memory, &c->at);
 		c->placed = sim_now();
 		c->boots = sim_host_boots(c->at);
+		never = sim_outliving && !sim_cluster->topology->host[c->at].iommu;
 		sim_call("smartio_nvme_buffer_on_device", 0);
 		return sim_nvme_called(smartio_nvme_buffer_on_device(c->n, c->on->name,
 								     SIO_MEMDEV_BAR_RAM, place,
 								     DEPTH * SLOT, &c->b),
-				       sim_outliving ? -ENOTSUP : 0);
+				       never ? -ENOTSUP : 0);
 	}
 	sim_call("smartio_nvme_buffer_alloc", 0);
 	return sim_nvme_called(smartio_nvme_buffer_alloc(c->n, DEPTH * SLOT, &c->b), 0);

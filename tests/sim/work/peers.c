@@ -21,6 +21,7 @@
 struct device {
 	sci_smartio_device_t device;
 	uint32_t fdid;
+	unsigned host;
 	bool exclusive;
 	sci_remote_segment_t bar;
 	sci_map_t map; /* of its registers, writable, by which the program owns them */
@@ -55,7 +56,7 @@ static void borrow(struct peers *s, unsigned i)
 
 	if (d->device)
 		return;
-	d->fdid = sim_pick_drive(NULL, NULL)->fdid;
+	d->fdid = sim_pick_drive(&d->host, NULL)->fdid;
 	if (s->d[!i].device && s->d[!i].fdid == d->fdid)
 		return;
 	d->exclusive = sim_pick(2);
@@ -96,10 +97,14 @@ static void release_registers(struct device *d)
 	d->map = NULL;
 }
 
-/* Registers of which the program is not the owner are refused; on real hosts so are all BARs. */
+/*
+ * Registers of which the program is not the owner are refused; so are all BARs on a real host whose
+ * IOMMU cannot cut them.
+ */
 static void map_for_other(struct peers *s, unsigned i)
 {
 	struct device *d = &s->d[i], *other = &s->d[!i];
+	const bool never = sim_outliving && !sim_cluster->topology->host[other->host].iommu;
 	size_t offset = d->exclusive && sim_pick(2) ? 0 : PAGE;
 	sci_ioaddr_t at;
 	sci_error_t e;
@@ -108,9 +113,9 @@ static void map_for_other(struct peers *s, unsigned i)
 		return;
 	SIM_CALL(SCIMapRemoteSegmentForDevice, (d->bar, other->device, &at, offset, PAGE, 0, &e),
 		 &e, SCI_ERR_NOT_CONNECTED, SCI_ERR_ACCESS, SCI_ERR_BUSY,
-		 sim_outliving ? SCI_ERR_NOT_SUPPORTED : SCI_ERR_OK);
+		 never ? SCI_ERR_NOT_SUPPORTED : SCI_ERR_OK);
 	d->mapped = e == SCI_ERR_OK;
-	if (d->mapped && (sim_outliving || at == 0 || at % PAGE))
+	if (d->mapped && (never || at == 0 || at % PAGE))
 		sim_fail("states", "%s: a BAR was mapped at %#llx", sim_self()->name,
 			 (unsigned long long)at);
 }

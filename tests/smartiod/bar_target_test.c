@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * BAR pages of one device of a real host that another one of it reaches: which, and until when.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "bar_target_world.h"
+
+static void memory_of_another_device_is_mapped(void **state)
+{
+	struct fixture *f = *state;
+	const struct world_res *r;
+	uint32_t dma, more;
+
+	assert_int_equal(map(f, f->cmb, 2 * PAGE, 3 * PAGE, &dma), 0);
+	assert_int_equal(map(f, f->cmb, 0, PAGE, &more), 0);
+	assert_int_equal(reach(f, false), 2);
+	assert_int_equal(views(f, MEMORY), 1);
+	for (r = f->w->res; r; r = r->next)
+		if (r->kind == SIO_KIND_DMAMAP) {
+			assert_int_equal(r->device, f->drive.id);
+			assert_int_equal(r->target_kind, SIO_KIND_BAR);
+		}
+	assert_int_equal(unmap(f, dma), 0);
+	assert_int_equal(views(f, MEMORY), 1);
+	assert_int_equal(unmap(f, more), 0);
+	assert_int_equal(views(f, MEMORY), 0);
+	assert_int_equal(unmap(f, more), EBADF);
+}
+
+static void without_an_iommu_it_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t dma;
+
+	assert_int_equal(map(f, f->cmb, 0, PAGE, &dma), EOPNOTSUPP);
+	assert_int_equal(map(f, f->regs, 0x1000, PAGE, &dma), EOPNOTSUPP);
+	assert_int_equal(fake_count(f->w, SIO_KIND_DMAMAP, false), 0);
+	assert_int_equal(views(f, MEMORY), 0);
+}
+
+static void only_what_its_borrower_may_write(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *other = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
+	struct call_borrow on, of;
+	uint32_t regs, cmb, own, node, dma, access[4];
+
+	assert_int_equal(call_borrow(f->w, other, DRIVE, 0, &on), 0);
+	call_take(f->w, other, TARGET, 0, &of, &regs, &node, access);
+	assert_int_equal(access[0], SIO_ACCESS_READ);
+	assert_int_equal(
+		call_dev_seg_connect(f->w, other, of.handle, CMB_BAR, SCI_MEMTYPE_BAR, &cmb, &node),
+		0);
+	/* Registers, and memory that their owner gives out, of the one who holds them alone. */
+	assert_int_equal(call_dma_map(f->w, other, on.handle, regs, 1, 0, PAGE, &dma), EACCES);
+	assert_int_equal(call_dma_map(f->w, other, on.handle, cmb, 1, 0, PAGE, &dma), EACCES);
+	/* The interrupt table of nobody, nor pages of two kinds at once, nor what is behind. */
+	for (unsigned page = 0; page < 4; page++)
+		assert_int_equal(map(f, f->regs, page * PAGE, 4 * PAGE - page * PAGE, &dma),
+				 EACCES);
+	assert_int_equal(map(f, f->regs, 2 * PAGE, PAGE, &dma), EACCES);
+	assert_int_equal(map(f, f->regs, 0, 2 * PAGE, &dma), EACCES);
+	assert_int_equal(map(f, f->cmb, CMB - PAGE, 2 * PAGE, &dma), ERANGE);
+	/* Its own, as no switch leads it there. */
+	assert_int_equal(
+		call_dev_seg_connect(f->w, f->c, f->on.handle, 0, SCI_MEMTYPE_BAR, &own, &node), 0);
+	assert_int_equal(map(f, own, 0x1000, PAGE, &dma), EOPNOTSUPP);
+	assert_int_equal(fake_count(f->w, SIO_KIND_DMAMAP, false), 0);
+	/* Doorbells are each borrower's. */
+	assert_int_equal(call_dma_map(f->w, other, on.handle, regs, 1, PAGE, PAGE, &dma), 0);
+	assert_int_equal(map(f, f->regs, 0, PAGE, &dma), 0);
+	assert_int_equal(reach(f, false), 2);
+}
+
+static void a_queue_does_not_lie_there(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t own, own_map, access[4], dma, node;
+	uint64_t at, hold;
+
+	assert_int_equal(
+		call_dev_seg_connect(f->w, f->c, f->on.handle, 0, SCI_MEMTYPE_BAR, &own, &node), 0);
+	assert_int_equal(call_bar_map(f->w, f->c, own, 0, &own_map, access), 0);
+	assert_int_equal(call_dma_map_at(f->w, f->c, f->on.handle, f->cmb, 1, 0, PAGE, &dma, &at),
+			 0);
+	assert_int_equal(call_hold(f->w, f->c, f->on.handle, f->on.id, at, PAGE, &hold),
+			 EOPNOTSUPP);
+}
+
+/* Doorbells are another's after a reset; registers are still their owner's. */
+static void a_reset_cuts_doorbells(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t bells, regs, again;
+
+	assert_int_equal(map(f, f->regs, 0x1000, PAGE, &bells), 0);
+	assert_int_equal(map(f, f->regs, 0, PAGE, &regs), 0);
+	reset_target(f);
+	assert_int_equal(reach(f, true), 1);
+	assert_int_equal(reach(f, false), 1);
+	assert_int_equal(views(f, 0x1000), 0);
+	assert_int_equal(map(f, f->regs, 0x1000, PAGE, &again), 0);
+	assert_int_equal(reach(f, false), 2);
+	assert_int_equal(unmap(f, bells), 0);
+	assert_int_equal(unmap(f, again), 0);
+	assert_int_equal(unmap(f, regs), 0);
+	assert_int_equal(reach(f, true) + reach(f, false), 0);
+}
+
+/* What its drive still does goes nowhere, and its address is nobody else's before it is settled. */
+static void the_end_of_the_program_cuts_all(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t dma;
+
+	assert_int_equal(map(f, f->cmb, 0, PAGE, &dma), 0);
+	assert_int_equal(map(f, f->regs, 0, PAGE, &dma), 0);
+	f->w->before_step = NULL;
+	library_gone(f->c);
+	fake_device_resets(f->w, false);
+	world_kill(f->w, f->c);
+	world_run(f->w);
+	assert_int_equal(reach(f, false), 0);
+	assert_int_equal(fake_count(f->w, SIO_KIND_BAR, false), 0);
+	f->w->before_step = pump;
+}
+
+static void a_target_that_is_pulled_out_is_cut(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t dma;
+
+	assert_int_equal(map(f, f->cmb, 0, PAGE, &dma), 0);
+	assert_true(fake_device_move_one(f->w, &f->target, false));
+	world_run(f->w);
+	assert_int_equal(reach(f, false), 0);
+	assert_int_equal(reach(f, true), 1);
+	assert_int_equal(unmap(f, dma), 0);
+	assert_int_equal(reach(f, true), 0);
+	assert_true(fake_device_move_one(f->w, &f->target, true));
+	world_run(f->w);
+}
+
+/* ---- other hosts ---- */
+
+static void a_program_of_another_host_is_refused(void **state)
+{
+	struct world *w = world_new(2, 0);
+	struct fake_device drive, target;
+	struct call_borrow on, of;
+	struct world_client *c;
+	uint32_t bar, node, dma;
+
+	(void)state;
+	fake_device_add(w, &drive);
+	fake_device_add_second(w, &target);
+	w->real = true;
+	for (unsigned i = 0; i < 2; i++)
+		w->topology->host[i].real = true;
+	w->topology->host[0].n_devices = 0;
+	drive.iommu = target.iommu = SIO_IOMMU_STRICT;
+	world_start(w);
+	c = world_client(w, 1, SIO_CLIENT_LIBRARY);
+	assert_int_equal(call_borrow(w, c, 0x400100, 0, &on), 0);
+	assert_int_equal(call_borrow(w, c, 0x400200, 0, &of), 0);
+	assert_int_equal(call_dev_seg_connect(w, c, of.handle, 0, SCI_MEMTYPE_BAR, &bar, &node), 0);
+	assert_int_equal(call_dma_map(w, c, on.handle, bar, 1, 0x1000, PAGE, &dma), EOPNOTSUPP);
+	assert_int_equal(world_resources(w, SIO_KIND_DMAMAP), 0);
+	assert_int_equal(drive.bad + target.bad, 0);
+	world_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(memory_of_another_device_is_mapped),
+		cmocka_unit_test_setup_teardown(without_an_iommu_it_is_refused, setup_without_iommu,
+						teardown),
+		TEST(only_what_its_borrower_may_write),
+		cmocka_unit_test_setup_teardown(a_queue_does_not_lie_there, setup_memory, teardown),
+		TEST(a_reset_cuts_doorbells),
+		TEST(the_end_of_the_program_cuts_all),
+		TEST(a_target_that_is_pulled_out_is_cut),
+		cmocka_unit_test(a_program_of_another_host_is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
