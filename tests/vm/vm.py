@@ -22,12 +22,13 @@ A script's head may ask for:
   # limit: SECONDS      of the whole test; 900; five times that with --soak
   # not: IOMMU...       machines where there is nothing to be seen
   # worlds: WORD...     "module": with smartio.ko; "vfio": without it; the first alone, if it is not said
+  # qemu: WORDS...      to QEMU's, of each test in the machine; SECOND is the file of another drive, as large and
+                        empty
   # alone: REASON       a machine of its own; only then also
   # drive: SIZE         bytes of the drive; 64M
   # nvme: OPTIONS       of QEMU's drive; it is empty then
   # memory: MB          of the machine; 768, the debug kernel 1024
   # append: WORDS       to the kernel's command line
-  # qemu: WORDS...      to QEMU's; SECOND is the file of another drive, as large and empty
 """
 import glob
 import hashlib
@@ -272,6 +273,7 @@ class Run:
     def run(self, scripts):
         """All of them, in as many machines as it takes."""
         first, soak = scripts[0], "1" if "--soak" in self.options else ""
+        qemu = [w for s in scripts for w in s.words("qemu")]
         with tempfile.TemporaryDirectory(prefix="sio-vm-") as folder:
             initrd, drive = os.path.join(folder, "initrd"), os.path.join(folder, "drive")
             nvme = first.asks.get("nvme")
@@ -286,7 +288,7 @@ class Run:
                     scripts = [*(s for s in scripts if s.name != "leaks"), Script("leaks")]
                 build_initrd(self.build, self.kernel, self.iommu, self.world, scripts, soak, initrd)
                 with Machine(self.kernel, self.iommu, initrd, drive, nvme or "serial=SIO0", memory,
-                             append, [w.replace("SECOND", drive + "2") for w in first.words("qemu")]) as m:
+                             append, [w.replace("SECOND", drive + "2") for w in qemu]) as m:
                     m.live = "--console" in self.options
                     scripts = scripts[self.one_after_the_other(m, drive, scripts):]
 

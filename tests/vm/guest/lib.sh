@@ -192,6 +192,11 @@ wait_all() { # PID...
 	done
 }
 
+# Or it has ended without a word.
+watched_began() {
+	[ -s "/tmp/$watched.out" ] || eval "[ ! -e /proc/\$pid_$watched/exe ]"
+}
+
 # A program that says a line when it has begun and ends well when its input ends.
 start_watched() { # NAME COMMAND...
 	watched=$1
@@ -202,7 +207,8 @@ start_watched() { # NAME COMMAND...
 	# Its input is open as long as this lives, which does nothing else.
 	sleep 100000 >"/tmp/$watched.in" &
 	eval "feeder_$watched=$!"
-	until_ok test -s "/tmp/$watched.out"
+	until_ok watched_began
+	[ -s "/tmp/$watched.out" ] || fail "$watched ended: $(cat "/tmp/$watched.err")"
 	echo "$watched: $(head -n 1 "/tmp/$watched.out")"
 }
 

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A drive and another device with memory in BAR 2, both of this machine.
+ * usage: bartarget work DRIVE DEVICE
+ *        bartarget reset DRIVE DEVICE
+ *        bartarget still DEVICE
+ *        bartarget refused DRIVE DEVICE [iommu]
+ * work: until its input ends, the drive reads blocks out of the memory and writes others into it,
+ * and the program compares them. Prints as lib/rounds.h says, and how many there were.
+ * reset: prints "running" after the first of these. Its input ends when the device has been reset:
+ * "cut" if the drive does not reach the memory any more, "kept" if it does as before.
+ * still: fills the memory and prints "running"; when its input ends nobody may have changed it.
+ * refused: what no program gets mapped, the drive having a manager. With "iommu": what it gets.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../lib/rounds.h"
+#include "sisci_api.h"
+#include "smartio/ext.h"
+#include "smartio/nvme.h"
+
+#define BAR 2
+#define BYTES 65536u /* all of the BAR */
+#define PAGE 4096u
+#define LBA 1024 /* of other tests' files nothing lies there */
+#define BLOCKS 64
+#define PATIENCE_MS 60000
+#define PAUSE_MS 5
+
+static void must(int rc, const char *what)
+{
+	if (rc >= 0)
+		return;
+	fprintf(stderr, "bartarget: %s: %s\n", what, smartio_nvme_error());
+	exit(1);
+}
+
+static void check(sci_error_t err, sci_error_t right, const char *what)
+{
+	if (err == right)
+		return;
+	fprintf(stderr, "bartarget: %s: %s, not %s: %s\n", what, SCIGetErrorString(err),
+		SCIGetErrorString(right), smartio_last_error());
+	exit(1);
+}
+
+/* ---- a drive that reads and writes there ---- */
+
+struct work {
+	struct smartio_nvme *drive;
+	struct smartio_nvme_queue *queue;
+	struct smartio_nvme_buffer *buffer;
+	uint32_t words; /* of a block */
+	uint64_t rounds;
+};
+
+static void begin_work(struct work *w, char **args)
+{
+	struct smartio_nvme_namespace ns;
+
+	memset(w, 0, sizeof(*w));
+	must(smartio_nvme_open_wait(args[0], PATIENCE_MS, &w->drive), args[0]);
+	must(smartio_nvme_get_namespace(w->drive, 0, &ns), "namespace");
+	w->words = ns.block_size / 8;
+	must(smartio_nvme_queue_open(w->drive, NULL, &w->queue), "queue");
+	must(smartio_nvme_buffer_on_device(w->drive, args[1], BAR, 0, BYTES, &w->buffer), args[1]);
+}
+
+static void end_work(struct work *w)
+{
+	smartio_nvme_queue_close(w->queue);
+	must(smartio_nvme_buffer_free(w->buffer), "buffer");
+	smartio_nvme_close(w->drive);
+}
+
+/* Return: its status. */
+static unsigned command(struct work *w, enum smartio_nvme_op op, size_t offset)
+{
+	struct smartio_nvme_completion c;
+	int n;
+
+	must(smartio_nvme_submit(w->queue, op, LBA + w->rounds % BLOCKS, 1, w->buffer, offset,
+				 NULL),
+	     "submit");
+	do {
+		n = smartio_nvme_poll(w->queue, &c, 1);
+		must(n, "poll");
+	} while (n == 0);
+	return c.status;
+}
+
+static uint64_t pattern(uint64_t round, unsigned word)
+{
+	return (round + 1) * 0x9e3779b97f4a7c15u + word;
+}
+
+static void fill(volatile uint64_t *p, unsigned words, uint64_t round)
+{
+	for (unsigned i = 0; i < words; i++)
+		p[i] = pattern(round, i);
+}
+
+static int is_filled(const volatile uint64_t *p, unsigned words, uint64_t round)
+{
+	unsigned i = 0;
+
+	while (i < words && p[i] == pattern(round, i))
+		i++;
+	return i == words;
+}
+
+/* Return: the status of the first that failed; 0: the block came back as it was. */
+static unsigned round_trip(struct work *w)
+{
+	volatile uint64_t *first = smartio_nvme_buffer_data(w->buffer);
+	volatile uint64_t *second = first + BYTES / 2 / 8;
+	unsigned status;
+
+	fill(first, w->words, w->rounds);
+	fill(second, w->words, ~w->rounds);
+	SCIFlush(NULL, 0); /* in the BAR, before the drive reads it */
+	status = command(w, SMARTIO_NVME_WRITE, 0);
+	if (!status)
+		status = command(w, SMARTIO_NVME_READ, BYTES / 2);
+	if (status)
+		return status;
+	if (!is_filled(second, w->words, w->rounds)) {
+		fprintf(stderr, "bartarget: block %llu came back changed\n",
+			(unsigned long long)w->rounds);
+		exit(1);
+	}
+	w->rounds++;
+	return 0;
+}
+
+static void good_round(struct work *w)
+{
+	unsigned status = round_trip(w);
+
+	if (!status)
+		return;
+	fprintf(stderr, "bartarget: the drive, after %llu rounds: %s\n",
+		(unsigned long long)w->rounds, smartio_nvme_status_string(status));
+	exit(1);
+}
+
+static int work(char **args)
+{
+	struct work w;
+
+	rounds_begin();
+	begin_work(&w, args);
+	good_round(&w);
+	rounds_running();
+	while (!rounds_end(0)) {
+		good_round(&w);
+		rounds_answer();
+	}
+	printf("%llu rounds\n", (unsigned long long)w.rounds);
+	end_work(&w);
+	return 0;
+}
+
+static int reset(char **args)
+{
+	volatile uint64_t *first;
+	struct work w;
+	int cut;
+
+	begin_work(&w, args);
+	good_round(&w);
+	rounds_running();
+	while (!rounds_end(PAUSE_MS))
+		;
+	first = smartio_nvme_buffer_data(w.buffer);
+	fill(first, w.words, ~w.rounds);
+	SCIFlush(NULL, 0);
+	/* QEMU's drive does not always say that its write went nowhere. */
+	command(&w, SMARTIO_NVME_READ, 0);
+	cut = is_filled(first, w.words, ~w.rounds);
+	if (!cut)
+		good_round(&w);
+	puts(cut ? "cut" : "kept");
+	end_work(&w);
+	return 0;
+}
+
+/* ---- by the device's own calls ---- */
+
+static sci_smartio_device_t borrow(sci_desc_t sd, const char *name, unsigned flags)
+{
+	sci_smartio_device_t device;
+	sci_error_t err;
+	unsigned fdid;
+
+	smartio_find_device(name, &fdid, &err);
+	check(err, SCI_ERR_OK, name);
+	SCIBorrowDevice(sd, &device, fdid, flags, &err);
+	check(err, SCI_ERR_OK, name);
+	return device;
+}
+
+static sci_remote_segment_t connect_bar(sci_smartio_device_t device, unsigned bar)
+{
+	sci_remote_segment_t segment;
+	sci_error_t err;
+
+	SCIConnectDeviceSegment(device, &segment, bar, SCI_MEMTYPE_BAR, NULL, NULL, 0, &err);
+	check(err, SCI_ERR_OK, "SCIConnectDeviceSegment");
+	return segment;
+}
+
+static int still(sci_desc_t sd, char **args)
+{
+	sci_smartio_device_t device = borrow(sd, args[0], SCI_FLAG_EXCLUSIVE);
+	sci_remote_segment_t bar = connect_bar(device, BAR);
+	volatile uint64_t *p;
+	sci_error_t err;
+	sci_map_t map;
+
+	p = SCIMapRemoteSegment(bar, &map, 0, BYTES, NULL, 0, &err);
+	check(err, SCI_ERR_OK, "SCIMapRemoteSegment");
+	fill(p, BYTES / 8, 0);
+	SCIFlush(NULL, 0);
+	rounds_running();
+	while (!rounds_end(PAUSE_MS))
+		;
+	if (!is_filled(p, BYTES / 8, 0)) {
+		fprintf(stderr, "bartarget: somebody wrote into memory that is ours alone\n");
+		return 1;
+	}
+	return 0;
+}
+
+static void try_map(sci_remote_segment_t bar, sci_smartio_device_t device, size_t offset,
+		    sci_error_t right, const char *what)
+{
+	sci_ioaddr_t at = 0;
+	sci_error_t err;
+
+	SCIMapRemoteSegmentForDevice(bar, device, &at, offset, PAGE, 0, &err);
+	check(err, right, what);
+	printf("%s: %s\n", what, err == SCI_ERR_OK ? "mapped" : smartio_last_error());
+	if (err != SCI_ERR_OK)
+		return;
+	SCIUnmapRemoteSegmentForDevice(bar, device, 0, &err);
+	check(err, SCI_ERR_OK, what);
+}
+
+/* The device is the one that would reach the drive: no pages of that are ours but its doorbells. */
+static int refused(sci_desc_t sd, char **args)
+{
+	sci_smartio_device_t drive = borrow(sd, args[0], 0), device = borrow(sd, args[1], 0);
+	sci_remote_segment_t bar = connect_bar(drive, 0), memory = connect_bar(device, BAR);
+	int iommu = args[2] != NULL;
+
+	try_map(bar, device, 0, iommu ? SCI_ERR_ACCESS : SCI_ERR_NOT_SUPPORTED,
+		"registers of another");
+	try_map(bar, device, 2 * PAGE, iommu ? SCI_ERR_ACCESS : SCI_ERR_NOT_SUPPORTED,
+		"the interrupt table");
+	try_map(bar, drive, PAGE, SCI_ERR_NOT_SUPPORTED, "its own doorbells");
+	try_map(bar, device, PAGE, iommu ? SCI_ERR_OK : SCI_ERR_NOT_SUPPORTED, "doorbells");
+	try_map(memory, drive, 0, iommu ? SCI_ERR_OK : SCI_ERR_NOT_SUPPORTED, "memory");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	sci_error_t err;
+	sci_desc_t sd;
+
+	SCIInitialize(0, &err);
+	check(err, SCI_ERR_OK, "SCIInitialize");
+	SCIOpen(&sd, 0, &err);
+	check(err, SCI_ERR_OK, "SCIOpen");
+	if (argc == 4 && !strcmp(argv[1], "work"))
+		return work(argv + 2);
+	if (argc == 4 && !strcmp(argv[1], "reset"))
+		return reset(argv + 2);
+	if (argc == 3 && !strcmp(argv[1], "still"))
+		return still(sd, argv + 2);
+	if ((argc == 4 || argc == 5) && !strcmp(argv[1], "refused"))
+		return refused(sd, argv + 2);
+	fprintf(stderr, "usage: bartarget work|reset|refused DRIVE DEVICE [iommu]\n"
+			"       bartarget still DEVICE\n");
+	return 2;
+}

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The memory of one device as the target of another one, for programs: the drive reads blocks out of it and writes
+# others into it, also while smartiod is killed and started again. What nobody gets; what a reset and the end of the
+# borrow take away. Without an IOMMU it is refused, and the message says what would be right.
+# worlds: module vfio
+# modules: smartio nvme
+# programs: tests/vm/bartarget
+# qemu: -device pcie-root-port,id=memory,chassis=9,slot=9,bus=pcie.0,addr=d
+# qemu: -object memory-backend-ram,id=shared,size=64K,share=on -device ivshmem-plain,memdev=shared,bus=memory
+. /lib.sh
+memory_bdf() {
+	for d in /sys/bus/pci/devices/*; do
+		[ "$(cat "$d/vendor") $(cat "$d/device")" = "0x1af4 0x1110" ] && basename "$d" && return
+	done
+	fail "no ivshmem on the PCI bus"
+}
+# iommufd maps no BAR on most kernels that have it (vfiopeer).
+world_option() {
+	case $WORLD in
+	vfio) echo --vfio=group ;;
+	*) echo --shim ;;
+	esac
+}
+
+bdf=$(drive_bdf)
+memory=$(memory_bdf)
+load_modules
+give_drive "$bdf"
+give_drive "$memory"
+start_daemon
+start_manager "$bdf"
+translated=iommu
+[ "$IOMMU" != none ] || translated=
+as_user bartarget refused "$bdf" "$memory" $translated >/tmp/said || fail "$(cat /tmp/said)"
+cat /tmp/said
+if [ "$IOMMU" = none ]; then
+	grep "an IOMMU that is on" /tmp/said || fail "nothing says what would be right"
+else
+	echo "the daemon dies under a drive that reads and writes the other device's memory"
+	start_watched work bartarget work "$bdf" "$memory"
+	kill -9 "$daemon"
+	wait "$daemon" || :
+	start_daemon
+	smartio device list
+	goes_on() {
+		kill -USR1 "$pid_work" && grep -x on /tmp/work.out
+	}
+	until_ok goes_on
+	end_watched work
+	echo "a reset of that device, by force"
+	start_watched reset bartarget reset "$bdf" "$memory"
+	smartio device reset "$memory" --force
+	kill "$feeder_reset"
+	wait "$pid_reset" || fail "reset ended with $?: $(cat /tmp/reset.err)"
+	# VFIO's container follows no BAR: smartio-vfio takes all of it away before. Here it is registers to smartio.ko.
+	case $WORLD in
+	vfio) right=cut ;;
+	*) right=kept ;;
+	esac
+	[ "$(tail -n 1 /tmp/reset.out)" = "$right" ] || fail "the reset: $(cat /tmp/reset.out), not $right"
+	echo "killed in its work: the next one's memory is its alone"
+	start_watched dies bartarget work "$bdf" "$memory"
+	kill -9 "$pid_dies"
+	wait "$pid_dies" || :
+	kill "$feeder_dies"
+	start_watched still bartarget still "$memory"
+	copy_both_ways "$bdf"
+	end_watched still
+	copy_both_ways "$bdf"
+fi
+stop_manager
+stop_daemon
+smartio device remove "$memory"
+take_drive "$bdf"
+end_world
