@@ -192,6 +192,29 @@ static void map_fail(struct smartiod *d, struct map_op *m, int error, const char
 	map_end(d, m);
 }
 
+/*
+ * What of piece @i the program asked for: the lender grants registers and doorbells in whole runs
+ * of pages. 0 bytes, which the library refuses: it was granted something else.
+ */
+static struct sio_wire_piece asked_part(const struct map_op *m, unsigned i)
+{
+	const struct sio_wire_bar_piece *g = &m->granted.piece[i];
+	uint64_t asked = sio_from_le64(m->ask.offset), at = sio_from_le64(g->offset);
+	uint64_t asked_end = asked + sio_from_le64(m->ask.bytes);
+	uint64_t end = at + sio_from_le64(g->bytes), from = at < asked ? asked : at;
+
+	end = end < asked_end ? end : asked_end;
+	return (struct sio_wire_piece){
+		.offset = sio_to_le64(from),
+		.bytes = sio_to_le64(from < end ? end - from : 0),
+		.fd_offset = sio_to_le64(m->bar->piece[i].fd_offset + (from - at)),
+		.fd_index = sio_to_le32(i),
+		.access = g->access,
+		.bar_id_lo = sio_to_le32((uint32_t)m->bar->piece[i].view),
+		.flags = g->flags,
+	};
+}
+
 /* All pieces have a descriptor, @fds. */
 static void map_reply(struct smartiod *d, struct map_op *m, const int *fds)
 {
@@ -205,19 +228,8 @@ static void map_reply(struct smartiod *d, struct map_op *m, const int *fds)
 		return;
 	}
 	rep.map = sio_to_le32(smartiod_handle(&map->o));
-	for (unsigned i = 0; i < m->bar->n; i++) {
-		const struct sio_wire_bar_piece *g = &m->granted.piece[i];
-
-		rep.piece[i] = (struct sio_wire_piece){
-			.offset = g->offset,
-			.bytes = g->bytes,
-			.fd_offset = sio_to_le64(m->bar->piece[i].fd_offset),
-			.fd_index = sio_to_le32(i),
-			.access = g->access,
-			.bar_id_lo = sio_to_le32((uint32_t)m->bar->piece[i].view),
-			.flags = g->flags,
-		};
-	}
+	for (unsigned i = 0; i < m->bar->n; i++)
+		rep.piece[i] = asked_part(m, i);
 	smartiod_op_reply(d, &m->op, &rep, sizeof(rep), fds, m->bar->n);
 	map->bar = m->bar;
 	m->bar = NULL;

@@ -32,6 +32,33 @@ static void memory_of_another_device_is_mapped(void **state)
 	assert_int_equal(unmap(f, more), EBADF);
 }
 
+/* All of a BAR that nobody knows is one run of registers; a program maps what it needs of them. */
+static void a_part_of_registers_is_mapped(void **state)
+{
+	struct fixture *f = *state;
+	struct sio_msg_seg_map whole = {.handle = sio_to_le32(f->cmb), .bytes = sio_to_le64(CMB)};
+	struct sio_msg_seg_map part = {.handle = sio_to_le32(f->cmb),
+				       .offset = sio_to_le64(3 * PAGE),
+				       .bytes = sio_to_le64(2 * PAGE)};
+	const struct world_message *m =
+		world_call(f->w, f->c, SIO_MSG_SEG_MAP, &whole, sizeof(whole));
+	const struct sio_rep_seg_map *rep = (const void *)m->data;
+	uint64_t at;
+
+	assert_int_equal(m->error, 0);
+	assert_int_equal(sio_from_le32(rep->n_pieces), 1);
+	assert_int_equal(sio_from_le64(rep->piece[0].bytes), CMB);
+	at = sio_from_le64(rep->piece[0].fd_offset);
+	m = world_call(f->w, f->c, SIO_MSG_SEG_MAP, &part, sizeof(part));
+	rep = (const void *)m->data;
+	assert_int_equal(m->error, 0);
+	assert_int_equal(sio_from_le32(rep->n_pieces), 1);
+	assert_int_equal(sio_from_le64(rep->piece[0].offset), 3 * PAGE);
+	assert_int_equal(sio_from_le64(rep->piece[0].bytes), 2 * PAGE);
+	assert_int_equal(sio_from_le64(rep->piece[0].fd_offset), at + 3 * PAGE);
+	assert_int_equal(views(f, MEMORY), 1);
+}
+
 static void without_an_iommu_it_is_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -179,6 +206,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(memory_of_another_device_is_mapped),
+		cmocka_unit_test_setup_teardown(a_part_of_registers_is_mapped, setup_strange,
+						teardown),
 		cmocka_unit_test_setup_teardown(without_an_iommu_it_is_refused, setup_without_iommu,
 						teardown),
 		TEST(only_what_its_borrower_may_write),

@@ -28,6 +28,8 @@ int setup(void **state);
 int setup_without_iommu(void **state);
 /* The target is a memory device. */
 int setup_memory(void **state);
+/* The target is of a class that nobody knows, and its registers are nobody's yet. */
+int setup_strange(void **state);
 /* It was borrowed before the drive. */
 int setup_target_first(void **state);
 int teardown(void **state);

@@ -42,7 +42,9 @@ static void device(struct world *w, unsigned host, const struct sio_req *req,
 		.bar_size = {0x4000, 0, f->cmb},
 		.bar_addr = {bar_address(f), 0, cmb_address(f)},
 		.bdf = f->topo.bdf,
-		.class_code = f->memory ? SIO_MEMDEV_CLASS : 0x010802,
+		.class_code = f->strange  ? 0xff0000
+			      : f->memory ? SIO_MEMDEV_CLASS
+					  : 0x010802,
 		.vendor = f->memory ? SIO_MEMDEV_VENDOR : 0,
 		.device = f->memory ? SIO_MEMDEV_DEVICE : 0,
 		.msix_count = FAKE_VECTORS,

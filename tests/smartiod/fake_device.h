@@ -25,6 +25,7 @@ struct fake_device {
 	bool no_reset;	    /* RESET is of kind DONE alone */
 	uint64_t cmb;	    /* bytes of memory of its own, in BAR 2 */
 	bool memory;	    /* a memory device: these are all its borrowers' */
+	bool strange;	    /* or of a class that nobody knows: registers are all that it has */
 	bool follows_none;  /* the port cuts nothing at the end of a view's owner, as VFIO's */
 	unsigned resets;    /* function resets so far */
 	unsigned disturbed; /* those while somebody who lives could reach it */
