@@ -73,11 +73,14 @@ no_aslr= wrap=
 setarch -R true 2>/dev/null && no_aslr='setarch -R'
 
 # The machines' kernels are built out of what the stages before theirs leave idle: the debug kernel alone takes longer
-# than any other build. A group of processes of its own, which ends with this script.
+# than any other build. A group of processes of its own, which ends with this script, in the same session: where the
+# kernel groups processes by sessions, niceness counts within one.
 mkdir -p build
-setsid nice -n 19 sh -c 'for kernel in debug 6.1 6.12 6.12-iommufd; do python3 tests/vm/kernel.py $kernel; done' \
+set -m
+nice -n 19 sh -c 'for kernel in debug 6.1 6.12 6.12-iommufd; do python3 tests/vm/kernel.py $kernel; done' \
 	>build/kernels.log 2>&1 </dev/null &
 kernels=$!
+set +m
 
 # The engine for fio is compiled with its headers, which no package has.
 fio=$(python3 tests/nvme/fio/source.py) || fio=
