@@ -205,6 +205,7 @@ struct sim_proc {
 	uint64_t stop_until; /* ... if it comes there before, until then */
 	uint64_t rung;	     /* stores to registers and doorbells */
 	uint64_t triggered;  /* data interrupts that it sent (oracle/queues.c) */
+	uint64_t given_up;   /* sessions that it ended, and lost what it had */
 	bool perjurer;	     /* it lies to the next smartiod (work/perjurer.c) */
 	int *fds;
 	unsigned n_fds, max_fds;

@@ -273,6 +273,8 @@ void sim_conn_close(struct sim_conn *c)
 {
 	struct sim_packet *k;
 
+	if (c->proc && !c->cut)
+		c->proc->given_up++;
 	c->proc = NULL;
 	c->object = NULL;
 	while ((k = c->first)) {

@@ -2,9 +2,11 @@
 /*
  * An exclusive borrow is the only one: when a program is notified that it has a device, no other
  * program has it, unless both share it. A program has it no more if it died, if its host and the
- * lender's have lost each other, or a path to each other, since, or if the device was pulled out
- * since it was requested; nor if the notification is so late that one of these came between request
- * and answer: a program that is stopped reads its answer long after it was sent.
+ * lender's have lost each other, or a path to each other, since, if the device was pulled out since
+ * it was requested, or if the program has ended its session since (smartiod did not answer in time,
+ * as when the clock jumps, or did not take the program back); nor if the notification is so late
+ * that one of these came between request and answer: a program that is stopped reads its answer
+ * long after it was sent.
  */
 #include <stdlib.h>
 
@@ -20,6 +22,7 @@ struct borrow {
 	uint64_t breaks; /* of the connection between the two hosts' daemons, so far */
 	uint64_t gone;	 /* losses of paths between them */
 	uint64_t since;	 /* when the device was requested */
+	uint64_t given_up;
 	bool exclusive;
 	struct borrow *prev, *next;
 };
@@ -42,7 +45,8 @@ static bool valid(const struct borrow *b)
 {
 	const struct sim_proc *p = sim_living(b->pid);
 
-	return p && sim_peer_breaks(b->host, b->lender) == b->breaks &&
+	return p && p->given_up == b->given_up &&
+	       sim_peer_breaks(b->host, b->lender) == b->breaks &&
 	       sim_paths_gone(b->host, b->lender) == b->gone && !pulled_since(b->fdid, b->since);
 }
 
@@ -85,6 +89,7 @@ static void borrowed(uint32_t fdid, bool exclusive, uint64_t since)
 	mine->fdid = fdid;
 	mine->exclusive = exclusive;
 	mine->since = since;
+	mine->given_up = sim_self()->given_up;
 	DL_APPEND(borrows, mine);
 }
 
