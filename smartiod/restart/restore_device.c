@@ -210,11 +210,12 @@ static int restore_target(struct smartiod *d, struct smartiod_session *s,
 			  struct smartiod_segment **ret, struct smartiod_connection **ret_c,
 			  struct sio_err *reterr)
 {
+	uint64_t mem = memory_of(s, r, ret, ret_c, reterr);
 	const struct smartiod_borrow *b;
 	struct smartiod_loan *l;
 
-	if (memory_of(s, r, ret, ret_c, reterr) != 0) {
-		if ((*ret)->mem == dma->target)
+	if (*ret) { /* memory that is gone is 0, as what is cut leads to */
+		if (mem && mem == dma->target)
 			return 0;
 		return sio_fail(reterr, -EINVAL, "mapping %" PRIu64 " is of other memory",
 				dma->by_id.key);

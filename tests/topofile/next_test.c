@@ -122,6 +122,7 @@ static void put(char *out, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(out + len, TEXT - len, fmt, ap);
 	va_end(ap);
+	assert_true(strlen(out) < TEXT - 1);
 }
 
 /* Devices in any order. */

@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -32,10 +33,20 @@ def locked(name):
         yield
 
 
+def forget_unfinished(name):
+    """Under the lock: what one that was killed had begun to make is nobody's; of a kernel it is 2 GB."""
+    begun = re.compile(re.escape(f".{name}.") + "[a-z0-9_]{8}")
+    for entry in os.listdir(folder()):
+        path = os.path.join(folder(), entry)
+        if begun.fullmatch(entry) and os.path.isdir(path):
+            shutil.rmtree(path, ignore_errors=True)
+
+
 def have(name, make):
     """The cached folder @name; make(an empty folder) fills it if it is not there. All or nothing."""
     path = os.path.join(folder(), name)
     with locked(name):
+        forget_unfinished(name)
         if os.path.isdir(path):
             return path
         work = tempfile.mkdtemp(prefix=f".{name}.", dir=folder())
