@@ -31,8 +31,9 @@ struct told {
 	uint32_t pid, fdid;
 	const void *segment, *device; /* the program's handles */
 	uint64_t from, size;
-	uint64_t mem; /* which memory the device found there first; 0: it made no access */
-	bool bar;     /* pages of another device, which are taken away when that device is */
+	uint64_t mem;	   /* which memory the device found there first; 0: it made no access */
+	bool bar;	   /* pages of another device, which are taken away when that device is */
+	uint64_t given_up; /* sessions that the program had ended by then */
 	struct told *prev, *next;
 };
 
@@ -107,7 +108,8 @@ static void note(const void *segment, const void *device, uint64_t from, uint64_
 			   .device = device,
 			   .from = from,
 			   .size = size,
-			   .bar = bar};
+			   .bar = bar,
+			   .given_up = sim_self()->given_up};
 	DL_PREPEND(all, t);
 }
 
@@ -342,18 +344,28 @@ static bool ends_at_the_liar(const struct sio_evt_fault *f)
 }
 
 /*
+ * Is the program that was told this still the one that has it? One that ended its session, because
+ * smartiod did not answer in time or did not take it back, has lost both devices like one that died.
+ */
+static bool has_ended(const struct told *t)
+{
+	const struct sim_proc *p = sim_living(t->pid);
+
+	return !p || p->given_up != t->given_up;
+}
+
+/*
  * The pages of another device were taken away under the mapping: with that device, or with the
  * program that had it, whose own device goes on for a while.
  */
 static bool refused_for_a_cut(const struct sio_evt_fault *f)
 {
+	const bool any = sim_has_fault("removal") || sim_may_lose_borrowers();
 	const struct told *t;
 
-	if (!sim_has_fault("removal") && !sim_has_fault("death") && !sim_may_lose_borrowers())
-		return false;
 	DL_FOREACH (all, t)
-		if (t->bar && t->fdid == f->device && f->address >= t->from &&
-		    f->address - t->from < t->size)
+		if (t->bar && (any || has_ended(t)) && t->fdid == f->device &&
+		    f->address >= t->from && f->address - t->from < t->size)
 			return true;
 	return false;
 }
