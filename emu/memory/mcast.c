@@ -108,6 +108,28 @@ static int find_overlay(struct emu_request *rq, const struct sio_req_mcast *m, s
 	return emu_range_check(rq, "MCAST", &(*ret)->o, m->offset, m->length);
 }
 
+/*
+ * Members and senders of a group have it at addresses of their hosts' RAM. A member in a BAR takes
+ * none, so its own host's RAM is no limit; but a group that is larger than any host's RAM would be
+ * one that nobody can write to.
+ */
+static int check_overlay_fits(struct emu_request *rq, const struct sio_req_mcast *m)
+{
+	const struct sio_topology *t = rq->host->room->topo;
+	const struct sio_topo_host *most = &t->host[0];
+
+	for (unsigned i = 1; i < t->n_hosts; i++)
+		if (t->host[i].ram_size > most->ram_size)
+			most = &t->host[i];
+	if (m->length <= most->ram_size)
+		return 0;
+	return sio_fail_exhausted(&rq->err, -ENOSPC, SIO_OUT_OF_RAM,
+				  "MCAST: group %u of %" PRIu64
+				  " bytes: no host has as much RAM; at most %" PRIu64
+				  ", as %s has, are right",
+				  m->group, (uint64_t)m->length, most->ram_size, most->name);
+}
+
 /* The group's memory, made now if there is none. */
 static int get_memory(struct emu_request *rq, const struct sio_req_mcast *m, struct emu_group *g,
 		      uint64_t *ret_size)
@@ -129,6 +151,8 @@ static int get_memory(struct emu_request *rq, const struct sio_req_mcast *m, str
 	*ret_size = size;
 	if (g->users)
 		return 0;
+	if (m->source_kind && check_overlay_fits(rq, m) < 0)
+		return rq->err.code;
 	if (r->topo->exact_multicast) {
 		g->mem = (struct emu_mem){.fd = -1, .size = size};
 		return 0;

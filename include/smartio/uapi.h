@@ -825,7 +825,8 @@ SIO_PORT_SIZE(struct sio_evt_status, 40);
  *   CONNECT    the way to write to the group, for a member or not: -ENOENT while nobody published
  * it. FREE ends it. PUBLISH, UNPUBLISH  whether CONNECT finds member @target; again is no error.
  * The answer to JOIN and CONNECT names a SIO_KIND_MEM of the asking owner, with its descriptor 0.
- * The first member's size is the group's: a longer one is -ERANGE.
+ * The first member's size is the group's: a longer one is -ERANGE. If no host has as much RAM it is
+ * -ENOSPC.
  * @source_kind of JOIN: 0: memory is made for the member. SIO_KIND_BAR: an overlay: the member is
  * @length bytes at @offset, whole pages, of the memory in a device's BAR that view @source, which
  * can be written, shows: a copy of what is written to the group goes there. It has no descriptor,

@@ -330,10 +330,45 @@ static void a_reset_leaves_it(void **state)
 	fake_free(t.f);
 }
 
+/* Who writes to a group has it at addresses of RAM, so some host must have as many. */
+static void no_group_is_larger_than_any_hosts_ram(void **state)
+{
+	struct overlay_test t = {.f = fake_new(0)};
+	struct sio_req_free leave;
+	struct sio_req_mcast req;
+
+	(void)state;
+	t.f->topo.exact_multicast = true;
+	for (unsigned i = 0; i < 3; i++)
+		fake_up(t.f, i);
+	fake_open(t.f, LENDER, TARGET);
+	t.owner = fake_owner(t.f, LENDER);
+	t.view = view_of(t.f, t.owner, TARGET, MEMORY, PAGES * EMU_PAGE, BOTH);
+	for (unsigned i = 0; i < t.f->topo.n_hosts; i++)
+		t.f->topo.host[i].ram_size = EMU_PAGE;
+	req = over(t.view, t.owner);
+	req.length = PAGES * EMU_PAGE;
+	assert_int_equal(mcast(t.f, LENDER, req, NULL), -ENOSPC);
+	assert_non_null(strstr(fake_text(t.f), "group 2 of 8192 bytes: no host has as much RAM"));
+	assert_non_null(strstr(fake_text(t.f), "at most 4096, as "));
+	/* Nothing of it is left: the size of the next one is the group's. */
+	req.length = EMU_PAGE;
+	assert_int_equal(mcast(t.f, LENDER, req, &t.member), 0);
+	req.length = PAGES * EMU_PAGE;
+	assert_int_equal(mcast(t.f, LENDER, req, NULL), -ERANGE);
+	leave = (struct sio_req_free){.h.owner = t.owner, .id = t.member};
+	assert_int_equal(ask_only(t.f, LENDER, &leave, SIO_OP_FREE), 0);
+	/* It need not be the lender that has the RAM. */
+	t.f->topo.host[OTHER].ram_size = PAGES * EMU_PAGE;
+	assert_int_equal(mcast(t.f, LENDER, req, NULL), 0);
+	fake_free(t.f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_may_be_a_member),
+		cmocka_unit_test(no_group_is_larger_than_any_hosts_ram),
 		cmocka_unit_test(nothing_else_is_made_of_it),
 		cmocka_unit_test(a_write_reaches_it),
 		cmocka_unit_test(a_device_does_not_reach_itself),
