@@ -28,7 +28,7 @@ def linked(build, target):
     lines = subprocess.run(["ninja", "-C", build, "-t", "commands", "-s", target], check=True,
                            capture_output=True, text=True).stdout
     found = {}
-    for path in re.findall(r"\S+\.a\b", lines):
+    for path in re.findall(r"\S+\.a(?!\S)", lines):
         with open(os.path.join(build, path), "rb") as f:
             data = f.read()
         if data.startswith(b"!<thin>"):  # names its objects: their bytes count
