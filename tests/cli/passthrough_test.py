@@ -9,6 +9,7 @@ import os
 import random
 import select
 import signal
+import socket
 import struct
 import sys
 import time
@@ -90,7 +91,6 @@ class Machine(Drive):
 
 def socket_recv(sock):
     """The first bytes of a reply, with its descriptors."""
-    import socket  # pylint: disable=import-outside-toplevel
     return socket.recv_fds(sock, 4096, 4)
 
 
@@ -199,11 +199,20 @@ class Passthrough(base.CommandTest):
         self.says(other, "cannot be borrowed")
         done = self.smartio("run", "-n", "client2", "--", base.TOOL, "passthrough", "nvme0", "--socket", path2, status=1)
         self.assertIn("in use", done.stderr)
+        # It, and whoever else only connects, has not had the device borrowed, which would reset it.
+        m.sock.close()
+        self.says(child, "is returned")
+        for _ in range(3):
+            with socket.socket(socket.AF_UNIX) as s:
+                s.connect(path)
+        self.smartio("run", "-n", "client1", "--", base.TOOL, "passthrough", "nvme0", "--socket", path, status=1)
+        m = self.machine(path, ram=False)
+        self.assertIn("is borrowed", child.stderr.readline())
         # Memory that could be cut short, or is no whole pages; interrupts that are no eventfds.
         loose = os.memfd_create("loose", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(loose, 1 << 20)
         self.assertRaises(Refused, m.map, RAM, 1 << 20, [loose])
-        self.says(child, "sealed against shrinking")
+        self.assertIn("sealed against shrinking", child.stderr.readline())
         fcntl.fcntl(loose, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
         self.assertRaises(Refused, m.map, RAM, 2 << 20, [loose])
         self.assertRaises(Refused, m.map, RAM, 1000, [loose])

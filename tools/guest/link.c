@@ -16,11 +16,12 @@
 #include "smartio/ext.h"
 #include "vfiosock/frame.h"
 
-#define PATIENCE_S 10 /* how long an emulator may take to read */
+#define PATIENCE_S 10 /* how long an emulator may take to read, and to say its first word */
 
 struct link {
 	struct relay relay; /* first: a session's context is the relay */
 	int socket;	    /* -1: no emulator is connected */
+	int caller;	    /* has connected and said nothing yet; -1: nobody */
 	bool cut;	    /* the connection cannot be used any more */
 	struct sio_vfio_frame frame;
 };
@@ -109,19 +110,12 @@ static void turn_away(struct link *l, int fd, const char *why)
 	close(fd);
 }
 
-static void connect_one(struct link *l, int listener)
+static void serve(struct link *l, int fd)
 {
 	struct timeval patience = {.tv_sec = PATIENCE_S};
-	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	struct relay *r = &l->relay;
 	struct sio_err err;
 
-	if (fd < 0)
-		return;
-	if (l->socket >= 0) {
-		turn_away(l, fd, "another one has it");
-		return;
-	}
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (relay_borrow(r, &err) < 0) {
 		turn_away(l, fd, err.text);
@@ -137,6 +131,32 @@ static void connect_one(struct link *l, int listener)
 		return;
 	}
 	tool_note("%s is borrowed for a machine", r->name);
+}
+
+/*
+ * Whoever only looks whether somebody listens, as a second relay at this path does, gets nothing
+ * borrowed and nothing reset: an emulator speaks first.
+ */
+static void accept_one(struct link *l, int listener)
+{
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+
+	if (fd >= 0 && l->socket >= 0)
+		turn_away(l, fd, "another one has it");
+	else if (fd >= 0)
+		l->caller = fd;
+}
+
+static void hear_caller(struct link *l)
+{
+	int fd = l->caller;
+	char first;
+
+	l->caller = -1;
+	if (recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
+		serve(l, fd);
+	else
+		close(fd);
 }
 
 static void receive(struct link *l)
@@ -201,21 +221,34 @@ static void serve_one(struct link *l, int listener, int stop)
 		{.fd = l->socket, .events = POLLIN},
 		{.fd = l->socket >= 0 ? smartio_device_event_fd(l->relay.device) : -1,
 		 .events = POLLIN},
+		{.fd = l->caller, .events = POLLIN},
 	};
+	int n;
 
 	/* Lost events stay readable for ever. */
 	if (l->relay.state == RELAY_LOST)
 		p[3].fd = -1;
-	if (poll(p, sizeof(p) / sizeof(p[0]), -1) < 0)
+	/* The next ones wait in the socket's queue. */
+	if (l->caller >= 0)
+		p[1].fd = -1;
+	n = poll(p, sizeof(p) / sizeof(p[0]), l->caller >= 0 ? PATIENCE_S * 1000 : -1);
+	if (n < 0)
 		return;
+	if (n == 0) {
+		turn_away(l, l->caller, "it has connected and says nothing");
+		l->caller = -1;
+		return;
+	}
 	if (p[3].revents)
 		relay_event(&l->relay);
 	if (p[2].revents)
 		receive(l);
 	if (l->cut)
 		disconnect(l);
+	if (p[4].revents)
+		hear_caller(l);
 	if (p[1].revents)
-		connect_one(l, listener);
+		accept_one(l, listener);
 }
 
 static bool is_readable(int fd)
@@ -233,13 +266,15 @@ int relay_serve(struct relay *r, const char *path, int stop, struct sio_err *ret
 	if (!l)
 		return sio_no_memory(reterr, "a borrowed device");
 	l->relay = *r;
-	l->socket = -1;
+	l->socket = l->caller = -1;
 	rc = listen_at(path, &listener, reterr);
 	if (rc == 0) {
 		tool_note("%s: a virtual machine can have it at %s", r->name, path);
 		while (!is_readable(stop))
 			serve_one(l, listener, stop);
 		disconnect(l);
+		if (l->caller >= 0)
+			close(l->caller);
 		close(listener);
 		unlink(path);
 	}
