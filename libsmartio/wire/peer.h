@@ -18,7 +18,7 @@
 #include "wire/client.h"
 #include "wire/wire.h"
 
-#define SIO_PEER_VERSION 14
+#define SIO_PEER_VERSION 15
 #define SIO_PEER_REPLY 0x8000u
 #define SIO_TOKEN_BYTES 32
 
@@ -548,14 +548,15 @@ SIO_WIRE_SIZE(struct sio_peer_resume_seg, 40);
 
 /*
  * A borrow. @generation: the device generation that its program was last notified of; @released 1:
- * not exclusive.
+ * not exclusive. @ticket: the one that came with it, for a lender that has started since and knows
+ * none; whoever lies about it only keeps its own devices from each other.
  */
 struct sio_peer_resume_borrow {
 	struct sio_msg h;
-	sio_le64 borrower, session;
+	sio_le64 borrower, session, ticket;
 	sio_le32 fdid, pid, generation, released;
 };
-SIO_WIRE_SIZE(struct sio_peer_resume_borrow, 48);
+SIO_WIRE_SIZE(struct sio_peer_resume_borrow, 56);
 /* A piece of a BAR, as of BAR_GRANT. */
 struct sio_peer_resume_view {
 	struct sio_msg h;

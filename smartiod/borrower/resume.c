@@ -127,6 +127,7 @@ static void send_borrow(struct smartiod *d, const struct smartiod_borrow *b)
 		.h.type = sio_to_le32(SIO_PEER_RESUME_BORROW),
 		.borrower = sio_to_le64(b->id),
 		.session = sio_to_le64(s ? s->client : 0),
+		.ticket = sio_to_le64(b->ticket),
 		.fdid = sio_to_le32(b->device->fdid),
 		.pid = sio_to_le32(s ? s->pid : 0),
 		.generation = sio_to_le32(b->generation),

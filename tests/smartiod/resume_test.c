@@ -67,6 +67,33 @@ static void the_lenders_daemon_is_started_again(void **state)
 	give_back(f);
 }
 
+/* Who shows it may have the borrowed device's BARs as a target of another one that it borrowed. */
+static uint64_t ticket_at_lender(const struct fixture *f)
+{
+	return smartiod_loan_find(f->w->host[LENDER].daemon, f->b.id)->ticket;
+}
+
+static void the_lender_knows_the_ticket_again(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t ticket = ticket_at_lender(f);
+	struct sio_peer_resume_borrow lie = {.borrower = sio_to_le64(f->b.id),
+					     .ticket = sio_to_le64(ticket + 1),
+					     .fdid = sio_to_le32(FDID)};
+
+	assert_int_not_equal(ticket, 0);
+	world_stop(f->w, LENDER);
+	world_restart(f->w, LENDER);
+	world_run(f->w);
+	assert_int_equal(ticket_at_lender(f), 0); /* until its borrower says it */
+	world_pass(f->w, MEET);
+	assert_int_equal(ticket_at_lender(f), ticket);
+	/* Once is enough. */
+	message(f, LENDER, BORROWER, SIO_PEER_RESUME_BORROW, &lie, sizeof(lie));
+	assert_int_equal(ticket_at_lender(f), ticket);
+	give_back(f);
+}
+
 /* The exporter's program comes back, too, and neither it nor its importer notices. */
 static void an_exporters_daemon_is_started_again(void **state)
 {
@@ -466,6 +493,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_broken_connection_changes_nothing),
 		TEST(the_lenders_daemon_is_started_again),
+		TEST(the_lender_knows_the_ticket_again),
 		TEST(an_exporters_daemon_is_started_again),
 		TEST(an_importer_goes_meanwhile),
 		TEST(queues_keep_their_memory),
