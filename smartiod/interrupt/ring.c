@@ -401,23 +401,50 @@ static int may_send(struct smartiod *d, uint32_t node, const struct smartiod_din
 	return smartiod_allow_node(d, &thing, node, reterr);
 }
 
+static bool node_may_not(struct smartiod *d, const struct smartiod_forbid *f,
+			 const struct smartiod_ring *r, struct sio_err *why)
+{
+	const struct smartiod_dint *dint = r->dint;
+	const struct sio_policy_thing thing =
+		smartiod_thing(d, SIO_POLICY_INTERRUPTS, d->node, dint->number);
+
+	return !smartiod_ring_ended(r) &&
+	       !(dint->plain && smartiod_dint_lets_devices(dint, r->node)) &&
+	       smartiod_forbids_node(d, f->policy, &thing, r->node, why);
+}
+
+/* The sender's daemon gives the ring back; what was sent until then is still read. */
+static void rings_forbidden(struct smartiod *d, const struct smartiod_forbid *f,
+			    struct smartiod_dint *dint)
+{
+	struct smartiod_ring *r;
+	struct sio_err why;
+
+	dint->pins++;
+	for (struct smartiod_ring *next = dint->rings; (r = next);) {
+		next = r->next;
+		if (!node_may_not(d, f, r, &why))
+			continue;
+		smartiod_report(d, f->enforce ? SIO_RELOAD_ENDS : SIO_RELOAD_STAYS,
+				"connection: %s", why.text);
+		if (!f->act)
+			continue;
+		if (r->state == SMARTIOD_RING_BUILDING) /* the sender's request fails */
+			smartiod_ring_end(d, r);
+		else
+			smartiod_ring_notify_sender(d, r);
+	}
+	smartiod_dint_unpin(d, dint);
+}
+
 void smartiod_rings_forbidden(struct smartiod *d, const struct smartiod_forbid *f)
 {
 	struct smartiod_tree_node *n;
-	struct sio_err why;
 	uint64_t key = 0;
 
 	while ((n = smartiod_tree_after(&d->dints, key))) {
-		const struct smartiod_dint *dint = SMARTIOD_OF(n, struct smartiod_dint, by_uid);
-		const struct sio_policy_thing thing =
-			smartiod_thing(d, SIO_POLICY_INTERRUPTS, d->node, dint->number);
-
 		key = n->key;
-		for (const struct smartiod_ring *r = dint->rings; r; r = r->next)
-			if (!smartiod_ring_ended(r) &&
-			    !(dint->plain && smartiod_dint_lets_devices(dint, r->node)) &&
-			    smartiod_forbids_node(d, f->policy, &thing, r->node, &why))
-				smartiod_report(d, SIO_RELOAD_STAYS, "connection: %s", why.text);
+		rings_forbidden(d, f, SMARTIOD_OF(n, struct smartiod_dint, by_uid));
 	}
 }
 

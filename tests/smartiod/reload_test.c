@@ -264,29 +264,68 @@ static void connections_of_other_hosts_end(void **state)
 	call_world_end(w, &fake, FDID);
 }
 
-/* Interrupts, and what programs made or are connected to, are told of and stay. */
-static void the_rest_stays(void **state)
+static void senders_of_other_hosts_end(void **state)
 {
 	struct world *w = make();
 	struct world_client *tool = world_client(w, 0, SIO_CLIENT_TOOL);
-	struct world_client *l = world_client_of(w, 0, SIO_CLIENT_LIBRARY, &is_bob);
+	struct world_client *l = world_client(w, 0, SIO_CLIENT_LIBRARY);
 	struct world_client *b = world_client(w, 1, SIO_CLIENT_LIBRARY);
-	uint32_t seg, connection, dint, number, link;
+	struct world_client *c = world_client(w, 2, SIO_CLIENT_LIBRARY);
+	uint32_t dint, plain, number, plain_number, own, lost, also, kept, kept_too, other;
 	struct done done;
 
 	(void)state;
-	assert_int_equal(call_seg_export(w, l, 5, 8192, &seg), 0);
-	assert_int_equal(call_seg_connect(w, l, 4, 5, &connection), 0);
 	assert_int_equal(call_dint_create(w, l, 3, SCI_FLAG_FIXED_INTNO, &dint, &number), 0);
-	assert_int_equal(call_dint_connect(w, b, 4, 3, &link), 0);
+	assert_int_equal(call_plain_create(w, l, &plain, &plain_number), 0);
+	assert_int_equal(call_dint_connect(w, l, 4, 3, &own), 0);
+	assert_int_equal(call_dint_connect(w, b, 4, 3, &lost), 0);
+	assert_int_equal(call_plain_connect(w, b, 4, plain_number, &also), 0);
+	assert_int_equal(call_dint_connect(w, c, 4, 3, &kept), 0);
+	assert_int_equal(call_plain_connect(w, c, 4, plain_number, &kept_too), 0);
 	next.has_rule = true;
 	next.rule = (struct sio_policy_rule){.kind = SIO_POLICY_INTERRUPTS,
 					     .last = UINT32_MAX,
 					     .has_nodes = true,
 					     .node = twelve,
 					     .n_nodes = 1};
+	assert_int_equal(reload(w, tool, 0, &done), 0);
+	assert_int_equal(done.count[SIO_RELOAD_STAYS], 2);
+	world_run(w);
+	assert_null(world_event(b, SIO_EVM_DINT_LOST, 0));
+	assert_int_equal(reload(w, tool, SIO_RELOAD_CHECK | SIO_RELOAD_ENFORCE, &done), 0);
+	assert_int_equal(done.count[SIO_RELOAD_ENDS], 2);
+	world_run(w);
+	assert_null(world_event(b, SIO_EVM_DINT_LOST, 0));
 	assert_int_equal(reload(w, tool, SIO_RELOAD_ENFORCE, &done), 0);
-	assert_int_equal(done.count[SIO_RELOAD_STAYS], 1);
+	assert_int_equal(done.count[SIO_RELOAD_ENDS], 2);
+	assert_int_equal(done.count[SIO_RELOAD_STAYS], 0);
+	world_run(w);
+	assert_non_null(world_event(b, SIO_EVM_DINT_LOST, 1));
+	assert_non_null(world_event(l, SIO_EVM_DINT_RING_END, 0));
+	assert_null(world_event(l, SIO_EVM_DINT_RING_END, 1));
+	assert_null(world_event(c, SIO_EVM_DINT_LOST, 0));
+	/* Of the one that may: its ring and the interrupt's trigger, and the plain one. */
+	assert_int_equal(world_count(w, 0, SIO_KIND_GRANT), 3);
+	assert_int_equal(call_dint_connect(w, b, 4, 3, &other), EACCES);
+	assert_int_equal(call_handle(w, b, SIO_MSG_DINT_DISCONNECT, lost, 0), 0);
+	assert_int_equal(reload(w, tool, SIO_RELOAD_ENFORCE, &done), 0);
+	assert_int_equal(done.count[SIO_RELOAD_ENDS], 0);
+	call_world_end(w, &fake, FDID);
+}
+
+/* What programs made or are connected to is told of and stays. */
+static void the_rest_stays(void **state)
+{
+	struct world *w = make();
+	struct world_client *tool = world_client(w, 0, SIO_CLIENT_TOOL);
+	struct world_client *l = world_client_of(w, 0, SIO_CLIENT_LIBRARY, &is_bob);
+	uint32_t seg, connection;
+	struct done done;
+
+	(void)state;
+	assert_int_equal(call_seg_export(w, l, 5, 8192, &seg), 0);
+	assert_int_equal(call_seg_connect(w, l, 4, 5, &connection), 0);
+	next.has_rule = true;
 	next.rule = (struct sio_policy_rule){.kind = SIO_POLICY_SEGMENTS,
 					     .last = UINT32_MAX,
 					     .has_people = true,
@@ -371,6 +410,7 @@ int main(void)
 		cmocka_unit_test(a_borrow_of_another_host_ends),
 		cmocka_unit_test(a_borrow_of_a_program_of_this_host_ends),
 		cmocka_unit_test(connections_of_other_hosts_end),
+		cmocka_unit_test(senders_of_other_hosts_end),
 		cmocka_unit_test(the_rest_stays),
 		cmocka_unit_test(a_quota_holds_for_what_is_asked_next),
 		cmocka_unit_test(files_are_read_from_host_to_host),
