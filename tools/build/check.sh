@@ -12,9 +12,10 @@ trap '[ -z "$kernels" ] || kill -- "-$kernels" 2>/dev/null; rm -rf "$results"' E
 failures=$results/failures
 begin=$SECONDS
 
-# Jiffies of all processors so far: busy, and all.
+# Jiffies of all processors so far: busy, and all; and those of what this script has run.
 jiffies() {
-	awk '$1 == "cpu" { for (i = 2; i <= 9; i++) all += $i; print all - $5 - $6, all }' /proc/stat
+	awk '$1 == "cpu" { for (i = 2; i <= 9; i++) all += $i; busy = all - $5 - $6 }
+		FILENAME != "/proc/stat" { own = $16 + $17 } END { print busy, all, own }' /proc/stat /proc/$$/stat
 }
 
 stage() { # NAME COMMAND...
@@ -25,8 +26,9 @@ stage() { # NAME COMMAND...
 	"$@"
 	rc=$?
 	after=$(jiffies)
-	printf '== %s: %s, %d s, processors %d %% busy\n' "$name" "$([ $rc = 0 ] && echo done || echo FAILED)" \
-		$((SECONDS - start)) "$(echo $before $after | awk '{ printf "%d", ($4 > $2 ? 100 * ($3 - $1) / ($4 - $2) : 0) }')"
+	printf '== %s: %s, %d s, %s\n' "$name" "$([ $rc = 0 ] && echo done || echo FAILED)" $((SECONDS - start)) \
+		"$(echo $before $after | awk -v hz="$(getconf CLK_TCK)" '{ printf "%d s of processors, which were %d %% busy",
+			($6 - $3) / hz, ($5 > $2 ? 100 * ($4 - $1) / ($5 - $2) : 0) }')"
 	[ $rc = 0 ] || printf -- '-- stage: %s\n' "$name" >>"$failures"
 	return $rc
 }
