@@ -138,6 +138,15 @@ holder() { # [DEVICE]
 	fail "nobody holds a borrow"
 }
 
+# The process that holds what --keep borrowed: its parent is one of smartio borrow, too.
+kept_by() {
+	for p in $(pidof smartio); do
+		parent=$(awk '/^PPid/ { print $2 }' "/proc/$p/status")
+		tr '\0' ' ' <"/proc/$parent/cmdline" | grep -q '^smartio borrow' && echo "$p" && return
+	done
+	fail "no process holds for --keep"
+}
+
 nobody_holds() {
 	! (holder) >/dev/null 2>&1
 }

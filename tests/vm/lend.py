@@ -239,7 +239,9 @@ def check_lend(p):
 
 def check_keep(p):
     """It was lost, and comes back by itself, with its driver: the cable was out, a daemon died, then the lender's machine."""
-    p.b.run(f"smartio borrow {DRIVE} {words(p)} --keep; until_ok works /dev/nvme0n1; start_raw_io /dev/nvme0n1")
+    p.b.run(f"smartio borrow {DRIVE} {words(p)} --keep; until_ok works /dev/nvme0n1; kill -9 $(kept_by); "
+            f"until_ok test ! -e /sys/bus/pci/devices/{SHADOW}; until_ok works /dev/nvme0n1; start_raw_io /dev/nvme0n1")
+    p.step("the process that held it was killed: the driver has the drive again")
     cluster.smartio(p, "fault", "link", "a", "down")
     p.b.run(f"until_ok test -s /tmp/raw.end; until_ok test ! -e /sys/bus/pci/devices/{SHADOW}")
     cluster.smartio(p, "fault", "link", "a", "up")

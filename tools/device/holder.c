@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -200,6 +201,8 @@ void tool_hold(const struct tool_hold *hold, int tell)
 		sigaction(SIGTERM, &on, NULL);
 		sigaction(SIGINT, &on, NULL);
 	}
+	if (!v.error && hold->placed)
+		*hold->placed = true;
 	/* Nobody reads the result any more: the same as a request to end. */
 	if ((tell >= 0 && write(tell, &v, sizeof(v)) != sizeof(v)) || v.error)
 		_exit(TOOL_EXIT_FAILURE);
@@ -236,17 +239,20 @@ static _Noreturn void end(pid_t child)
 void tool_hold_again(const struct tool_hold *hold, int tell)
 {
 	const struct timespec pause = {.tv_nsec = AGAIN_NS};
+	struct tool_hold each = *hold;
 	sigset_t wanted, before;
-	bool had = false;
 	pid_t child;
-	int status, got;
+	int got;
 
 	sigemptyset(&wanted);
 	sigaddset(&wanted, SIGTERM);
 	sigaddset(&wanted, SIGINT);
 	sigaddset(&wanted, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &wanted, &before);
-	child = start(hold, tell, &before);
+	/* How a process ended does not tell whether it had the device: it may have been killed. */
+	each.placed = mmap(NULL, sizeof(*each.placed), PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	child = each.placed == MAP_FAILED ? -1 : start(&each, tell, &before);
 	if (child < 0)
 		_exit(TOOL_EXIT_FAILURE);
 	close(tell);
@@ -255,13 +261,12 @@ void tool_hold_again(const struct tool_hold *hold, int tell)
 		got = sigtimedwait(&wanted, NULL, child > 0 ? NULL : &pause);
 		if (got == SIGTERM || got == SIGINT)
 			end(child);
-		if (child > 0 && waitpid(child, &status, WNOHANG) == child) {
-			had |= WIFEXITED(status) && WEXITSTATUS(status) == 0;
+		if (child > 0 && waitpid(child, NULL, WNOHANG) == child) {
 			child = 0;
-			if (!had)
+			if (!*each.placed)
 				_exit(TOOL_EXIT_FAILURE);
 		} else if (child <= 0 && got < 0 && errno == EAGAIN) {
-			child = start(hold, -1, &before);
+			child = start(&each, -1, &before);
 		}
 	}
 }
