@@ -362,6 +362,15 @@ class Start(unittest.TestCase):
         self.assertRegex(self.run_smartiod(*start),
                          r"a\.pem expires in [23] days; mend: smartio cluster keys --renew a")
         self.assertIn("no host 'c'", self.make_keys(path, "--renew", "c", status=1))
+        # Those at once wait for each other: each certificate can be revoked later.
+        def issued():
+            with open(f"{self.keys}/issued.pem", encoding="ascii") as f:
+                return f.read().count("BEGIN CERTIFICATE")
+        before = issued()
+        children = [subprocess.Popen([self.smartio, "cluster", "keys", path, self.keys, "--renew", "ab"[i % 2]],
+                                     stderr=subprocess.DEVNULL) for i in range(8)]
+        self.assertEqual([c.wait() for c in children], [0] * 8)
+        self.assertEqual(issued(), before + 8)
 
     def test_real(self):
         path = self.file(", adapters: [{ pci: '00ff:ff:1f.7' }]")

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,6 +25,7 @@
 struct authority {
 	gnutls_x509_crt_t crt;
 	gnutls_x509_privkey_t key;
+	int lock; /* the folder, locked; -1 */
 };
 
 static int fail_tls(struct sio_err *reterr, const char *what, int r)
@@ -181,6 +183,23 @@ static void authority_done(struct authority *a)
 		gnutls_x509_crt_deinit(a->crt);
 	if (a->key)
 		gnutls_x509_privkey_deinit(a->key);
+	if (a->lock >= 0)
+		close(a->lock);
+}
+
+/*
+ * One after the other: of two that add to issued.pem at once, or to the list of what is revoked,
+ * one would be forgotten. Waits for the other, which takes milliseconds. authority_done() ends it.
+ */
+static int lock_folder(struct authority *a, const char *folder, struct sio_err *reterr)
+{
+	a->lock = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (a->lock < 0)
+		return sio_fail(reterr, -errno, "%s: %s", folder, strerror(errno));
+	while (flock(a->lock, LOCK_EX) < 0)
+		if (errno != EINTR)
+			return sio_fail(reterr, -errno, "%s: no lock: %s", folder, strerror(errno));
+	return 0;
 }
 
 static int make_authority(struct authority *a, const char *folder, const char *cluster,
@@ -211,8 +230,10 @@ static int make_authority(struct authority *a, const char *folder, const char *c
 static int load_authority(struct authority *a, const char *folder, struct sio_err *reterr)
 {
 	gnutls_datum_t pem;
-	int r = read_file(folder, "ca.pem", &pem, reterr);
+	int r = lock_folder(a, folder, reterr);
 
+	if (r == 0)
+		r = read_file(folder, "ca.pem", &pem, reterr);
 	if (r < 0)
 		return r;
 	r = gnutls_x509_crt_init(&a->crt);
@@ -390,7 +411,7 @@ static int check_free(const char *folder, const struct sio_topology *t, struct s
 int tool_keys_make(const char *folder, const struct sio_topology *t, unsigned days,
 		   struct sio_err *reterr)
 {
-	struct authority a = {.crt = NULL};
+	struct authority a = {.lock = -1};
 	int r;
 
 	for (unsigned i = 0; i < t->n_hosts + t->n_machines; i++)
@@ -402,7 +423,9 @@ int tool_keys_make(const char *folder, const struct sio_topology *t, unsigned da
 					t->host[i].name);
 	if (mkdir(folder, 0700) < 0 && errno != EEXIST)
 		return sio_fail(reterr, -errno, "%s: %s", folder, strerror(errno));
-	r = check_free(folder, t, reterr);
+	r = lock_folder(&a, folder, reterr);
+	if (r == 0)
+		r = check_free(folder, t, reterr);
 	if (r == 0)
 		r = make_authority(&a, folder, t->name, reterr);
 	if (r == 0)
@@ -417,7 +440,7 @@ int tool_keys_make(const char *folder, const struct sio_topology *t, unsigned da
 int tool_keys_renew(const char *folder, const struct sio_topology *t,
 		    const struct sio_topo_host *host, unsigned days, struct sio_err *reterr)
 {
-	struct authority a = {.crt = NULL};
+	struct authority a = {.lock = -1};
 	int r = load_authority(&a, folder, reterr);
 
 	if (r == 0)
@@ -472,7 +495,7 @@ int tool_keys_revoke(const char *folder, const struct sio_topology *t,
 		     const struct sio_topo_host *host, unsigned *ret, struct sio_err *reterr)
 {
 	struct sio_identity who = {.cluster = ""};
-	struct authority a = {.crt = NULL};
+	struct authority a = {.lock = -1};
 	char uri[SIO_IDENTITY_TEXT];
 	gnutls_x509_crl_t crl;
 	gnutls_datum_t pem;
