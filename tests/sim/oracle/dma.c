@@ -345,7 +345,7 @@ static bool ends_at_the_liar(const struct sio_evt_fault *f)
 
 /*
  * Is the program that was told this still the one that has it? One that ended its session, because
- * smartiod did not answer in time or did not take it back, has lost both devices like one that died.
+ * smartiod did not answer in time or did not take it back, has lost both devices as if it had died.
  */
 static bool has_ended(const struct told *t)
 {
