@@ -19,6 +19,14 @@ int smartiod_allow_node(struct smartiod *d, const struct sio_policy_thing *thing
 /* May this program? -EACCES. */
 int smartiod_allow_program(struct smartiod *d, const struct smartiod_session *s,
 			   const struct sio_policy_thing *thing, struct sio_err *reterr);
+/*
+ * May this program of node @node write to multicast group @group? NULL: may the node? The
+ * fabric copies what is written into each member's memory and asks nobody, so they may where they
+ * may have the segment of that number of every host, member or not: there may be one any time.
+ * -EACCES.
+ */
+int smartiod_allow_group(struct smartiod *d, const struct smartiod_session *s, uint32_t node,
+			 uint32_t group, struct sio_err *reterr);
 /* Has node @node, or this program, room for so much more? Of a program that comes back: yes. */
 int smartiod_quota_node(struct smartiod *d, uint32_t node, enum sio_quota quota, uint64_t amount,
 			struct sio_err *reterr);
@@ -37,5 +45,8 @@ bool smartiod_forbids_node(struct smartiod *d, const struct sio_policy *p,
 			   struct sio_err *why);
 bool smartiod_forbids_program(const struct sio_policy *p, const struct smartiod_session *s,
 			      const struct sio_policy_thing *thing, struct sio_err *why);
+bool smartiod_forbids_group(struct smartiod *d, const struct sio_policy *p,
+			    const struct smartiod_session *s, uint32_t node, uint32_t group,
+			    struct sio_err *why);
 
 #endif

@@ -398,6 +398,10 @@ static int map_group(struct smartiod *d, struct smartiod_dma_lend *m,
 	if (from->node != d->node)
 		rc = smartiod_lend_path(d, m->lend.loan->device, from->node, NULL, adapter, &path,
 					reterr);
+	if (rc == 0)
+		rc = smartiod_allow_group(d, NULL, d->node, req.group, reterr);
+	if (rc == 0)
+		rc = smartiod_allow_group(d, NULL, from->node, req.group, reterr);
 	if (rc < 0)
 		return rc;
 	req.adapter = m->dma->adapter = path.adapter;

@@ -386,6 +386,21 @@ int smartiod_seg_connect(struct smartiod *d, struct smartiod_session *s, const v
 				     sio_from_le32(m->adapter), reterr);
 }
 
+static bool may_not(struct smartiod *d, const struct smartiod_forbid *f,
+		    const struct smartiod_connection *c, struct sio_err *why)
+{
+	const struct sio_policy_thing thing =
+		smartiod_thing(d, SIO_POLICY_SEGMENTS, c->node, c->segment_id);
+
+	if (!c->o.session || c->via || smartiod_connection_over(c))
+		return false;
+	if (c->route == SMARTIOD_GROUP)
+		return smartiod_forbids_group(d, f->policy, c->o.session, d->node, c->segment_id,
+					      why);
+	return (c->route == SMARTIOD_LOCAL || c->route == SMARTIOD_REMOTE) &&
+	       smartiod_forbids_program(f->policy, c->o.session, &thing, why);
+}
+
 void smartiod_connections_forbidden(struct smartiod *d, const struct smartiod_forbid *f)
 {
 	struct smartiod_tree_node *n;
@@ -395,13 +410,9 @@ void smartiod_connections_forbidden(struct smartiod *d, const struct smartiod_fo
 	while ((n = smartiod_tree_after(&d->connections, key))) {
 		const struct smartiod_connection *c =
 			SMARTIOD_OF(n, struct smartiod_connection, by_id);
-		const struct sio_policy_thing thing =
-			smartiod_thing(d, SIO_POLICY_SEGMENTS, c->node, c->segment_id);
 
 		key = n->key;
-		if (c->o.session && (c->route == SMARTIOD_LOCAL || c->route == SMARTIOD_REMOTE) &&
-		    !c->via && !smartiod_connection_over(c) &&
-		    smartiod_forbids_program(f->policy, c->o.session, &thing, &why))
+		if (may_not(d, f, c, &why))
 			smartiod_report(d, SIO_RELOAD_STAYS, "connection of process %u: %s", c->pid,
 					why.text);
 	}

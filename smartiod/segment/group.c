@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "smartiod/base/allow.h"
 #include "smartiod/segment/connection.h"
 #include "smartiod/segment/group.h"
 
@@ -173,6 +174,8 @@ int smartiod_group_connect(struct smartiod *d, struct smartiod_session *s, const
 	if (req.adapter >= d->host->n_adapters)
 		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
 				d->host->name, req.adapter, d->host->n_adapters);
+	if (smartiod_allow_group(d, s, d->node, req.group, reterr) < 0)
+		return reterr->code;
 	g = smartiod_op_new(d, s, msg, sizeof(*g), group_step, reterr);
 	if (!g)
 		return reterr->code;

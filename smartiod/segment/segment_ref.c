@@ -273,7 +273,7 @@ static void maker_forbidden(struct smartiod *d, const struct smartiod_forbid *f,
 		smartiod_thing(d, SIO_POLICY_SEGMENTS, d->node, seg->id);
 	struct sio_err why;
 
-	if (seg->named && seg->o.session &&
+	if ((seg->named || seg->broadcast) && seg->o.session &&
 	    smartiod_forbids_program(f->policy, seg->o.session, &thing, &why))
 		smartiod_report(d, SIO_RELOAD_STAYS, "segment of process %u: %s", seg->pid,
 				why.text);

@@ -348,6 +348,62 @@ static void between_machines_nothing_is_shared_unless_the_file_says_so(void **st
 	end(w);
 }
 
+static int group_connect(struct world *w, struct world_client *c, uint32_t *ret)
+{
+	struct sio_msg_seg_connect msg = {.node = sio_to_le32(DIS_BROADCAST_NODEID_GROUP_ALL),
+					  .segment_id = sio_to_le32(3),
+					  .flags = sio_to_le32(SCI_FLAG_BROADCAST)};
+	const struct world_message *m = world_call(w, c, SIO_MSG_SEG_CONNECT, &msg, sizeof(msg));
+
+	if (!m->error)
+		*ret = sio_from_le32(((const struct sio_rep_seg_connect *)m->data)->handle);
+	return m->error;
+}
+
+/* What is written to a group is in each member's memory, on whichever host. */
+static void who_writes_to_a_group_may_have_the_members_segments(void **state)
+{
+	static uint32_t both[] = {4, 12};
+	struct sio_policy_rule rule = {.kind = SIO_POLICY_SEGMENTS,
+				       .first = 3,
+				       .last = 3,
+				       .has_nodes = true,
+				       .node = twelve,
+				       .n_nodes = 1,
+				       .line = 6};
+	struct world *w = world_with(&rule, 1);
+	struct world_client *l = world_client(w, 0, SIO_CLIENT_LIBRARY);
+	struct world_client *b = world_client(w, 1, SIO_CLIENT_LIBRARY);
+	struct world_client *c = world_client_of(w, 2, SIO_CLIENT_LIBRARY, &is_bob);
+	struct call_borrow borrow;
+	uint32_t member, group = 0, dma;
+
+	(void)state;
+	assert_int_equal(call_seg_create(w, l, 3, 4096, SCI_FLAG_BROADCAST, &member, NULL), 0);
+	call_seg_adapter(w, l, SIO_MSG_SEG_PREPARE, member, 0, 0);
+	call_seg_adapter(w, l, SIO_MSG_SEG_AVAILABLE, member, 0, 0);
+	assert_int_equal(group_connect(w, b, &group), EACCES);
+	assert_non_null(strstr(said(b), "node 8 may not have segment 0x3 of "));
+	assert_non_null(strstr(said(b), "allowed: nodes 12; see line 6"));
+	assert_int_equal(refusals(w, 1), 1);
+	assert_int_equal(group_connect(w, c, &group), 0);
+	/* A device is its lender's: that writes for it. */
+	assert_int_equal(call_borrow(w, c, FDID, 0, &borrow), 0);
+	assert_int_equal(call_dma_map(w, c, borrow.handle, group, 1, 0, 4096, &dma), EACCES);
+	assert_non_null(strstr(said(c), "node 4 may not have segment 0x3 of "));
+	rule.node = both;
+	rule.n_nodes = 2;
+	assert_int_equal(call_dma_map(w, c, borrow.handle, group, 1, 0, 4096, &dma), 0);
+	/* And programs of users. */
+	rule.has_nodes = false;
+	rule.has_people = true;
+	rule.user = alice;
+	rule.n_users = 1;
+	assert_int_equal(group_connect(w, c, &group), EACCES);
+	assert_non_null(strstr(said(c), "user 1001 may not have segment 0x3 of "));
+	end(w);
+}
+
 /* ---- quotas ---- */
 
 static void what_a_program_has_counts_back(void **state)
@@ -487,6 +543,7 @@ int main(void)
 		cmocka_unit_test(an_interrupt_without_a_number_has_one_that_is_allowed),
 		cmocka_unit_test(a_program_of_another_user_is_refused_at_home),
 		cmocka_unit_test(between_machines_nothing_is_shared_unless_the_file_says_so),
+		cmocka_unit_test(who_writes_to_a_group_may_have_the_members_segments),
 		cmocka_unit_test(what_a_program_has_counts_back),
 		cmocka_unit_test(what_a_node_has_counts_back),
 		cmocka_unit_test(memory_beside_a_device_counts),

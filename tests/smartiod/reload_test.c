@@ -319,12 +319,19 @@ static void the_rest_stays(void **state)
 	struct world *w = make();
 	struct world_client *tool = world_client(w, 0, SIO_CLIENT_TOOL);
 	struct world_client *l = world_client_of(w, 0, SIO_CLIENT_LIBRARY, &is_bob);
-	uint32_t seg, connection;
+	struct sio_msg_seg_connect all = {.node = sio_to_le32(DIS_BROADCAST_NODEID_GROUP_ALL),
+					  .segment_id = sio_to_le32(3),
+					  .flags = sio_to_le32(SCI_FLAG_BROADCAST)};
+	uint32_t seg, connection, member;
 	struct done done;
 
 	(void)state;
 	assert_int_equal(call_seg_export(w, l, 5, 8192, &seg), 0);
 	assert_int_equal(call_seg_connect(w, l, 4, 5, &connection), 0);
+	assert_int_equal(call_seg_create(w, l, 3, 4096, SCI_FLAG_BROADCAST, &member, NULL), 0);
+	call_seg_adapter(w, l, SIO_MSG_SEG_PREPARE, member, 0, 0);
+	call_seg_adapter(w, l, SIO_MSG_SEG_AVAILABLE, member, 0, 0);
+	assert_int_equal(world_call(w, l, SIO_MSG_SEG_CONNECT, &all, sizeof(all))->error, 0);
 	next.has_rule = true;
 	next.rule = (struct sio_policy_rule){.kind = SIO_POLICY_SEGMENTS,
 					     .last = UINT32_MAX,
@@ -332,7 +339,8 @@ static void the_rest_stays(void **state)
 					     .user = alice,
 					     .n_users = 1};
 	assert_int_equal(reload(w, tool, SIO_RELOAD_ENFORCE, &done), 0);
-	assert_int_equal(done.count[SIO_RELOAD_STAYS], 2); /* its segment, and its connection */
+	/* Its segment, its member of a group, and its connections to both. */
+	assert_int_equal(done.count[SIO_RELOAD_STAYS], 4);
 	assert_int_equal(done.count[SIO_RELOAD_ENDS], 0);
 	assert_int_equal(call_handle(w, l, SIO_MSG_SEG_DISCONNECT, connection, 0), 0);
 	call_world_end(w, &fake, FDID);
