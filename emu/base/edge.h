@@ -45,6 +45,8 @@ struct emu_reached {
 };
 
 struct emu_ops {
+	/* Hosts come and go by another file: there is room for all that may be. */
+	bool grows;
 	/* Allocates zeroed memory of whole pages whose size cannot change; -ENOMEM, -EMFILE. */
 	int (*mem_new)(void *ctx, const char *name, uint64_t size, struct emu_mem *ret);
 	/* From now on no new writable mapping can be made (mirrors, status pages). */
@@ -114,11 +116,11 @@ struct emu_ops {
 		    unsigned n_fds);
 	/*
 	 * DMA engines of a host, beside the room: from engine_start() on (once per host) the edge
-	 * calls emu_room_engine_step() on a thread of its own; without this operation
-	 * emu_room_step() runs them. After engines_stop() no such call is under way, and none
-	 * begins before engines_go(). engine_watch(): wakes that thread when event descriptor @fd
-	 * is written to. engine_report(), called by that thread: emu_room_engines_collect() is to
-	 * be called soon.
+	 * calls emu_room_engine_step() on a thread of its own, until the host goes; without this
+	 * operation emu_room_step() runs them. After engines_stop() no such call is under way, and
+	 * none begins before engines_go(). engine_watch(): wakes that thread when event descriptor
+	 * @fd is written to. engine_report(), called by that thread: emu_room_engines_collect() is
+	 * to be called soon.
 	 */
 	int (*engine_start)(void *ctx, unsigned host);
 	int (*engine_watch)(void *ctx, unsigned host, int fd);

@@ -12,31 +12,22 @@
 
 int emu_paths_init(struct emu_host *h, struct sio_err *reterr)
 {
-	const struct sio_topology *t = h->room->topo;
-	struct sio_path found[MAX_PATHS_PER_PAIR];
+	const struct emu_room *r = h->room;
+	size_t peers = r->max_hosts + r->topo->n_machines;
 
-	h->path =
-		calloc((size_t)(t->n_hosts + t->n_machines) * MAX_PATHS_PER_PAIR, sizeof(*h->path));
+	h->path = calloc(peers * MAX_PATHS_PER_PAIR, sizeof(*h->path));
 	if (!h->path)
 		return sio_fail(reterr, -ENOMEM,
 				"host %s: no memory for its paths: " SIO_MORE_MEMORY,
 				h->topo->name);
-	for (unsigned i = 0; i < t->n_hosts + t->n_machines; i++) {
-		unsigned n = 0;
-
-		if (i != h->index && !(h->machine && i >= t->n_hosts))
-			n = sio_topology_paths(t, h->topo->node, t->host[i].node, found,
-					       MAX_PATHS_PER_PAIR);
-		if (n > MAX_PATHS_PER_PAIR)
-			n = MAX_PATHS_PER_PAIR;
-		for (unsigned k = 0; k < n; k++)
-			h->path[h->n_paths++] = (struct emu_path){
-				.adapter = found[k].adapter,
-				.peer_host = i,
-				.peer_adapter = found[k].peer_adapter,
-			};
-	}
 	return 0;
+}
+
+void emu_paths_done(struct emu_host *h)
+{
+	free(h->path);
+	h->path = NULL;
+	h->n_paths = 0;
 }
 
 /*
@@ -61,11 +52,31 @@ static void publish(struct emu_host *h, unsigned index)
 	sio_to_fabric_barrier();
 }
 
+static void describe(struct emu_host *h, unsigned index)
+{
+	struct sio_status_page *page = h->status.data;
+	const struct emu_path *p = &h->path[index];
+
+	sio_write32(&page->path[index].adapter, p->adapter);
+	sio_write32(&page->path[index].peer_node, h->room->host[p->peer_host].topo->node);
+	sio_write32(&page->path[index].peer_adapter, p->peer_adapter);
+	publish(h, index);
+}
+
+/* As many as the host may ever have while it is up. */
+static uint32_t room_for_paths(const struct emu_host *h)
+{
+	const struct emu_room *r = h->room;
+
+	return emu_grows(r) ? r->max_hosts * MAX_PATHS_PER_PAIR : h->n_paths;
+}
+
 int emu_status_new(struct emu_host *h)
 {
 	struct emu_room *r = h->room;
 	struct sio_status_page *page;
-	size_t bytes = (SIO_STATUS_BYTES(h->n_paths) + EMU_PAGE - 1) & ~(size_t)(EMU_PAGE - 1);
+	uint32_t room = room_for_paths(h);
+	size_t bytes = (SIO_STATUS_BYTES(room) + EMU_PAGE - 1) & ~(size_t)(EMU_PAGE - 1);
 	int rc = r->ops->mem_new(r->ctx, "status", bytes, &h->status);
 
 	if (rc < 0) {
@@ -76,19 +87,73 @@ int emu_status_new(struct emu_host *h)
 	sio_write32(&page->magic, SIO_STATUS_MAGIC);
 	sio_write32(&page->version, SIO_PORT_VERSION);
 	sio_write32(&page->count, h->n_paths);
-	sio_write32(&page->room, h->n_paths);
-	for (unsigned i = 0; i < h->n_paths; i++) {
-		const struct emu_path *p = &h->path[i];
-
-		sio_write32(&page->path[i].adapter, p->adapter);
-		sio_write32(&page->path[i].peer_node, r->host[p->peer_host].topo->node);
-		sio_write32(&page->path[i].peer_adapter, p->peer_adapter);
-		publish(h, i);
-	}
+	sio_write32(&page->room, room);
+	for (unsigned i = 0; i < h->n_paths; i++)
+		describe(h, i);
 	rc = r->ops->mem_seal(r->ctx, &h->status);
 	if (rc < 0)
 		emu_status_free(h);
 	return rc;
+}
+
+/* One that is new since the host was started. Whoever sees the count sees what it counts. */
+static void extend(struct emu_host *h, unsigned index)
+{
+	struct sio_status_page *page = h->status.data;
+
+	if (!page)
+		return;
+	describe(h, index);
+	sio_to_fabric_barrier(); /* pairs with paths() */
+	sio_write32(&page->count, index + 1);
+}
+
+static struct emu_path *any_path(struct emu_host *h, unsigned adapter, unsigned peer_host,
+				 unsigned peer_adapter)
+{
+	for (unsigned k = 0; k < h->n_paths; k++) {
+		struct emu_path *p = &h->path[k];
+
+		if (p->adapter == adapter && p->peer_host == peer_host &&
+		    p->peer_adapter == peer_adapter)
+			return p;
+	}
+	return NULL;
+}
+
+static void follow(struct emu_host *h, unsigned peer_host, const struct sio_path *found)
+{
+	struct emu_path *p = any_path(h, found->adapter, peer_host, found->peer_adapter);
+	const struct emu_path *other =
+		any_path(&h->room->host[peer_host], found->peer_adapter, h->index, found->adapter);
+
+	if (p) {
+		p->gone = false;
+		return;
+	}
+	h->path[h->n_paths] = (struct emu_path){.adapter = found->adapter,
+						.peer_host = peer_host,
+						.peer_adapter = found->peer_adapter,
+						.turn = other ? other->turn : 0};
+	extend(h, h->n_paths++);
+}
+
+void emu_paths_follow(struct emu_host *h)
+{
+	const struct sio_topology *t = h->room->topo;
+	struct sio_path found[MAX_PATHS_PER_PAIR];
+
+	for (unsigned k = 0; k < h->n_paths; k++)
+		h->path[k].gone = true;
+	for (unsigned i = 0; i < t->n_hosts + t->n_machines; i++) {
+		unsigned n = 0;
+
+		if (i != h->index && !(h->machine && i >= t->n_hosts))
+			n = sio_topology_paths(t, h->topo->node, t->host[i].node, found,
+					       MAX_PATHS_PER_PAIR);
+		for (unsigned k = 0; k < n && k < MAX_PATHS_PER_PAIR; k++)
+			follow(h, i, &found[k]);
+	}
 }
 
 void emu_status_free(struct emu_host *h)
@@ -130,7 +195,7 @@ static bool path_is_up(const struct emu_host *h, const struct emu_path *p)
 {
 	const struct emu_host *peer = &h->room->host[p->peer_host];
 
-	return is_on(h, p->adapter) && is_on(peer, p->peer_adapter) &&
+	return !p->gone && is_on(h, p->adapter) && is_on(peer, p->peer_adapter) &&
 	       emu_adapters_joined(&h->adapter[p->adapter], &peer->adapter[p->peer_adapter]);
 }
 
@@ -233,7 +298,7 @@ void emu_paths_turn(struct emu_host *h, unsigned adapter)
 	for (unsigned k = 0; k < h->n_paths; k++) {
 		struct emu_path *p = &h->path[k];
 
-		if (p->adapter != adapter)
+		if (p->adapter != adapter || p->gone)
 			continue;
 		p->turn++;
 		emu_path_find(&h->room->host[p->peer_host], p->peer_adapter, h->index, adapter)
@@ -249,14 +314,9 @@ uint64_t emu_path_start(const struct emu_host *h, const struct emu_path *p)
 struct emu_path *emu_path_find(struct emu_host *h, unsigned adapter, unsigned peer_host,
 			       unsigned peer_adapter)
 {
-	for (unsigned k = 0; k < h->n_paths; k++) {
-		struct emu_path *p = &h->path[k];
+	struct emu_path *p = any_path(h, adapter, peer_host, peer_adapter);
 
-		if (p->adapter == adapter && p->peer_host == peer_host &&
-		    p->peer_adapter == peer_adapter)
-			return p;
-	}
-	return NULL;
+	return p && !p->gone ? p : NULL;
 }
 
 /* Of devices and, on threads of their own, of DMA engines. */

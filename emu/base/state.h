@@ -181,6 +181,7 @@ struct emu_path {
 	/* Links on the path, while it is up; the number that the daemon was sent. */
 	uint32_t hops, reported_hops;
 	bool changed;
+	bool gone; /* the file in force does not have it: down, and no one finds it */
 };
 
 struct emu_fault {
@@ -268,14 +269,18 @@ struct emu_room {
 	/* The generation: incremented when a cached translation may have become wrong. */
 	uint64_t gen;
 	struct emu_host *host;
-	unsigned n_hosts;     /* as many as are made */
+	unsigned n_hosts;     /* as many as are made; a place may be vacant, as in the topology */
+	unsigned max_hosts;   /* that @host has room for */
 	unsigned n_machines;  /* machines, behind the hosts in @host, as many as are made */
 	uint64_t descriptors; /* that the objects of one host may hold */
 	struct emu_group group[EMU_GROUPS];
-	struct sio_outage *outage;    /* of switches and trunks */
-	struct sio_pcie_count *link;  /* of chassis, host by host, then of trunks; atomic */
+	struct sio_outage *outage; /* of switches and trunks */
+	/* Of links that are no adapter's: those of chassis, host by host, then trunks; atomic. */
+	struct emu_links {
+		struct sio_pcie_count *link;
+		size_t n;
+	} links;
 	struct sio_pcie_count *trunk; /* in it */
-	size_t n_links;
 	struct emu_check *check;
 	uint32_t check_mask; /* of an access's number; 0 there: compare it with the list */
 	struct sio_pcie pcie;
@@ -302,6 +307,12 @@ void emu_event(struct emu_host *h, void *evt, size_t size, uint32_t op);
 static inline void emu_invalidate(struct emu_room *r)
 {
 	r->gen++;
+}
+
+/* May hosts come and go? Not where machines are behind them. */
+static inline bool emu_grows(const struct emu_room *r)
+{
+	return r->ops->grows && r->topo->n_machines == 0;
 }
 
 /* Does the host go on when its daemon ends and another one is started? */
@@ -345,7 +356,14 @@ int emu_bar_check(struct emu_request *rq, const char *what, const struct emu_obj
 bool emu_adapter_linked(const struct emu_adapter *a);
 /* Do the links of the two adapters, and the switches between them, lead from one to the other? */
 bool emu_adapters_joined(const struct emu_adapter *a, const struct emu_adapter *b);
+/* Paths of a host that is off, which are found by emu_paths_follow(). */
 int emu_paths_init(struct emu_host *h, struct sio_err *reterr);
+void emu_paths_done(struct emu_host *h);
+/*
+ * The topology is another one: paths that it lacks are down from the next emu_paths_update() on,
+ * new ones are behind those that there are, in the status page, too.
+ */
+void emu_paths_follow(struct emu_host *h);
 int emu_status_new(struct emu_host *h);
 void emu_status_free(struct emu_host *h);
 /* Updates the state of every path: first the pages, then the events to the daemons. */

@@ -125,7 +125,7 @@ int emu_group_write(struct emu_device *d, const struct emu_ram *sender, uint64_t
 	const struct emu_ram *member;
 	struct emu_spread spread;
 
-	if (d->room->n_links) {
+	if (d->room->links.n) {
 		memset(&spread, 0, sizeof(spread));
 		f.spread = &spread;
 	}

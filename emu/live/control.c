@@ -14,7 +14,10 @@
  *   reload check|prepare new|now
  *                               read the cluster's file again, or the one that is to take its place
  *                               (behind its name ".new"); check: say only whether it can be taken
- *   reload commit|drop          put what was prepared in force, or forget it
+ *   reload commit|drop          put what was prepared in force, or forget it; commit says what came
+ *                               and went: "ok host NODE gone NODE new ID out ID ...", as far as
+ *                               there is room: hosts, whose daemons are to be started now, and
+ *                               were to be stopped before; devices
  *   outage                      which switches and trunks are down: "ok switch 1 trunk 0 trunk 4"
  *   machine NODE                a machine's adapters, each with its state and its counters:
  *                               "ok adapter 0 attached 1 linked 1 ready 1 counted 1 rd_req 7 ..."
@@ -333,7 +336,7 @@ static int serve(struct live *l, const char *request, char answer[LIVE_ANSWER], 
 	}
 	n = (unsigned)sscanf(request, "reload %7s %7s", what, state);
 	if (n == 1 || n == 2)
-		return live_reload(l, what, n == 2 ? state : "", err);
+		return live_reload(l, what, n == 2 ? state : "", answer, err);
 	end = 0;
 	if (sscanf(request, "%7s %u %7s%n", what, &id, state, &end) == 3 && request[end] == '\0' &&
 	    (strcmp(what, "switch") == 0 || strcmp(what, "trunk") == 0))

@@ -21,16 +21,18 @@
 struct live_engine {
 	struct live *l;
 	unsigned host;
-	int epoll, wake_fd; /* of all hosts from the start, so that they are always as many */
+	int epoll, wake_fd; /* from the start, so that they are always as many */
 	struct emu_pace pace;
 	pthread_t thread;
 	bool runs;
+	bool end; /* its host goes */
 };
 
-static bool stopped(const struct live *l)
+/* The loads pair with live_engines_end(), and with live_engine_close(). */
+static bool stopped(const struct live_engine *e)
 {
-	return __atomic_load_n(&l->engines_end,
-			       __ATOMIC_ACQUIRE); /* pairs with live_engines_end() */
+	return __atomic_load_n(&e->l->engines_end, __ATOMIC_ACQUIRE) ||
+	       __atomic_load_n(&e->end, __ATOMIC_ACQUIRE);
 }
 
 static unsigned look(struct live_engine *e)
@@ -39,7 +41,7 @@ static unsigned look(struct live_engine *e)
 	unsigned work;
 
 	pthread_rwlock_rdlock(&l->engines_lock);
-	work = stopped(l) ? 0 : emu_room_engine_step(l->room, e->host);
+	work = stopped(e) ? 0 : emu_room_engine_step(l->room, e->host);
 	pthread_rwlock_unlock(&l->engines_lock);
 	return work;
 }
@@ -49,7 +51,7 @@ static void doze(struct live_engine *e, bool asleep)
 	struct live *l = e->l;
 
 	pthread_rwlock_rdlock(&l->engines_lock);
-	if (!stopped(l))
+	if (!stopped(e))
 		emu_room_engine_doze(l->room, e->host, asleep);
 	pthread_rwlock_unlock(&l->engines_lock);
 }
@@ -72,7 +74,7 @@ static void *engine_main(void *arg)
 	uint64_t last_work = live_ops.now(e->l);
 	unsigned looks = 0;
 
-	while (!stopped(e->l)) {
+	while (!stopped(e)) {
 		if (look(e)) {
 			emu_pace_worked(&e->pace, 0);
 			last_work = 0;
@@ -144,13 +146,18 @@ void live_engine_report(void *ctx)
 		return; /* it says so already */
 }
 
-static void wake_all(const struct live *l)
+static void wake(const struct live_engine *e)
 {
 	uint64_t one = 1;
 
-	for (unsigned i = 0; i < l->topo->n_hosts; i++)
-		if (l->engine[i].runs && write(l->engine[i].wake_fd, &one, sizeof(one)) < 0)
-			continue; /* it says so already */
+	if (e->runs && write(e->wake_fd, &one, sizeof(one)) < 0)
+		return; /* it says so already */
+}
+
+static void wake_all(const struct live *l)
+{
+	for (unsigned i = 0; i < live_max_hosts(l); i++)
+		wake(&l->engine[i]);
 }
 
 void live_engines_event(struct live *l)
@@ -163,7 +170,7 @@ void live_engines_event(struct live *l)
 	wake_all(l);
 }
 
-static int engine_open(struct live *l, unsigned host)
+int live_engine_open(struct live *l, unsigned host)
 {
 	struct live_engine *e = &l->engine[host];
 
@@ -177,6 +184,21 @@ static int engine_open(struct live *l, unsigned host)
 	return e->wake_fd < 0 ? -errno : watch_fd(e, e->wake_fd);
 }
 
+void live_engine_close(struct live *l, unsigned host)
+{
+	struct live_engine *e = &l->engine[host];
+
+	__atomic_store_n(&e->end, true, __ATOMIC_RELEASE); /* pairs with stopped() */
+	wake(e);
+	if (e->runs)
+		pthread_join(e->thread, NULL);
+	if (e->wake_fd >= 0)
+		close(e->wake_fd);
+	if (e->epoll >= 0)
+		close(e->epoll);
+	*e = (struct live_engine){.epoll = -1, .wake_fd = -1};
+}
+
 int live_engines_open(struct live *l, struct sio_err *reterr)
 {
 	pthread_rwlockattr_t attr;
@@ -186,13 +208,13 @@ int live_engines_open(struct live *l, struct sio_err *reterr)
 	pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	pthread_rwlock_init(&l->engines_lock, &attr);
 	pthread_rwlockattr_destroy(&attr);
-	l->engine = calloc(l->topo->n_hosts, sizeof(*l->engine));
+	l->engine = calloc(live_max_hosts(l), sizeof(*l->engine));
 	if (!l->engine)
 		return sio_no_memory(reterr, "the DMA engines");
-	for (unsigned i = 0; i < l->topo->n_hosts; i++)
+	for (unsigned i = 0; i < live_max_hosts(l); i++)
 		l->engine[i].epoll = l->engine[i].wake_fd = -1;
 	for (unsigned i = 0; rc == 0 && i < l->topo->n_hosts; i++)
-		rc = engine_open(l, i);
+		rc = live_engine_open(l, i);
 	l->engines_report = (struct live_source){.kind = LIVE_ENGINES, .fd = -1};
 	if (rc == 0) {
 		l->engines_report.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -207,19 +229,17 @@ void live_engines_end(struct live *l)
 		return;
 	__atomic_store_n(&l->engines_end, true, __ATOMIC_RELEASE); /* pairs with stopped() */
 	wake_all(l);
-	for (unsigned i = 0; i < l->topo->n_hosts; i++)
+	for (unsigned i = 0; i < live_max_hosts(l); i++) {
 		if (l->engine[i].runs)
 			pthread_join(l->engine[i].thread, NULL);
+		l->engine[i].runs = false;
+	}
 }
 
 void live_engines_close(struct live *l)
 {
-	for (unsigned i = 0; l->engine && i < l->topo->n_hosts; i++) {
-		if (l->engine[i].wake_fd >= 0)
-			close(l->engine[i].wake_fd);
-		if (l->engine[i].epoll >= 0)
-			close(l->engine[i].epoll);
-	}
+	for (unsigned i = 0; l->engine && i < live_max_hosts(l); i++)
+		live_engine_close(l, i);
 	free(l->engine);
 	if (l->engines_report.fd >= 0)
 		close(l->engines_report.fd);

@@ -98,7 +98,8 @@ struct live {
 	struct emu_change *change;
 	bool serving; /* hosts have devices: nobody waits for a file of a drive */
 	uint64_t own_fds,
-		max_fds; /* descriptors of the room's own, but for devices; of the process */
+		max_fds;    /* descriptors of the room's own, but for devices; of the process */
+	unsigned own_hosts; /* that @own_fds counts */
 	struct emu_room *room;
 	struct live_port *port;
 	struct live_owner *owners;
@@ -144,6 +145,15 @@ bool live_is_event(void *ctx, int fd);
 
 /* port.c */
 int live_ports_open(struct live *l, struct sio_err *reterr);
+/* What there is one of for each host, as long as that is: hosts come and go. */
+unsigned live_max_hosts(const struct live *l);
+/*
+ * The port of a host that is to come, @node, has its name; nobody can connect to it before
+ * live_port_open(). The host is off when live_port_close() returns.
+ */
+int live_port_prepare(struct live *l, unsigned host, uint32_t node, struct sio_err *reterr);
+int live_port_open(struct live *l, unsigned host, struct sio_err *reterr);
+void live_port_close(struct live *l, unsigned host);
 void live_ports_close(struct live *l);
 void live_port_event(struct live *l, const struct live_source *s, uint32_t events);
 void live_ports_cut(struct live *l);
@@ -152,8 +162,10 @@ void live_turn_away(struct live *l, int listener, const char *name);
 int live_send(void *ctx, unsigned host, const void *evt, size_t len, const int *fds,
 	      unsigned n_fds);
 
+#define LIVE_ANSWER 8192 /* of the socket "room" */
 /* reload.c: "check", "prepare", "commit", "drop": see control.c. */
-int live_reload(struct live *l, const char *step, const char *file, struct sio_err *reterr);
+int live_reload(struct live *l, const char *step, const char *file, char answer[LIVE_ANSWER],
+		struct sio_err *reterr);
 void live_reload_drop(struct live *l);
 /* Hosts share the descriptors that the room does not need itself. */
 void live_share_descriptors(struct live *l);
@@ -189,6 +201,10 @@ int live_engines_open(struct live *l, struct sio_err *reterr);
 void live_engines_end(struct live *l);
 void live_engines_close(struct live *l);
 void live_engines_event(struct live *l);
+/* The descriptors of one that may start later. */
+int live_engine_open(struct live *l, unsigned host);
+/* Of a host that goes, which has no channels any more: it has ended, and may be opened again. */
+void live_engine_close(struct live *l, unsigned host);
 int live_engine_start(void *ctx, unsigned host);
 int live_engine_watch(void *ctx, unsigned host, int fd);
 void live_engine_unwatch(void *ctx, unsigned host, int fd);
@@ -218,9 +234,8 @@ unsigned live_vfio_counters(const struct live *l, const struct sio_topo_device *
 
 /*
  * report.c: answers about a machine's adapters, and one of its devices. Four adapters of 22 words,
- * or a device's COUNTERS_MOST, with numbers of 20 digits, take less than this.
+ * or a device's COUNTERS_MOST, with numbers of 20 digits, take less than LIVE_ANSWER.
  */
-#define LIVE_ANSWER 8192
 void live_report_machine(const struct live *l, const struct sio_topo_host *machine,
 			 char answer[LIVE_ANSWER]);
 void live_report_device(const struct live *l, const struct sio_topo_device *device,

@@ -150,6 +150,7 @@ static void count_descriptors(struct live *l)
 			own += LIVE_VFIO_FDS + l->topo->machine[i].device[k].vectors;
 	}
 	l->own_fds = own;
+	l->own_hosts = l->topo->n_hosts;
 	l->max_fds = limit.rlim_cur;
 	live_share_descriptors(l);
 }

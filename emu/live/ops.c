@@ -311,6 +311,7 @@ static void op_log(void *ctx, const char *text)
 }
 
 const struct emu_ops live_ops = {
+	.grows = true,
 	.mem_new = mem_new,
 	.mem_seal = mem_seal,
 	.mem_free = mem_free,

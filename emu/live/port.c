@@ -31,14 +31,18 @@ static const char *host_name(const struct live *l, unsigned host)
 	return l->topo->host[host].name;
 }
 
-static int open_one(struct live *l, unsigned host, struct sio_err *reterr)
+unsigned live_max_hosts(const struct live *l)
+{
+	return l->topo->n_machines ? l->topo->n_hosts : SIO_MAX_HOSTS;
+}
+
+int live_port_prepare(struct live *l, unsigned host, uint32_t node, struct sio_err *reterr)
 {
 	struct live_port *p = &l->port[host];
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
 	int rc;
 
-	rc = live_path(p->path, sizeof(p->path), reterr, "%s/port.%u", l->state_dir,
-		       l->topo->host[host].node);
+	rc = live_path(p->path, sizeof(p->path), reterr, "%s/port.%u", l->state_dir, node);
 	if (rc < 0) {
 		p->path[0] = '\0';
 		return rc;
@@ -50,9 +54,16 @@ static int open_one(struct live *l, unsigned host, struct sio_err *reterr)
 		return sio_fail(reterr, -errno, "%s: %s", p->path, strerror(errno));
 	unlink(p->path); /* we hold the directory's lock: what lies there is stale */
 	if (bind(p->listener.fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 ||
-	    chmod(p->path, 0600) < 0 || listen(p->listener.fd, 4) < 0)
+	    chmod(p->path, 0600) < 0)
 		return sio_fail(reterr, -errno, "%s: %s", p->path, strerror(errno));
-	rc = live_watch(l, &p->listener, EPOLLIN);
+	return 0;
+}
+
+int live_port_open(struct live *l, unsigned host, struct sio_err *reterr)
+{
+	struct live_port *p = &l->port[host];
+	int rc = listen(p->listener.fd, 4) < 0 ? -errno : live_watch(l, &p->listener, EPOLLIN);
+
 	return rc < 0 ? sio_fail(reterr, rc, "%s: %s", p->path, strerror(-rc)) : 0;
 }
 
@@ -60,13 +71,16 @@ int live_ports_open(struct live *l, struct sio_err *reterr)
 {
 	int rc = 0;
 
-	l->port = calloc(l->topo->n_hosts, sizeof(*l->port));
+	l->port = calloc(live_max_hosts(l), sizeof(*l->port));
 	if (!l->port)
 		return sio_no_memory(reterr, "the ports");
-	for (unsigned i = 0; i < l->topo->n_hosts; i++)
+	for (unsigned i = 0; i < live_max_hosts(l); i++)
 		l->port[i].listener.fd = l->port[i].socket.fd = -1;
-	for (unsigned i = 0; rc == 0 && i < l->topo->n_hosts; i++)
-		rc = open_one(l, i, reterr);
+	for (unsigned i = 0; rc == 0 && i < l->topo->n_hosts; i++) {
+		rc = live_port_prepare(l, i, l->topo->host[i].node, reterr);
+		if (rc == 0)
+			rc = live_port_open(l, i, reterr);
+	}
 	return rc;
 }
 
@@ -97,15 +111,23 @@ static void disconnect(struct live *l, unsigned host)
 	live_log("%s: down", host_name(l, host));
 }
 
+void live_port_close(struct live *l, unsigned host)
+{
+	struct live_port *p = &l->port[host];
+
+	disconnect(l, host);
+	if (p->listener.fd >= 0)
+		close(p->listener.fd);
+	p->listener.fd = -1;
+	if (p->path[0])
+		unlink(p->path);
+	p->path[0] = '\0';
+}
+
 void live_ports_close(struct live *l)
 {
-	for (unsigned i = 0; l->port && i < l->topo->n_hosts; i++) {
-		disconnect(l, i);
-		if (l->port[i].listener.fd >= 0)
-			close(l->port[i].listener.fd);
-		if (l->port[i].path[0])
-			unlink(l->port[i].path);
-	}
+	for (unsigned i = 0; l->port && i < live_max_hosts(l); i++)
+		live_port_close(l, i);
 	free(l->port);
 	l->port = NULL;
 }

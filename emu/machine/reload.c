@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Another cluster's file takes the place of the one in force: devices are added and removed while
- * the room runs. The models of new ones are made first, with their memory and files, so that what
- * can fail does so before anything changes. A removed device is pulled out of its slot; its model
- * ends, and an empty device stays for the objects that hosts have left of it.
+ * Another cluster's file takes the place of the one in force: devices and hosts are added and
+ * removed while the room runs. The models of new devices are made first, with their memory and
+ * files, and so are new hosts, so that what can fail does so before anything changes. A removed
+ * device is pulled out of its slot; its model ends, and an empty device stays for the objects that
+ * hosts have left of it. A removed host leaves its place vacant, because others know hosts by their
+ * numbers; the next one of its node id is in no start that the one before was in.
  */
 #include "core/topodiff.h"
 #include "emu/machine/requests.h"
 #include "emu/machine/room.h"
 
+/* What a host of the room does. */
+enum part { PART_VACANT, PART_STAYS, PART_COMES, PART_GOES };
+
 struct emu_change {
-	unsigned n_hosts, n_devices;
+	unsigned n_hosts, n_devices; /* hosts: after it */
+	enum part *part;	     /* of each host */
+	struct emu_links links;
 	struct emu_device **all;   /* of all hosts */
-	struct emu_device ***host; /* as in the new topology; NULL: not made yet */
+	struct emu_device ***host; /* each one's as in the new topology; NULL: not made yet */
 	unsigned *n;		   /* of each host */
 };
 
@@ -20,19 +27,37 @@ struct emu_change {
 
 struct verdict {
 	const struct emu_room *r;
+	const struct sio_topology *next;
 	struct sio_err *reterr;
 	int rc;
 };
 
+static bool host_may(const struct verdict *v, const struct sio_topo_change *c)
+{
+	const struct sio_topology *t = c->how == SIO_TOPO_ADDED ? v->next : v->r->topo;
+	const struct sio_topo_host *h = sio_topology_host_by_name(t, c->host);
+
+	return c->how != SIO_TOPO_CHANGED && h && !h->real && emu_grows(v->r) &&
+	       v->next->n_machines == 0;
+}
+
+static bool device_may(const struct verdict *v, const struct sio_topo_change *c)
+{
+	return c->how != SIO_TOPO_CHANGED && sio_topology_host_by_name(v->r->topo, c->host);
+}
+
 static void judge(void *ctx, const struct sio_topo_change *c)
 {
 	struct verdict *v = ctx;
-	const struct sio_topo_host *h = sio_topology_host_by_name(v->r->topo, c->host);
 
 	if (v->rc < 0 || sio_topo_is_policy(c->what) ||
-	    (c->what == SIO_TOPO_DEVICE && c->how != SIO_TOPO_CHANGED && h))
+	    (c->what == SIO_TOPO_DEVICE && device_may(v, c)) ||
+	    (c->what == SIO_TOPO_HOST && host_may(v, c)))
 		return;
-	v->rc = sio_fail(v->reterr, -EOPNOTSUPP, "needs a restart: %s", c->text);
+	v->rc = sio_fail(v->reterr, -EOPNOTSUPP, "needs a restart: %s%s", c->text,
+			 c->what == SIO_TOPO_HOST && c->how != SIO_TOPO_CHANGED
+				 ? "; hosts come and go in clusters without machines"
+				 : "");
 }
 
 static int other_order(const char *what, const char *where, struct sio_err *reterr)
@@ -42,7 +67,25 @@ static int other_order(const char *what, const char *where, struct sio_err *rete
 			what, *where ? " of host " : "", where);
 }
 
-/* Others name them by their numbers. Both have the same ones. */
+/* Two in one place have one name, but for one that was renamed. */
+static int check_place(const struct sio_topo_host *a, const struct sio_topo_host *b,
+		       struct sio_err *reterr)
+{
+	if (sio_topology_is_vacant(a) || sio_topology_is_vacant(b))
+		return 0;
+	if (strcmp(a->name, b->name) != 0)
+		return sio_fail(reterr, -EOPNOTSUPP,
+				"needs a restart: host '%s' has node id %u, which is that of host "
+				"'%s'; another one is right, or one reload removes this, and the "
+				"next adds that",
+				b->name, b->node, a->name);
+	for (unsigned k = 0; k < a->n_chassis; k++)
+		if (strcmp(a->chassis[k].name, b->chassis[k].name) != 0)
+			return other_order("chassis", a->name, reterr);
+	return 0;
+}
+
+/* Others name them by their numbers. Both have the same ones, and hosts are aligned. */
 static int check_order(const struct sio_topology *a, const struct sio_topology *b,
 		       struct sio_err *reterr)
 {
@@ -54,19 +97,63 @@ static int check_order(const struct sio_topology *a, const struct sio_topology *
 			if (a->trunk[i].sw[k] != b->trunk[i].sw[k] ||
 			    a->trunk[i].port[k] != b->trunk[i].port[k])
 				return other_order("links", "", reterr);
-	for (unsigned i = 0; i < a->n_hosts; i++)
-		for (unsigned k = 0; k < a->host[i].n_chassis; k++)
-			if (strcmp(a->host[i].chassis[k].name, b->host[i].chassis[k].name) != 0)
-				return other_order("chassis", a->host[i].name, reterr);
+	for (unsigned i = 0; i < a->n_hosts; i++) {
+		int rc = check_place(&a->host[i], &b->host[i], reterr);
+
+		if (rc < 0)
+			return rc;
+	}
 	return 0;
 }
 
 static int check(const struct emu_room *r, const struct sio_topology *next, struct sio_err *reterr)
 {
-	struct verdict v = {.r = r, .reterr = reterr};
+	struct verdict v = {.r = r, .next = next, .reterr = reterr};
 
 	sio_topology_diff(r->topo, next, judge, &v);
 	return v.rc < 0 ? v.rc : check_order(r->topo, next, reterr);
+}
+
+/* ---- hosts of both, and new ones ---- */
+
+static enum part part_of(const struct emu_room *r, const struct sio_topology *next, unsigned host)
+{
+	bool was = host < r->n_hosts && !sio_topology_is_vacant(&r->topo->host[host]);
+	bool is = !sio_topology_is_vacant(&next->host[host]);
+
+	if (was)
+		return is ? PART_STAYS : PART_GOES;
+	return is ? PART_COMES : PART_VACANT;
+}
+
+bool emu_change_removes(const struct emu_change *c, unsigned host)
+{
+	return c->part[host] == PART_GOES;
+}
+
+/* One that comes is in its place from now on, off, where nobody looks. */
+static int make_hosts(struct emu_room *r, const struct sio_topology *next, struct emu_change *c,
+		      struct sio_err *reterr)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; rc == 0 && i < c->n_hosts; i++) {
+		c->part[i] = part_of(r, next, i);
+		if (c->part[i] == PART_COMES)
+			rc = emu_host_init(&r->host[i], r, i, &next->host[i], reterr);
+	}
+	return rc;
+}
+
+static void drop_hosts(struct emu_room *r, const struct emu_change *c)
+{
+	for (unsigned i = 0; c->part && i < c->n_hosts; i++) {
+		if (c->part[i] != PART_COMES)
+			continue;
+		emu_host_done(&r->host[i]);
+		if (i < r->n_hosts)
+			r->host[i].topo = &r->topo->host[i];
+	}
 }
 
 /* ---- devices of both, and new ones ---- */
@@ -135,11 +222,32 @@ static void free_change(struct emu_change *c)
 	free(c->host);
 	free(c->all);
 	free(c->n);
+	free(c->part);
+	free(c->links.link);
 	free(c);
 }
 
-int emu_room_prepare(struct emu_room *r, const struct sio_topology *next, bool try,
-		     struct emu_change **ret, struct sio_err *reterr)
+static int fill(struct emu_room *r, const struct sio_topology *next, bool try, struct emu_change *c,
+		struct sio_err *reterr)
+{
+	int rc;
+
+	c->part = calloc(c->n_hosts + 1u, sizeof(*c->part));
+	c->host = calloc(c->n_hosts + 1u, sizeof(*c->host));
+	c->n = calloc(c->n_hosts + 1u, sizeof(*c->n));
+	if (!c->part || !c->host || !c->n || emu_links_new(next, &c->links) < 0)
+		return sio_no_memory(reterr, "the new file");
+	rc = make_hosts(r, next, c, reterr);
+	if (rc == 0)
+		rc = make_all(r, next, try, c, reterr);
+	if (rc < 0)
+		return rc;
+	c->all = calloc(c->n_devices + 1u, sizeof(struct emu_device *));
+	return c->all ? 0 : sio_no_memory(reterr, "the new file");
+}
+
+int emu_change_new(struct emu_room *r, const struct sio_topology *next, bool try,
+		   struct emu_change **ret, struct sio_err *reterr)
 {
 	int rc = check(r, next, reterr);
 	struct emu_change *c;
@@ -149,32 +257,23 @@ int emu_room_prepare(struct emu_room *r, const struct sio_topology *next, bool t
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return sio_no_memory(reterr, "the new file");
-	c->n_hosts = r->n_hosts;
-	c->host = calloc(r->n_hosts, sizeof(*c->host));
-	c->n = calloc(r->n_hosts, sizeof(*c->n));
-	rc = c->host && c->n ? make_all(r, next, try, c, reterr)
-			     : sio_no_memory(reterr, "the new file");
-	if (rc == 0) {
-		c->all = calloc(c->n_devices + 1u, sizeof(struct emu_device *));
-		if (!c->all)
-			rc = sio_no_memory(reterr, "the new file");
-	}
+	c->n_hosts = next->n_hosts;
+	rc = fill(r, next, try, c, reterr);
 	if (rc == 0)
 		*ret = c;
 	else
-		emu_room_drop(r, c);
+		emu_change_drop(r, c);
 	return rc;
 }
 
-void emu_room_drop(struct emu_room *r, struct emu_change *c)
+void emu_change_drop(struct emu_room *r, struct emu_change *c)
 {
-	if (!c)
-		return;
 	/* The virtual functions of a drive are behind it. */
 	for (unsigned i = 0; c->host && i < c->n_hosts; i++)
 		for (unsigned k = c->host[i] ? c->n[i] : 0; k-- > 0;)
 			if (c->host[i][k] && is_new(&r->host[i], c->host[i][k]))
 				emu_device_free(c->host[i][k]);
+	drop_hosts(r, c);
 	free_change(c);
 }
 
@@ -202,7 +301,8 @@ static void keep_description(struct emu_device *d)
 static void take_away(struct emu_room *r, struct emu_device *d)
 {
 	emu_slot_remove(d);
-	emu_log(r, "%s: %s is removed", d->host->topo->name, d->topo->name);
+	if (!sio_topology_is_vacant(d->host->topo))
+		emu_log(r, "%s: %s is removed", d->host->topo->name, d->topo->name);
 	if (d->generation > r->removed_generation)
 		r->removed_generation = d->generation;
 	emu_device_done(d);
@@ -221,9 +321,39 @@ static void swap_devices(struct sio_topo_host *a, struct sio_topo_host *b)
 	b->n_devices = n;
 }
 
+/*
+ * From now on @own is as the new file, and @next as the one of before. Machines, which stand beside
+ * the room, refer to hosts and adapters of the topology.
+ */
+static void swap_hosts(struct sio_topology *own, struct sio_topology *next)
+{
+	struct sio_topology was = *own;
+
+	if (own->n_machines) {
+		for (unsigned i = 0; i < own->n_hosts; i++)
+			swap_devices(&own->host[i], &next->host[i]);
+		return;
+	}
+	own->host = next->host;
+	own->machine = next->machine;
+	own->n_hosts = next->n_hosts;
+	own->n_links = next->n_links;
+	next->host = was.host;
+	next->machine = was.machine;
+	next->n_hosts = was.n_hosts;
+	next->n_links = was.n_links;
+}
+
+/* What refers to a host of the topology. */
+static void rebind(struct emu_host *h, const struct sio_topo_host *topo)
+{
+	h->topo = topo;
+	for (unsigned i = 0; i < topo->n_adapters; i++)
+		h->adapter[i].topo = &topo->adapter[i];
+}
+
 /* Those of a host as the new file has them; new ones are not in their slots yet. */
-static void replace(struct emu_host *h, struct sio_topo_host *own, struct sio_topo_host *next,
-		    struct emu_device **device, unsigned n)
+static void replace(struct emu_host *h, struct emu_device **device, unsigned n)
 {
 	struct emu_room *r = h->room;
 
@@ -239,9 +369,51 @@ static void replace(struct emu_host *h, struct sio_topo_host *own, struct sio_to
 	free(h->device);
 	h->device = device;
 	h->n_devices = n;
-	swap_devices(own, next);
 	for (unsigned i = 0; i < n; i++)
-		device[i]->topo = &own->device[i];
+		device[i]->topo = &h->topo->device[i];
+}
+
+/* Links of hosts that stay, and trunks, go on counting. */
+static void take_links(struct emu_room *r, struct emu_change *c)
+{
+	struct sio_pcie_count *next = c->links.link;
+	struct emu_links was = r->links;
+
+	for (unsigned i = 0; i < c->n_hosts; i++) {
+		unsigned n = r->host[i].topo->n_chassis;
+
+		if (n && c->part[i] == PART_STAYS)
+			memcpy(next, r->host[i].chassis, n * sizeof(*next));
+		next += n;
+	}
+	memcpy(next, r->trunk, r->topo->n_trunks * sizeof(*next));
+	r->links = c->links;
+	c->links = was;
+	emu_links_place(r);
+}
+
+static void take_host(struct emu_room *r, unsigned host, struct emu_change *c)
+{
+	struct emu_host *h = &r->host[host];
+
+	replace(h, c->host[host], c->n[host]);
+	c->host[host] = NULL;
+	if (c->part[host] == PART_GOES) {
+		free(h->device);
+		h->device = NULL;
+		emu_host_done(h);
+	}
+	if (c->part[host] == PART_COMES)
+		emu_log(r, "host %s is new", h->topo->name);
+}
+
+/* Paths first: whoever hears that one is up has it in its page. */
+static void take_paths(struct emu_room *r)
+{
+	for (unsigned i = 0; i < r->n_hosts + r->n_machines; i++)
+		if (!sio_topology_is_vacant(r->host[i].topo))
+			emu_paths_follow(&r->host[i]);
+	emu_paths_update(r);
 }
 
 static bool is_listed(const struct sio_topo_host *h, const char *name)
@@ -311,26 +483,44 @@ static void collect(struct emu_room *r, struct emu_device **all)
 			all[r->n_devices++] = r->host[i].device[k];
 }
 
-int emu_change_apply(struct emu_room *r, struct sio_topology *own, struct sio_topology *next,
-		     struct emu_change *c, struct sio_err *reterr)
+/* @was: the topology of before. The first error. */
+static int put_all(struct emu_room *r, const struct sio_topology *was, const struct emu_change *c,
+		   struct sio_err *reterr)
 {
 	int rc = 0;
 
-	for (unsigned i = 0; i < r->n_hosts; i++) {
-		replace(&r->host[i], &own->host[i], &next->host[i], c->host[i], c->n[i]);
-		c->host[i] = NULL;
-	}
-	collect(r, c->all);
-	c->all = NULL;
-	for (unsigned i = 0; i < r->n_hosts; i++) {
+	for (unsigned i = 0; i < c->n_hosts; i++) {
 		struct sio_err err;
-		int host_rc = put_in(&r->host[i], &next->host[i], &err);
+		int host_rc =
+			c->part[i] == PART_STAYS ? put_in(&r->host[i], &was->host[i], &err) : 0;
 
 		if (host_rc < 0 && rc == 0) {
 			*reterr = err;
 			rc = host_rc;
 		}
 	}
+	return rc;
+}
+
+int emu_change_apply(struct emu_room *r, struct sio_topology *own, struct sio_topology *next,
+		     struct emu_change *c, struct sio_err *reterr)
+{
+	int rc;
+
+	for (unsigned i = 0; i < r->n_hosts; i++)
+		if (c->part[i] == PART_GOES)
+			emu_log(r, "host %s is removed", r->host[i].topo->name);
+	swap_hosts(own, next);
+	r->n_hosts = c->n_hosts;
+	for (unsigned i = 0; i < c->n_hosts; i++)
+		rebind(&r->host[i], &own->host[i]);
+	take_links(r, c);
+	for (unsigned i = 0; i < c->n_hosts; i++)
+		take_host(r, i, c);
+	collect(r, c->all);
+	c->all = NULL;
+	take_paths(r);
+	rc = put_all(r, next, c, reterr);
 	take_files(own, next);
 	free_change(c);
 	r->watch_dirty = true;

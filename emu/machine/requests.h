@@ -12,7 +12,23 @@ extern const struct emu_operation emu_operations[SIO_OP_COUNT];
 extern const struct emu_kind *const emu_kinds[EMU_LAST_KIND + 1];
 extern const struct emu_dev_model *const emu_models[]; /* ends with NULL */
 
-/* reload.c: emu_room_commit() while engines stand still. */
+/*
+ * room.c: a host without devices, which is off, and what it takes to be one. One that is in a place
+ * where another one was continues its counts.
+ */
+int emu_host_init(struct emu_host *h, struct emu_room *r, unsigned index,
+		  const struct sio_topo_host *topo, struct sio_err *reterr);
+void emu_host_done(struct emu_host *h);
+/* Counts for all links of @t that are no adapter's, and where of them each host's begin. */
+int emu_links_new(const struct sio_topology *t, struct emu_links *ret);
+void emu_links_place(struct emu_room *r);
+
+/* reload.c: emu_room_prepare(), _drop() and _commit() while engines stand still. */
+int emu_change_new(struct emu_room *r, const struct sio_topology *next, bool try,
+		   struct emu_change **ret, struct sio_err *reterr);
+void emu_change_drop(struct emu_room *r, struct emu_change *c);
+/* Does the host of this number go? It must be off then. */
+bool emu_change_removes(const struct emu_change *c, unsigned host);
 int emu_change_apply(struct emu_room *r, struct sio_topology *own, struct sio_topology *next,
 		     struct emu_change *c, struct sio_err *reterr);
 /* Frees what is left of removed devices that nothing refers to any more. */

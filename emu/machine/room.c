@@ -34,38 +34,64 @@ void emu_room_drained(struct emu_room *r, unsigned host)
 	emu_links_report_again(h);
 }
 
-static void host_done(struct emu_host *h)
+void emu_host_done(struct emu_host *h)
+{
+	for (unsigned i = 0; i < SIO_MAX_ADAPTERS; i++)
+		emu_adapter_done(&h->adapter[i]);
+	emu_inward_done(&h->inward);
+	emu_paths_done(h);
+}
+
+static void host_free(struct emu_host *h)
 {
 	/* The virtual functions of a drive are behind it. */
 	for (unsigned i = h->n_devices; i-- > 0;)
 		emu_device_free(h->device[i]);
-	for (unsigned i = 0; i < h->topo->n_adapters; i++)
-		emu_adapter_done(&h->adapter[i]);
-	emu_inward_done(&h->inward);
 	free(h->device);
-	free(h->path);
+	emu_host_done(h);
 }
 
-static int host_init(struct emu_host *h, struct emu_room *r, unsigned index, struct sio_err *reterr)
+/*
+ * What continues when a host goes and another one of its node id comes: whoever has something of
+ * the one takes nothing for the other's.
+ */
+static void forget(struct emu_host *h)
 {
-	const struct sio_topo_host *topo = &r->topo->host[index];
-	int rc;
+	uint64_t boot_generation = h->boot_generation, last_id = h->last_id;
+	uint32_t last_number = h->last_number;
 
+	memset(h, 0, sizeof(*h));
+	h->boot_generation = boot_generation;
+	h->last_id = last_id ? last_id : EMU_FIRST_ID;
+	h->last_number = last_number;
+}
+
+int emu_host_init(struct emu_host *h, struct emu_room *r, unsigned index,
+		  const struct sio_topo_host *topo, struct sio_err *reterr)
+{
+	int rc = 0;
+
+	forget(h);
 	h->room = r;
 	h->topo = topo;
 	h->index = index;
-	h->machine = index >= r->topo->n_hosts;
-	h->last_id = EMU_FIRST_ID;
+	h->machine = topo->machine;
 	h->daemon.o.host = h;
 	h->daemon.o.kind = SIO_KIND_OWNER;
 	h->daemon.o.state = SIO_STATE_LIVE;
-	for (unsigned i = 0; i < topo->n_adapters; i++) {
+	for (unsigned i = 0; rc == 0 && i < topo->n_adapters; i++)
 		rc = emu_adapter_init(&h->adapter[i], h, i, reterr);
-		if (rc < 0)
-			return rc;
-	}
-	if (h->machine) /* its devices are its own */
-		return emu_paths_init(h, reterr);
+	return rc == 0 ? emu_paths_init(h, reterr) : rc;
+}
+
+static int host_new(struct emu_room *r, unsigned index, struct sio_err *reterr)
+{
+	const struct sio_topo_host *topo = &r->topo->host[index];
+	struct emu_host *h = &r->host[index];
+	int rc = emu_host_init(h, r, index, topo, reterr);
+
+	if (rc < 0 || h->machine) /* its devices are its own */
+		return rc;
 	h->device = calloc(topo->n_devices ? topo->n_devices : 1, sizeof(*h->device));
 	if (!h->device)
 		return sio_fail(reterr, -ENOMEM,
@@ -79,7 +105,7 @@ static int host_init(struct emu_host *h, struct emu_room *r, unsigned index, str
 			return rc;
 		h->n_devices++;
 	}
-	return emu_paths_init(h, reterr);
+	return 0;
 }
 
 static int collect_devices(struct emu_room *r)
@@ -114,27 +140,36 @@ static bool topology_fits(const struct sio_topology *t, struct sio_err *reterr)
 
 void emu_room_descriptors(struct emu_room *r, uint64_t n)
 {
-	r->descriptors = r->n_hosts ? n / r->n_hosts : n;
+	unsigned hosts = 0;
+
+	for (unsigned i = 0; i < r->n_hosts; i++)
+		hosts += !sio_topology_is_vacant(r->host[i].topo);
+	r->descriptors = hosts ? n / hosts : n;
 }
 
-/* Counts of links that are no adapter's: those of chassis, host by host, then trunks. */
-static int links_init(struct emu_room *r)
+int emu_links_new(const struct sio_topology *t, struct emu_links *ret)
 {
-	const struct sio_topology *t = r->topo;
-	struct sio_pcie_count *next;
+	struct emu_links l = {.n = t->n_trunks};
 
 	for (unsigned i = 0; i < t->n_hosts; i++)
-		r->n_links += t->host[i].n_chassis;
-	r->n_links += t->n_trunks;
-	next = r->link = calloc(r->n_links + 1, sizeof(*r->link));
-	if (!r->link)
+		l.n += t->host[i].n_chassis;
+	l.link = calloc(l.n + 1, sizeof(*l.link));
+	if (!l.link)
 		return -ENOMEM;
+	*ret = l;
+	return 0;
+}
+
+void emu_links_place(struct emu_room *r)
+{
+	const struct sio_topology *t = r->topo;
+	struct sio_pcie_count *next = r->links.link;
+
 	for (unsigned i = 0; i < t->n_hosts; i++) {
 		r->host[i].chassis = next;
 		next += t->host[i].n_chassis;
 	}
 	r->trunk = next;
-	return 0;
 }
 
 int emu_room_new(const struct sio_topology *t, const struct emu_ops *ops, void *ctx,
@@ -161,26 +196,28 @@ int emu_room_new(const struct sio_topology *t, const struct emu_ops *ops, void *
 				    .read_completion_boundary = t->read_completion_boundary};
 	sio_pcie_read(&r->pcie, 0, EMU_PAGE, &r->page_read);
 	sio_pcie_write(&r->pcie, 0, EMU_PAGE, &r->page_write);
-	r->host = calloc(t->n_hosts + t->n_machines + 1u, sizeof(*r->host));
+	/* Machines are behind the hosts: there nobody comes or goes. */
+	r->max_hosts = emu_grows(r) ? SIO_MAX_HOSTS : t->n_hosts;
+	r->host = calloc(r->max_hosts + t->n_machines + 1u, sizeof(*r->host));
 	r->check = emu_check_new();
-	if (!r->host || !r->check || sio_outage_new(t, &r->outage) < 0 || links_init(r) < 0) {
+	if (!r->host || !r->check || sio_outage_new(t, &r->outage) < 0 ||
+	    emu_links_new(t, &r->links) < 0) {
 		sio_no_memory(reterr, "the machine room");
 		goto free_room;
 	}
 	while (r->n_hosts < t->n_hosts) {
-		struct emu_host *h = &r->host[r->n_hosts++];
-
-		rc = host_init(h, r, r->n_hosts - 1, reterr);
+		rc = host_new(r, r->n_hosts++, reterr);
 		if (rc < 0)
 			goto free_room;
 	}
 	while (r->n_machines < t->n_machines) {
-		unsigned index = t->n_hosts + r->n_machines++;
-
-		rc = host_init(&r->host[index], r, index, reterr);
+		rc = host_new(r, t->n_hosts + r->n_machines++, reterr);
 		if (rc < 0)
 			goto free_room;
 	}
+	emu_links_place(r);
+	for (unsigned i = 0; i < r->n_hosts + r->n_machines; i++)
+		emu_paths_follow(&r->host[i]);
 	rc = collect_devices(r);
 	if (rc < 0) {
 		sio_fail(reterr, rc, "out of memory for the machine room: " SIO_MORE_MEMORY);
@@ -202,11 +239,11 @@ void emu_room_free(struct emu_room *r)
 		if (r->host[i].up)
 			emu_room_host_down(r, i);
 	for (unsigned i = 0; i < r->n_hosts + r->n_machines; i++)
-		host_done(&r->host[i]);
+		host_free(&r->host[i]);
 	emu_removed_bury(r);
 	emu_check_free(r->check);
 	sio_outage_free(r->outage);
-	free(r->link);
+	free(r->links.link);
 	free(r->device);
 	free(r->host);
 	free(r);
@@ -460,11 +497,34 @@ bool emu_room_watched(const struct emu_room *r)
 	return r->writable_views != 0;
 }
 
+int emu_room_prepare(struct emu_room *r, const struct sio_topology *next, bool try,
+		     struct emu_change **ret, struct sio_err *reterr)
+{
+	int rc;
+
+	stop_engines(r);
+	rc = emu_change_new(r, next, try, ret, reterr);
+	run_engines(r);
+	return rc;
+}
+
+void emu_room_drop(struct emu_room *r, struct emu_change *c)
+{
+	if (!c)
+		return;
+	stop_engines(r);
+	emu_change_drop(r, c);
+	run_engines(r);
+}
+
 int emu_room_commit(struct emu_room *r, struct sio_topology *own, struct sio_topology *next,
 		    struct emu_change *c, struct sio_err *reterr)
 {
 	int rc;
 
+	for (unsigned i = 0; i < r->n_hosts; i++)
+		if (r->host[i].up && emu_change_removes(c, i))
+			emu_room_host_down(r, i);
 	stop_engines(r);
 	rc = emu_change_apply(r, own, next, c, reterr);
 	run_engines(r);

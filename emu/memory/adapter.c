@@ -67,6 +67,7 @@ int emu_adapter_init(struct emu_adapter *a, struct emu_host *h, unsigned index,
 void emu_adapter_done(struct emu_adapter *a)
 {
 	free(a->requester);
+	a->requester = NULL;
 }
 
 int emu_adapter_power_on(struct emu_adapter *a, struct sio_err *reterr)

@@ -76,7 +76,7 @@ static void count_once(void *arg, struct emu_room *r, struct sio_pcie_count *lin
 {
 	struct once *o = arg;
 	/* All are in one array: first chassis host by host, then trunks. */
-	size_t n = (size_t)(link - r->link);
+	size_t n = (size_t)(link - r->links.link);
 
 	if (o->spread->passed[n / 64] >> n % 64 & 1)
 		return;

@@ -387,6 +387,8 @@ static void compare_hosts(struct diff *d)
 	for (unsigned i = 0; i < n_members(d->old); i++) {
 		const struct sio_topo_host *a = &d->old->host[i], *b = member(d->new, a->name);
 
+		if (sio_topology_is_vacant(a))
+			continue;
 		d->host = a->name;
 		if (b)
 			compare_host(d, a, b);
@@ -395,7 +397,7 @@ static void compare_hosts(struct diff *d)
 	}
 	for (unsigned i = 0; i < n_members(d->new); i++) {
 		d->host = d->new->host[i].name;
-		if (!member(d->old, d->host))
+		if (!sio_topology_is_vacant(&d->new->host[i]) && !member(d->old, d->host))
 			say(d, SIO_TOPO_HOST, SIO_TOPO_ADDED, "host '%s' is new", d->host);
 	}
 	d->host = "";

@@ -240,6 +240,27 @@ bool sio_topology_apart(const struct sio_topo_host *a, const struct sio_topo_hos
 		memcmp(a->address.ip, b->address.ip, sizeof(a->address.ip)) != 0);
 }
 
+int sio_topology_align(struct sio_topology *t, const struct sio_topology *to)
+{
+	struct sio_topo_host *host = calloc(to->n_hosts + t->n_hosts + 1u, sizeof(*host));
+	unsigned n = to->n_hosts;
+
+	if (!host)
+		return -ENOMEM;
+	for (unsigned i = 0; i < to->n_hosts; i++)
+		host[i].node = to->host[i].node;
+	for (unsigned i = 0; i < t->n_hosts; i++) {
+		const struct sio_topo_host *place = sio_topology_host(to, t->host[i].node);
+
+		host[place ? place - to->host : n++] = t->host[i];
+	}
+	free(t->host);
+	t->host = host;
+	t->n_hosts = n;
+	t->machine = host + n;
+	return 0;
+}
+
 void sio_topology_free(struct sio_topology *t)
 {
 	if (!t)

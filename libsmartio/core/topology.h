@@ -232,6 +232,18 @@ int sio_topology_measure(struct sio_topology *t);
 unsigned sio_topology_ports(uint32_t width, uint32_t lanes);
 /* Are the two on different machines? Those without an address, or with the same one, are not. */
 bool sio_topology_apart(const struct sio_topo_host *a, const struct sio_topo_host *b);
+/*
+ * Puts each host of @t where @to has the one of the same node id, those of other ids behind them.
+ * Where @to has one that @t lacks, @t has an empty place: a host without name, adapters and
+ * devices, whose node id is that of before. For who knows hosts by their numbers while another file
+ * takes the place of one. Neither has machines. -ENOMEM.
+ */
+int sio_topology_align(struct sio_topology *t, const struct sio_topology *to);
+/* Is this an empty place? */
+static inline bool sio_topology_is_vacant(const struct sio_topo_host *h)
+{
+	return h->name[0] == '\0';
+}
 /* Frees all that a topology holds; NULL is fine. */
 void sio_topology_free(struct sio_topology *t);
 

@@ -299,6 +299,14 @@ static struct sio_evt_link as_event(const struct smartiod_peer *p,
 				     .generation = p->generation};
 }
 
+/* What the node may still have written to is free: nothing of its earlier starts is left. */
+static void new_start(struct smartiod *d, uint32_t node)
+{
+	for (unsigned i = 0; d->rooms[i]; i++)
+		if (d->rooms[i]->new_start)
+			d->rooms[i]->new_start(d, node);
+}
+
 void smartiod_peer_remove(struct smartiod *d, struct smartiod_peer *p)
 {
 	static const struct sio_topo_host nobody = {.name = "a host that was removed"};
@@ -311,6 +319,9 @@ void smartiod_peer_remove(struct smartiod *d, struct smartiod_peer *p)
 	}
 	if (p->state != SMARTIOD_PEER_IDLE || p->bond != SMARTIOD_BOND_APART)
 		cut(d, p);
+	/* An emulated one is off before its file is read by others, and does not come back. */
+	if (!p->host->real)
+		new_start(d, p->node);
 	p->removed = true;
 	p->n_paths = 0;
 	p->until = p->retry_at = UINT64_MAX;
@@ -413,13 +424,6 @@ void smartiod_peer_down(struct smartiod *d, uint32_t node)
 }
 
 /* ---- messages ---- */
-
-static void new_start(struct smartiod *d, uint32_t node)
-{
-	for (unsigned i = 0; d->rooms[i]; i++)
-		if (d->rooms[i]->new_start)
-			d->rooms[i]->new_start(d, node);
-}
 
 int smartiod_peer_hello(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			struct sio_err *reterr)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * RELOAD: the cluster's file is read again. Its access rules and quotas are in force at once, for
- * each request from then on, and so is the list of the other real hosts, or of an emulated
- * cluster's devices. Everything else needs a restart of the daemon; a file that differs in anything
+ * each request from then on, and so is the list of the other hosts, and of an emulated cluster's
+ * devices. Everything else needs a restart of the daemon; a file that differs in anything
  * else is refused, so that the daemon always follows exactly one file.
  */
 #include <errno.h>
@@ -45,6 +45,16 @@ static bool ids_clash(const struct reload *r, const struct sio_topo_host *h)
 	return false;
 }
 
+/* The machine room adds and removes whole hosts, but none of which this one is not sure. */
+static bool emulated_may_change(const struct reload *r, const struct sio_topo_change *c)
+{
+	const struct sio_topology *t = c->how == SIO_TOPO_ADDED ? r->new : r->d->topology;
+	const struct sio_topo_host *h = sio_topology_host_by_name(t, c->host);
+
+	return c->how != SIO_TOPO_CHANGED && h && !h->real && !h->machine && h != r->d->host &&
+	       (c->how == SIO_TOPO_REMOVED || !ids_clash(r, h));
+}
+
 /* The machine room adds and removes whole devices of its own hosts. */
 static bool device_may_change(const struct reload *r, const struct sio_topo_change *c)
 {
@@ -55,8 +65,8 @@ static bool device_may_change(const struct reload *r, const struct sio_topo_chan
 
 /*
  * Without a restart of what stays? An emulated cluster has from its start what its machine room
- * emulates, but for devices. On real hosts the file alone says which hosts there are, and what
- * leads where; what works the port says.
+ * emulates, but for hosts and devices. On real hosts the file alone says which hosts there are, and
+ * what leads where; what works the port says.
  */
 static bool is_possible(const struct reload *r, const struct sio_topo_change *c)
 {
@@ -64,6 +74,8 @@ static bool is_possible(const struct reload *r, const struct sio_topo_change *c)
 
 	if (sio_topo_is_policy(c->what))
 		return true;
+	if (!smartiod_is_real(r->d) && c->what == SIO_TOPO_HOST)
+		return emulated_may_change(r, c);
 	if (!smartiod_is_real(r->d))
 		return c->what == SIO_TOPO_DEVICE && device_may_change(r, c);
 	switch (c->what) {
@@ -79,16 +91,29 @@ static bool is_possible(const struct reload *r, const struct sio_topo_change *c)
 	}
 }
 
+/* Ids that the file does not give follow from places in it, which shift when a host goes. */
+static bool is_node_id(const struct sio_topo_change *c)
+{
+	return c->what == SIO_TOPO_HOST && c->how == SIO_TOPO_CHANGED &&
+	       strcmp(c->key, "node") == 0;
+}
+
 static void report_change(void *ctx, const struct sio_topo_change *c)
 {
 	const struct reload *r = ctx;
 	bool possible = is_possible(r, c);
-	/* A device that is another one now can go and come. */
-	bool in_two = !possible && !smartiod_is_real(r->d) && c->what == SIO_TOPO_DEVICE &&
-		      c->how == SIO_TOPO_CHANGED;
+	char instead[80] = "";
 
+	/* A device, or a host, that is another one now can go and come. */
+	if (is_node_id(c))
+		snprintf(instead, sizeof(instead), "; with 'node: %u' in the file it keeps it",
+			 sio_topology_host_by_name(r->d->topology, c->host)->node);
+	else if (!possible && !smartiod_is_real(r->d) && c->how == SIO_TOPO_CHANGED &&
+		 (c->what == SIO_TOPO_DEVICE || c->what == SIO_TOPO_HOST))
+		snprintf(instead, sizeof(instead),
+			 "; or one reload removes it, and the next adds it");
 	smartiod_report(r->d, possible ? SIO_RELOAD_NOW : SIO_RELOAD_RESTART, "%s%s", c->text,
-			in_two ? "; or one reload removes it, and the next adds it" : "");
+			instead);
 }
 
 /* A host of that name: with another one's certificate nobody goes on as it. */

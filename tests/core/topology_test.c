@@ -160,12 +160,45 @@ static void holds_as_many_paths_as_there_can_be(void **state)
 		assert_path(&path[i], i / 4, i % 4, 2);
 }
 
+/* Hosts of another file, in the places that those of this one have. */
+static void puts_hosts_in_the_places_of_others(void **state)
+{
+	struct sio_topology *t = *state, next = {.n_hosts = 0};
+	struct sio_topo_device *device;
+
+	next.host = calloc(3, sizeof(*next.host));
+	assert_non_null(next.host);
+	add_host(&next, "new", 12, 1);
+	add_host(&next, "c", 20, 1);
+	add_host(&next, "a", 4, 2);
+	device = next.host[1].device;
+	assert_int_equal(sio_topology_align(&next, t), 0);
+	assert_int_equal(next.n_hosts, t->n_hosts + 1);
+	assert_ptr_equal(next.machine, next.host + next.n_hosts);
+	assert_string_equal(next.host[0].name, "a");
+	assert_true(sio_topology_is_vacant(&next.host[1]));
+	assert_int_equal(next.host[1].node, 8);
+	assert_int_equal(next.host[1].n_devices, 0);
+	assert_string_equal(next.host[2].name, "c");
+	assert_ptr_equal(next.host[2].device, device);
+	assert_true(sio_topology_is_vacant(&next.host[3]));
+	assert_string_equal(next.host[4].name, "new");
+	/* Again, now that there are vacant places: nothing moves. */
+	assert_int_equal(sio_topology_align(&next, &next), 0);
+	assert_int_equal(next.n_hosts, t->n_hosts + 1);
+	assert_string_equal(next.host[4].name, "new");
+	for (unsigned i = 0; i < next.n_hosts; i++)
+		free(next.host[i].device);
+	free(next.host);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(finds_hosts_and_devices, make, drop),
 		cmocka_unit_test_setup_teardown(orders_paths_by_hops_then_adapters, make, drop),
 		cmocka_unit_test_setup_teardown(goes_through_the_adapter_asked_for, make, drop),
+		cmocka_unit_test_setup_teardown(puts_hosts_in_the_places_of_others, make, drop),
 		cmocka_unit_test_setup_teardown(holds_as_many_paths_as_there_can_be, make, drop),
 	};
 

@@ -286,6 +286,7 @@ static int machine_message(void *ctx, const struct emu_reach *x, uint32_t data, 
 }
 
 static const struct emu_ops ops = {
+	.grows = true,
 	.machine_memory = machine_memory,
 	.machine_message = machine_message,
 	.mem_new = mem_new,

@@ -30,7 +30,8 @@ static struct {
 	bool other_slot;	 /* the first host's adapter is in another one */
 	bool no_device;		 /* the first host's is not listed */
 	bool device_differs, device_renamed;
-	bool renamed; /* the last host's node id is that of another one */
+	bool other_node; /* the last host's is one that nobody has */
+	bool renamed;	 /* the last host's node id is that of another one */
 } next;
 
 static inline void *copy(const void *p, size_t n, size_t size)
@@ -70,6 +71,8 @@ static inline struct sio_topology *read_file(struct world *w, uint32_t uid, bool
 		t->host[i].adapter[0].link_width = 4;
 	if (next.other_slot)
 		strcpy(t->host[0].adapter[0].pci, "0000:07:00.0");
+	if (next.other_node)
+		t->host[t->n_hosts - 1].node += 4;
 	if (next.renamed)
 		strcpy(t->host[t->n_hosts - 1].name, "another");
 	t->policy = (struct sio_policy){.n_rules = next.has_rule};

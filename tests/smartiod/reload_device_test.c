@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Devices of an emulated cluster come and go by its file: a daemon knows a new one when the port
- * says that it is there, and one that is not listed any more until the port says that it is gone.
+ * Devices and hosts of an emulated cluster come and go by its file: a daemon knows a new device
+ * when the port says that it is there, and one that is not listed any more until the port says that
+ * it is gone.
  */
 #include "reload.h"
 
@@ -132,12 +133,91 @@ static void one_that_differs_is_refused(void **state)
 	call_world_end(w, &fake, FDID);
 }
 
+/* Its daemon is stopped before the others read the file, and started after that. */
+static void a_host_goes_and_comes_back(void **state)
+{
+	struct world *w = make();
+	struct world_client *tool[2], *b, *c, *l = world_client(w, 0, SIO_CLIENT_LIBRARY);
+	uint32_t kind, seg, far, window;
+	struct call_borrow kept, lost;
+	struct done done;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		tool[i] = world_client(w, i, SIO_CLIENT_TOOL);
+	assert_int_equal(call_seg_export(w, l, 5, 8192, &seg), 0);
+	b = world_client(w, 1, SIO_CLIENT_LIBRARY);
+	assert_int_equal(call_borrow(w, b, FDID, 0, &kept), 0);
+	for (unsigned turn = 0; turn < 3; turn++) {
+		c = world_client(w, 2, SIO_CLIENT_LIBRARY);
+		assert_int_equal(call_borrow(w, c, FDID, 0, &lost), 0);
+		assert_int_equal(call_seg_connect(w, c, 4, 5, &far), 0);
+		assert_int_equal(call_seg_map(w, c, far, 0, 8192, &window), 0);
+		next.hosts = 2;
+		world_crash(w, 2);
+		/* It might come back, and still write there. */
+		world_run(w);
+		assert_int_equal(world_count(w, 0, SIO_KIND_GRANT), 1);
+		for (unsigned i = 0; i < 2; i++) {
+			assert_int_equal(reload(w, tool[i], 0, &done), 0);
+			assert_true(done.applied);
+			assert_string_equal(line(w, tool[i], 0, &kind), "host 'host2' is gone");
+		}
+		world_run(w);
+		assert_false(w->open[0][2] || w->open[1][2]);
+		assert_int_equal(world_count(w, 0, SIO_KIND_GRANT), 0);
+		next.hosts = 0;
+		for (unsigned i = 0; i < 2; i++) {
+			assert_int_equal(reload(w, tool[i], 0, &done), 0);
+			assert_true(done.applied);
+			assert_string_equal(line(w, tool[i], 0, &kind), "host 'host2' is new");
+		}
+		world_boot(w, 2);
+		world_run(w);
+		assert_true(w->open[0][2] && w->open[1][2]);
+	}
+	assert_true(is_listed(w, tool[1]));
+	assert_int_equal(call_handle(w, b, SIO_MSG_DEV_RETURN, kept.handle, 0), 0);
+	call_world_end(w, &fake, FDID);
+}
+
+/* Its own, and those that are other ones now: what would be right is said. */
+static void hosts_that_take_a_restart(void **state)
+{
+	struct world *w = make();
+	struct world_client *tool = world_client(w, 0, SIO_CLIENT_TOOL);
+	struct done done;
+	uint32_t kind;
+
+	(void)state;
+	next.first = 1;
+	assert_int_equal(reload(w, tool, 0, &done), 0);
+	assert_false(done.applied);
+	assert_string_equal(line(w, tool, 0, &kind), "host 'host0' is gone");
+	assert_int_equal(kind, SIO_RELOAD_RESTART);
+	next.first = 0;
+	next.has_more_ram = true;
+	assert_int_equal(reload(w, tool, 0, &done), 0);
+	assert_false(done.applied);
+	assert_non_null(strstr(line(w, tool, 0, &kind),
+			       "; or one reload removes it, and the next adds it"));
+	next.has_more_ram = false;
+	next.other_node = true;
+	assert_int_equal(reload(w, tool, 0, &done), 0);
+	assert_false(done.applied);
+	assert_string_equal(line(w, tool, 0, &kind), "host 'host2': node is 16, was 12; with "
+						     "'node: 12' in the file it keeps it");
+	call_world_end(w, &fake, FDID);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_goes_under_its_borrowers_and_comes_back),
 		cmocka_unit_test(one_that_is_listed_again_before_it_went_stays),
 		cmocka_unit_test(one_that_differs_is_refused),
+		cmocka_unit_test(a_host_goes_and_comes_back),
+		cmocka_unit_test(hosts_that_take_a_restart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,6 +152,13 @@ void tool_hosts_close(struct tool_hosts *h)
 	free(h);
 }
 
+void tool_hosts_remove(struct tool_hosts *h, unsigned index)
+{
+	h->n_up -= h->host[index].up;
+	tool_client_close(&h->host[index].client);
+	memmove(&h->host[index], &h->host[index + 1], (--h->n - index) * sizeof(h->host[0]));
+}
+
 int tool_host_adapter(struct tool_host *h, unsigned index, struct sio_rep_adapter *ret,
 		      struct sio_err *reterr)
 {

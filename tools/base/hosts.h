@@ -36,6 +36,8 @@ int tool_hosts_open(struct tool_hosts **ret, struct sio_err *reterr);
 /* The same for the cluster in @dir. */
 int tool_hosts_open_dir(const char *dir, struct tool_hosts **ret, struct sio_err *reterr);
 void tool_hosts_close(struct tool_hosts *h);
+/* Is spoken with no more, nor counted: the cluster's next file does not have it. */
+void tool_hosts_remove(struct tool_hosts *h, unsigned index);
 /*
  * A request to @h failed with @error, -errno and text: did the host disappear, or stop answering?
  * Then its state says so from now on. False: it refused the request.

@@ -3,11 +3,13 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/output.h"
 #include "base/room.h"
 
 #define ANSWER_MS 10000
@@ -58,6 +60,53 @@ int tool_room_ask(const char *dir, const char *request, struct sio_err *reterr)
 	char answer[ANSWER_MAX];
 
 	return ask(dir, request, answer, reterr);
+}
+
+static int read_item(const char **at, struct tool_room_item *ret)
+{
+	static const char *const word[] = {[TOOL_ROOM_HOST] = "host",
+					   [TOOL_ROOM_GONE] = "gone",
+					   [TOOL_ROOM_NEW] = "new",
+					   [TOOL_ROOM_OUT] = "out"};
+	char what[8];
+	int end;
+
+	if (sscanf(*at, " %7s %" SCNu32 "%n", what, &ret->number, &end) != 2)
+		return -EPROTO;
+	for (unsigned i = 0; i < sizeof(word) / sizeof(word[0]); i++) {
+		if (strcmp(what, word[i]) != 0)
+			continue;
+		ret->what = (enum tool_room_what)i;
+		*at += end;
+		return 0;
+	}
+	return -EPROTO;
+}
+
+int tool_room_commit(const char *dir, struct tool_room_item **ret, unsigned *ret_n,
+		     struct sio_err *reterr)
+{
+	struct tool_room_item *list = NULL;
+	char answer[ANSWER_MAX];
+	const char *at = answer;
+	unsigned n = 0;
+	int r = ask(dir, "reload commit", answer, reterr);
+
+	if (r < 0)
+		return r;
+	while (r == 0 && *at) {
+		list = tool_grow(list, n + 1, sizeof(*list));
+		r = read_item(&at, &list[n++]);
+	}
+	if (r < 0) {
+		free(list);
+		return sio_fail(reterr, r,
+				"the machine room of %s says '%.80s', which neither comes nor goes",
+				dir, at);
+	}
+	*ret = list;
+	*ret_n = n;
+	return 0;
 }
 
 static int read_outage(const char *dir, struct sio_outage *o, const struct sio_topology *t,

@@ -11,6 +11,15 @@
 
 /* Sends @request to the room of the cluster in @dir. Return: 0; or the reason why not. */
 int tool_room_ask(const char *dir, const char *request, struct sio_err *reterr);
+/* What came or went by a reload: @number is a node id, or a device's id. */
+enum tool_room_what { TOOL_ROOM_HOST, TOOL_ROOM_GONE, TOOL_ROOM_NEW, TOOL_ROOM_OUT };
+struct tool_room_item {
+	enum tool_room_what what; /* a host comes, or goes; a device does */
+	uint32_t number;
+};
+/* Has it put in force what a reload prepared. *ret_n: of *ret, which the caller frees. */
+int tool_room_commit(const char *dir, struct tool_room_item **ret, unsigned *ret_n,
+		     struct sio_err *reterr);
 /*
  * Which cluster switches and links between them are down. @t outlives what is returned, which
  * sio_outage_free() frees.

@@ -262,6 +262,19 @@ unsigned tool_state_programs(const char *dir, struct tool_program **ret)
 	return n;
 }
 
+void tool_state_forget(const char *dir, uint32_t node)
+{
+	static const char *const name[] = {"node.%u", "peer.%u", "smartiod.%u.pid"};
+
+	for (unsigned i = 0; i < sizeof(name) / sizeof(name[0]); i++) {
+		char file[32], path[PATH_MAX];
+
+		snprintf(file, sizeof(file), name[i], node);
+		if (tool_path(path, sizeof(path), NULL, "%s/%s", dir, file) == 0)
+			unlink(path);
+	}
+}
+
 void tool_state_daemon_name(uint32_t node, char *name, size_t size)
 {
 	snprintf(name, size, "smartiod.%u", node);

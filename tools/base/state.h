@@ -83,6 +83,8 @@ int tool_state_dying(const char *dir, const char *name);
 unsigned tool_state_strangers(const char *dir);
 /* Finds all living programs by their pid files, with descriptors. Return: how many; free(*ret). */
 unsigned tool_state_programs(const char *dir, struct tool_program **ret);
+/* Removes what the daemon of a host that is gone left, but for its log. */
+void tool_state_forget(const char *dir, uint32_t node);
 /* "emu", or "smartiod.4" for a node. */
 void tool_state_daemon_name(uint32_t node, char *name, size_t size);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "cluster/cluster.h"
 #include "base/hint.h"
 #include "base/output.h"
+#include "base/room.h"
 #include "cluster/keys.h"
 #include "cluster/proctree.h"
 #include "cluster/start.h"
@@ -209,10 +211,29 @@ free_started:
 	return r;
 }
 
-/* Keepers of programs that `smartio run` has tied to this cluster, as descriptors. */
-static unsigned find_keepers(const char *dir, int **ret_fds)
+/* Is it tied to a host of this cluster that @t has not? NULL: to any. */
+static bool is_tied(pid_t pid, const char *dir, const struct sio_topology *t)
 {
-	char keeper[32], state[PATH_MAX];
+	char state[PATH_MAX], socket[PATH_MAX + 32], *at;
+
+	if (tool_proc_env(pid, "SMARTIO_STATE", state, sizeof(state)) < 0 ||
+	    strcmp(state, dir) != 0)
+		return false;
+	if (!t)
+		return true;
+	at = tool_proc_env(pid, "SMARTIO_SOCKET", socket, sizeof(socket)) < 0
+		     ? NULL
+		     : strrchr(socket, '.');
+	return at && !sio_topology_member(t, (uint32_t)strtoul(at + 1, NULL, 10));
+}
+
+/*
+ * Keepers of programs that `smartio run` has tied to this cluster, as descriptors; @t: to hosts
+ * that it lacks.
+ */
+static unsigned find_keepers(const char *dir, const struct sio_topology *t, int **ret_fds)
+{
+	char keeper[32];
 	struct tool_proc *p = NULL;
 	size_t n = 0, count = 0;
 	pid_t *pids = NULL;
@@ -226,8 +247,7 @@ static unsigned find_keepers(const char *dir, int **ret_fds)
 		int fd;
 
 		if (tool_proc_env(p[i].pid, "SMARTIO_KEEPER", keeper, sizeof(keeper)) < 0 ||
-		    tool_proc_env(p[i].pid, "SMARTIO_STATE", state, sizeof(state)) < 0 ||
-		    strcmp(state, dir) != 0)
+		    !is_tied(p[i].pid, dir, t))
 			continue;
 		pid = (pid_t)strtol(keeper, NULL, 10);
 		for (size_t j = 0; j < count; j++)
@@ -272,6 +292,14 @@ static unsigned stop_programs(const char *dir)
 	return n;
 }
 
+static void wait_for_keepers(int *keepers, unsigned n)
+{
+	tool_wait_all(keepers, n);
+	for (unsigned i = 0; i < n; i++)
+		close(keepers[i]);
+	free(keepers);
+}
+
 int tool_cluster_down(const char *dir, unsigned *ret_was, struct sio_err *reterr)
 {
 	unsigned n_keepers;
@@ -280,13 +308,10 @@ int tool_cluster_down(const char *dir, unsigned *ret_was, struct sio_err *reterr
 	r = tool_state_lock(dir, &lock, reterr);
 	if (r < 0)
 		return r;
-	n_keepers = find_keepers(dir, &keepers);
+	n_keepers = find_keepers(dir, NULL, &keepers);
 	*ret_was = stop_programs(dir);
 	/* A keeper ends when its host is gone and all its processes are dead. */
-	tool_wait_all(keepers, n_keepers);
-	for (unsigned i = 0; i < n_keepers; i++)
-		close(keepers[i]);
-	free(keepers);
+	wait_for_keepers(keepers, n_keepers);
 	r = tool_state_remove(dir, reterr);
 	close(lock);
 	return r;
@@ -342,5 +367,100 @@ int tool_cluster_restart(const char *dir, const struct sio_topology *t,
 		tool_start_release(&s);
 unlock:
 	close(lock);
+	return r;
+}
+
+/* ---- hosts that come and go ---- */
+
+/* Is it the daemon of a host that @t lacks? */
+static bool is_of_another(const struct tool_program *p, const struct sio_topology *t)
+{
+	uint32_t node;
+	char end;
+
+	return sscanf(p->name, "smartiod.%" SCNu32 "%c", &node, &end) == 1 &&
+	       !sio_topology_member(t, node);
+}
+
+void tool_cluster_stop_others(const char *dir, const struct sio_topology *t)
+{
+	struct tool_program *p;
+	unsigned n = tool_state_programs(dir, &p), n_others = 0, n_keepers;
+	int *fds = tool_alloc(n + 1, sizeof(*fds)), *keepers;
+
+	n_keepers = find_keepers(dir, t, &keepers);
+	for (unsigned i = 0; i < n; i++)
+		if (is_of_another(&p[i], t))
+			fds[n_others++] = p[i].pidfd;
+	tool_stop_all(fds, n_others);
+	wait_for_keepers(keepers, n_keepers);
+	for (unsigned i = 0; i < n; i++)
+		close(p[i].pidfd);
+	free(fds);
+	free(p);
+}
+
+/* One that has an address needs a key before its daemon starts. */
+static int start_host(const char *dir, const struct sio_topology *t, uint32_t node,
+		      struct tool_started *ret, struct sio_err *reterr)
+{
+	const struct sio_topo_host *host = sio_topology_host(t, node);
+	char name[48], folder[PATH_MAX];
+	int r = 0;
+
+	if (host && host->address.port) {
+		r = tool_path(folder, sizeof(folder), reterr, "%s/keys", dir);
+		if (r == 0)
+			r = tool_keys_renew(folder, t, host, TOOL_KEYS_DAYS, reterr);
+	}
+	tool_state_daemon_name(node, name, sizeof(name));
+	return r < 0 ? r : tool_start(dir, name, false, ret, reterr);
+}
+
+/* @r: an error of before, which is kept. Else the first one. */
+static int wait_for_hosts(struct tool_started *s, unsigned n, int cancel_fd, int r,
+			  unsigned *ret_started, struct sio_err *reterr)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct sio_err err;
+		int rc = tool_start_wait(&s[i], cancel_fd, &err);
+
+		if (rc < 0 && r == 0) {
+			*reterr = err;
+			r = rc;
+		}
+		if (rc < 0)
+			tool_start_stop(&s[i]);
+		else
+			tool_start_release(&s[i]);
+		*ret_started += rc == 0;
+	}
+	return r;
+}
+
+int tool_cluster_start_new(const char *dir, const struct sio_topology *t,
+			   const struct tool_room_item *item, unsigned n, unsigned *ret_started,
+			   struct sio_err *reterr)
+{
+	struct tool_started *s = tool_alloc(n + 1, sizeof(*s));
+	unsigned n_started = 0;
+	int cancel_fd, r = 0;
+
+	*ret_started = 0;
+	for (unsigned i = 0; r == 0 && i < n; i++) {
+		if (item[i].what != TOOL_ROOM_HOST)
+			continue;
+		r = start_host(dir, t, item[i].number, &s[n_started], reterr);
+		n_started += r == 0;
+	}
+	if (n_started) {
+		cancel_fd = tool_cancel_fd();
+		r = wait_for_hosts(s, n_started, cancel_fd, r, ret_started, reterr);
+		if (r == 0)
+			r = tool_cluster_probe(dir, t, cancel_fd, reterr);
+		if (cancel_fd >= 0)
+			close(cancel_fd);
+	}
+	free(s);
 	return r;
 }

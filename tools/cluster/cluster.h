@@ -38,17 +38,31 @@ int tool_cluster_down(const char *dir, unsigned *ret_was, struct sio_err *reterr
 int tool_cluster_restart(const char *dir, const struct sio_topology *t,
 			 const struct sio_topo_host *host, int cancel_fd, struct sio_err *reterr);
 /*
+ * Stops the daemons of hosts that @t lacks; returns when what their hosts' programs are kept by has
+ * ended, too.
+ */
+void tool_cluster_stop_others(const char *dir, const struct sio_topology *t);
+/*
+ * Starts the daemons of hosts that are new in a cluster that runs, as tool_cluster_up() does. The
+ * first error; the others are up all the same, and tool_cluster_restart() starts what is not.
+ */
+struct tool_room_item;
+int tool_cluster_start_new(const char *dir, const struct sio_topology *t,
+			   const struct tool_room_item *item, unsigned n, unsigned *ret_started,
+			   struct sio_err *reterr);
+/*
  * Waits until every host that runs answers every other one that it is connected to, by every link
  * that was not pulled.
  */
 int tool_cluster_probe(const char *dir, const struct sio_topology *t, int cancel_fd,
 		       struct sio_err *reterr);
 /*
- * Waits until all hosts of @hosts that are up list the devices that @now has and @before lacks, and
- * no longer the others; not forever, and then it says which.
+ * Waits until all hosts of @hosts that are up list the devices that came by a reload, and no longer
+ * those that went; not forever, and then it says which. @before: the topology with the names of
+ * those.
  */
 struct tool_hosts;
 void tool_devices_await(struct tool_hosts *hosts, const struct sio_topology *before,
-			const struct sio_topology *now);
+			const struct tool_room_item *item, unsigned n);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/hosts.h"
 #include "base/output.h"
+#include "base/room.h"
 #include "cluster/cluster.h"
 
 #define AWAIT_MS 10000
@@ -31,7 +32,7 @@ static bool is_up(const struct tool_hosts *hosts, uint32_t node)
 }
 
 /* @listed: it is new. A host that ends meanwhile has nothing to list. */
-static void await(struct tool_hosts *hosts, const struct sio_topo_device *dev, bool listed,
+static void await(struct tool_hosts *hosts, uint32_t fdid, const char *name, bool listed,
 		  int64_t deadline)
 {
 	struct sio_rep_dev_list rep;
@@ -44,7 +45,7 @@ static void await(struct tool_hosts *hosts, const struct sio_topo_device *dev, b
 		if (!h->up)
 			continue;
 		for (;;) {
-			r = tool_host_device(h, dev->fdid, &rep, &err);
+			r = tool_host_device(h, fdid, &rep, &err);
 			if (r == (listed ? 0 : -ENODEV) || (r < 0 && r != -ENODEV) ||
 			    now_ms() >= deadline)
 				break;
@@ -52,25 +53,24 @@ static void await(struct tool_hosts *hosts, const struct sio_topo_device *dev, b
 		}
 		if (r == (listed ? -ENODEV : 0))
 			tool_note("host '%s' %s device %s", h->topo->name,
-				  listed ? "does not list" : "still lists", dev->name);
+				  listed ? "does not list" : "still lists", name);
 	}
 }
 
-/* What @a has and @b lacks, on hosts that are up. */
-static void await_difference(struct tool_hosts *hosts, const struct sio_topology *a,
-			     const struct sio_topology *b, bool listed, int64_t deadline)
-{
-	for (unsigned i = 0; i < a->n_hosts; i++)
-		for (unsigned k = 0; is_up(hosts, a->host[i].node) && k < a->host[i].n_devices; k++)
-			if (!sio_topology_device(b, a->host[i].device[k].fdid, NULL))
-				await(hosts, &a->host[i].device[k], listed, deadline);
-}
-
 void tool_devices_await(struct tool_hosts *hosts, const struct sio_topology *before,
-			const struct sio_topology *now)
+			const struct tool_room_item *item, unsigned n)
 {
 	int64_t deadline = now_ms() + AWAIT_MS;
 
-	await_difference(hosts, before, now, false, deadline);
-	await_difference(hosts, now, before, true, deadline);
+	for (unsigned i = 0; i < n; i++) {
+		bool listed = item[i].what == TOOL_ROOM_NEW;
+		const struct sio_topo_device *dev = sio_topology_device(
+			listed ? hosts->topology : before, item[i].number, NULL);
+
+		if (listed && !is_up(hosts, sio_topology_fdid_node(item[i].number)))
+			continue;
+		if (listed || item[i].what == TOOL_ROOM_OUT)
+			await(hosts, item[i].number, dev ? dev->name : "of before", listed,
+			      deadline);
+	}
 }

@@ -32,7 +32,9 @@ static const struct tool_option reload_options[] = {
 /* The answers of the daemons. */
 struct outcome {
 	struct json_object *changes, *forbidden, *hosts, *differ; /* with --json; else NULL */
-	unsigned restart, now, forbids, taken;
+	unsigned restart, now, forbids, taken, started;
+	struct tool_room_item *item; /* what came and went */
+	unsigned n_items;
 	bool told; /* the changes were printed; each daemon sees the same */
 };
 
@@ -256,7 +258,7 @@ static int put_file(const char *path, const struct tool_topofile *f, struct sio_
 
 static void print_done(const struct tool_hosts *hosts, const struct outcome *o)
 {
-	unsigned down = 0;
+	unsigned down = 0, on = o->taken + o->started;
 
 	for (unsigned i = 0; i < hosts->n; i++)
 		down += !hosts->host[i].up && hosts->host[i].state != TOOL_HOST_AWAY;
@@ -265,7 +267,7 @@ static void print_done(const struct tool_hosts *hosts, const struct outcome *o)
 			  o->now == 1 ? "" : "s");
 	else
 		tool_note("%u change%s in force on %u host%s", o->now,
-			  o->now == 1 ? " is" : "s are", o->taken, o->taken == 1 ? "" : "s");
+			  o->now == 1 ? " is" : "s are", on, on == 1 ? "" : "s");
 	if (o->forbids && !enforce)
 		tool_note("%u thing%s that %s no longer allowed stay%s until given back; --enforce "
 			  "ends borrows and other hosts' connections",
@@ -330,31 +332,53 @@ static int prepare_room(const struct tool_hosts *hosts, bool next)
 }
 
 /*
- * The daemons first: they know a new device when it appears, and one that goes until it is gone.
- * The first error; the others go on by the new file all the same.
+ * Hosts that go first, then the daemons: they know a new device, or host, when it appears, and one
+ * that goes until it is gone. The first error; the others go on by the new file all the same.
+ * @now: of an emulated cluster.
  */
-static int change_all(struct tool_hosts *hosts, bool emulated, struct outcome *o,
+static int change_all(struct tool_hosts *hosts, const struct sio_topology *now, struct outcome *o,
 		      struct sio_err *reterr)
 {
-	int r = ask_all(hosts, enforce ? SIO_RELOAD_ENFORCE : 0, true, o, reterr);
 	struct sio_err err;
+	int r;
 
-	if (emulated && room_step(hosts, "commit", &err) < 0 && r == 0) {
+	if (now)
+		tool_cluster_stop_others(hosts->dir, now);
+	r = ask_all(hosts, enforce ? SIO_RELOAD_ENFORCE : 0, true, o, reterr);
+	if (now && tool_room_commit(hosts->dir, &o->item, &o->n_items, &err) < 0 && r == 0) {
 		*reterr = err;
 		r = err.code;
 	}
 	return r;
 }
 
+/* What hosts that went have left goes, too. */
+static int start_new(struct tool_hosts *hosts, const struct sio_topology *now, struct outcome *o)
+{
+	char hint[TOOL_HINT_TEXT];
+	struct sio_err err;
+
+	for (unsigned i = 0; i < o->n_items; i++)
+		if (o->item[i].what == TOOL_ROOM_GONE)
+			tool_state_forget(hosts->dir, o->item[i].number);
+	if (tool_cluster_start_new(hosts->dir, now, o->item, o->n_items, &o->started, &err) == 0)
+		return 0;
+	tool_note("the file is in force, and a host that is not up can be started: %s cluster "
+		  "restart-node HOST",
+		  tool_hint(hosts->dir, hint));
+	return tool_fail(&err);
+}
+
 /*
- * @path: the new file, to be renamed to @into; NULL: it is in its place already. @into: of an
- * emulated cluster; else NULL.
+ * @path: the new file, to be renamed to @into; NULL: it is in its place already. @into, and @now,
+ * what the file says: of an emulated cluster; else NULL.
  */
-static int change(struct tool_hosts *hosts, const char *path, const char *into, struct outcome *o)
+static int change(struct tool_hosts *hosts, const char *path, const char *into,
+		  const struct sio_topology *now, struct outcome *o)
 {
 	uint32_t flags = path ? SIO_RELOAD_NEXT : 0;
 	struct sio_err err, ignored;
-	int r = check_all(hosts, flags, o, &err);
+	int r = check_all(hosts, flags, o, &err), status;
 
 	if (r < 0)
 		return tool_fail(&err);
@@ -368,34 +392,70 @@ static int change(struct tool_hosts *hosts, const char *path, const char *into, 
 		room_step(hosts, "drop", &ignored);
 		return r;
 	}
-	r = change_all(hosts, into, o, &err);
+	r = change_all(hosts, now, o, &err);
+	status = now ? start_new(hosts, now, o) : 0;
 	if (r == 0)
-		return 0;
+		return status;
 	tool_note("%u of %u hosts have the new file in force, the others are down, or have that of "
 		  "before; the same command again mends it",
 		  o->taken, hosts->n_up);
 	return tool_fail(&err);
 }
 
-static int change_emulated(struct tool_hosts *hosts, const char *from, struct outcome *o)
+/* Those that go are not asked. */
+static int leave_out(struct tool_hosts *hosts, const struct sio_topology *now,
+		     struct sio_err *reterr)
+{
+	bool any = hosts->n_up > 0;
+
+	for (unsigned i = hosts->n; i-- > 0;)
+		if (!sio_topology_host_by_name(now, hosts->host[i].topo->name))
+			tool_hosts_remove(hosts, i);
+	if (all_reachable(hosts, reterr) < 0)
+		return reterr->code;
+	return hosts->n_up ? 0
+			   : sio_fail(reterr, -ENOTCONN, "no host %s up; nothing was changed",
+				      any ? "that stays in the cluster is" : "of the cluster is");
+}
+
+/* What follows is about the hosts that there are now. */
+static int look_again(struct tool_hosts **hosts, const struct outcome *o, struct sio_err *reterr)
+{
+	struct tool_hosts *now;
+	int r = tool_hosts_open_dir((*hosts)->dir, &now, reterr);
+
+	if (r < 0)
+		return r;
+	tool_devices_await(now, (*hosts)->topology, o->item, o->n_items);
+	tool_hosts_close(*hosts);
+	*hosts = now;
+	return 0;
+}
+
+static int change_emulated(struct tool_hosts **hosts, const char *from, struct outcome *o)
 {
 	char path[PATH_MAX] = "", into[PATH_MAX];
 	struct tool_topofile f = {.text = NULL};
+	const struct sio_topology *now = (*hosts)->topology;
 	struct sio_err err;
 	int r = 0, status;
 
 	if (from)
 		r = tool_topofile_load(from, &f, &err);
+	if (r == 0 && from)
+		now = f.topology;
 	if (r == 0)
-		r = tool_path(into, sizeof(into), &err, "%s/topology.yaml", hosts->dir);
+		r = leave_out(*hosts, now, &err);
+	if (r == 0)
+		r = tool_path(into, sizeof(into), &err, "%s/topology.yaml", (*hosts)->dir);
 	if (r == 0)
 		r = tool_path(path, sizeof(path), &err, "%s.new", into);
 	if (r == 0 && from)
 		r = put_file(path, &f, &err);
-	status = r < 0 ? tool_fail(&err) : change(hosts, from ? path : NULL, into, o);
-	if (from && status == 0 && !check_only)
-		tool_devices_await(hosts, hosts->topology, f.topology);
-	if (from)
+	status = r < 0 ? tool_fail(&err) : change(*hosts, from ? path : NULL, into, now, o);
+	if (status == 0 && !check_only && look_again(hosts, o, &err) < 0)
+		status = tool_fail(&err);
+	if (from && *path)
 		unlink(path); /* fails if it was renamed already, as it should */
 	tool_topofile_done(&f);
 	return status;
@@ -442,15 +502,14 @@ static int reload(const struct tool_command *self, int argc, char **argv)
 				    "%s: this machine's smartiod reads its own file; "
 				    "change /etc/smartio/cluster.yaml",
 				    argv[first]);
+	else if (!local)
+		status = change_emulated(&hosts, first < argc ? argv[first] : NULL, &o);
 	else if (all_reachable(hosts, &err) < 0)
 		status = tool_fail(&err);
 	else if (hosts->n_up == 0)
-		status = tool_error(local ? "smartiod is not up: it reads the file when it starts"
-					  : "no host of the cluster is up; nothing was changed");
-	else if (local)
-		status = change(hosts, NULL, NULL, &o);
+		status = tool_error("smartiod is not up: it reads the file when it starts");
 	else
-		status = change_emulated(hosts, first < argc ? argv[first] : NULL, &o);
+		status = change(hosts, NULL, NULL, NULL, &o);
 	if (local && status == 0)
 		compare_all(hosts, &o);
 	if (status == 0)
@@ -459,6 +518,7 @@ static int reload(const struct tool_command *self, int argc, char **argv)
 		status = print_json(hosts, &o);
 	else
 		release(&o);
+	free(o.item);
 	tool_hosts_close(hosts);
 unlock:
 	if (lock >= 0)
@@ -471,8 +531,8 @@ const struct tool_command tool_cluster_reload_command = {
 	.summary = "Take a changed cluster's file over while the cluster runs",
 	.help = "Has each daemon of the cluster read its file anew, from TOPOLOGY if given; a real host's reads\n"
 		"/etc/smartio/cluster.yaml, on each host by itself. Access rules, quotas, and the names of users\n"
-		"and groups are in force at once, on real hosts also which others there are, on emulated ones\n"
-		"which devices. If anything else differs, it is named, and nothing changes.\n",
+		"and groups are in force at once, also which other hosts there are, on emulated clusters with\n"
+		"their daemons, and their devices. If anything else differs, it is named, and nothing changes.\n",
 	.page = "smartio-cluster",
 	.schemas = "cluster-reload",
 	.options = reload_options,
