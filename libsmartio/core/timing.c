@@ -7,6 +7,8 @@
 #define COMPLETION 12u /* header */
 #define AROUND 8u      /* sequence number, LCRC, framing */
 #define FLITS 6u       /* the first generation that has them */
+#define WORD 4u	       /* data travel in whole ones */
+#define PAGE 4096u     /* no request crosses a multiple of it */
 
 uint64_t sio_timing_byte(uint32_t width, uint32_t generation)
 {
@@ -16,6 +18,11 @@ uint64_t sio_timing_byte(uint32_t width, uint32_t generation)
 
 	assert(width > 0 && generation > 0);
 	return lane[(generation < last ? generation : last) - 1] / width;
+}
+
+uint32_t sio_timing_around(uint32_t generation)
+{
+	return generation < FLITS ? AROUND : 0;
 }
 
 uint64_t sio_timing_chip(const struct sio_graph *g, unsigned node)
@@ -62,7 +69,7 @@ struct sio_timing sio_timing_of(const struct sio_routes *r, unsigned from, unsig
 
 		if (byte >= t.byte_fs) {
 			t.byte_fs = byte;
-			t.around = l->generation < FLITS ? AROUND : 0;
+			t.around = sio_timing_around(l->generation);
 		}
 		at = other_end(l, at);
 		if (i + 1 < n)
@@ -71,47 +78,69 @@ struct sio_timing sio_timing_of(const struct sio_routes *r, unsigned from, unsig
 	return t;
 }
 
-/* Picoseconds of packets that carry whole words of @data bytes together. */
-static uint64_t wire(const struct sio_timing *t, uint64_t packets, uint32_t header, uint64_t data)
+/* Picoseconds of packets that carry the words of @len bytes at @at together. */
+static uint64_t wire(const struct sio_timing *t, uint64_t packets, uint32_t header, uint64_t at,
+		     uint64_t len)
 {
-	uint64_t bytes = packets * (header + t->around) + ((data + 3) & ~3ull);
+	uint64_t words = ((at & (WORD - 1)) + len + WORD - 1) & ~(uint64_t)(WORD - 1);
 
-	return bytes * t->byte_fs / 1000;
+	return (packets * (header + t->around) + words) * t->byte_fs / 1000;
+}
+
+uint64_t sio_timing_write_at(const struct sio_timing *t, uint64_t at, uint64_t len)
+{
+	struct sio_pcie_count n = {0};
+
+	sio_pcie_write(&t->rules, at, len, &n);
+	return t->chips + wire(t, n.write_tlps, REQUEST, at, len);
 }
 
 uint64_t sio_timing_write(const struct sio_timing *t, uint64_t len)
 {
-	struct sio_pcie_count n = {0};
-
-	sio_pcie_write(&t->rules, 0, len, &n);
-	return t->chips + wire(t, n.write_tlps, REQUEST, len);
+	return sio_timing_write_at(t, 0, len);
 }
 
-uint64_t sio_timing_read(const struct sio_timing *t, const struct sio_timing_reader *reader,
-			 uint64_t len)
+/* What one request from @at on asks for at most: as core/pcie.c counts them. */
+static uint64_t request(const struct sio_timing *t, uint64_t at)
+{
+	uint64_t most = t->rules.max_read_request - at % WORD, room = PAGE - at % PAGE;
+
+	return most < room ? most : room;
+}
+
+uint64_t sio_timing_read_at(const struct sio_timing *t, const struct sio_timing_reader *reader,
+			    uint64_t at, uint64_t len)
 {
 	/* Of each open request, when the last byte of its data is there. */
 	uint64_t done[SIO_TIMING_TAGS], issue = 0, arrived = 0;
-	const uint64_t ask = wire(t, 1, REQUEST, 0);
+	const uint64_t ask = wire(t, 1, REQUEST, 0, 0);
 	uint32_t tag = 0;
 
 	assert(reader->tags > 0 && reader->tags <= SIO_TIMING_TAGS && len <= SIO_TIMING_MOST);
 	for (uint32_t i = 0; i < reader->tags; i++)
 		done[i] = 0;
-	for (uint64_t at = 0, part; at < len; at += part) {
+	for (uint64_t part; len > 0; at += part, len -= part) {
 		struct sio_pcie_count n = {0};
 		uint64_t first;
 
-		part = len - at < t->rules.max_read_request ? len - at : t->rules.max_read_request;
+		part = request(t, at);
+		if (part > len)
+			part = len;
 		sio_pcie_read(&t->rules, at, part, &n);
 		if (issue < done[tag])
 			issue = done[tag]; /* the tag is free again */
 		issue += ask;
 		first = issue + 2 * t->chips + reader->memory;
 		arrived = (first > arrived ? first : arrived) +
-			  wire(t, n.completions, COMPLETION, part);
+			  wire(t, n.completions, COMPLETION, at, part);
 		done[tag] = arrived;
 		tag = (tag + 1) % reader->tags;
 	}
 	return arrived;
+}
+
+uint64_t sio_timing_read(const struct sio_timing *t, const struct sio_timing_reader *reader,
+			 uint64_t len)
+{
+	return sio_timing_read_at(t, reader, 0, len);
 }

@@ -44,6 +44,8 @@ struct sio_timing_reader {
 
 /* Femtoseconds per byte on a link: @width lanes, @generation 1 to 6. */
 uint64_t sio_timing_byte(uint32_t width, uint32_t generation);
+/* Bytes of a packet on it beside header and data. */
+uint32_t sio_timing_around(uint32_t generation);
 /* Picoseconds that a node of the graph adds to a packet that passes it. */
 uint64_t sio_timing_chip(const struct sio_graph *g, unsigned node);
 /* The route that sio_routes_find() gave for @from and @to. */
@@ -57,5 +59,9 @@ struct sio_timing sio_timing_of(const struct sio_routes *r, unsigned from, unsig
 uint64_t sio_timing_write(const struct sio_timing *t, uint64_t len);
 uint64_t sio_timing_read(const struct sio_timing *t, const struct sio_timing_reader *reader,
 			 uint64_t len);
+/* The same of bytes from address @at on, which may lie across pages and take more packets. */
+uint64_t sio_timing_write_at(const struct sio_timing *t, uint64_t at, uint64_t len);
+uint64_t sio_timing_read_at(const struct sio_timing *t, const struct sio_timing_reader *reader,
+			    uint64_t at, uint64_t len);
 
 #endif

@@ -138,6 +138,33 @@ static void agrees_with_all_that_are_open(void **state)
 	}
 }
 
+/* Anywhere in pages: as many packets as core/pcie.h counts, one request at a time. */
+static void takes_the_packets_of_its_address(void **state)
+{
+	unsigned rounds = prng_start(8, 3000);
+
+	(void)state;
+	for (unsigned i = 0; i < rounds; i++) {
+		struct sio_timing t = {.rules = {128u << prng_below(6), 128u << prng_below(6), 64},
+				       .chips = prng_below(2000000),
+				       .byte_fs = sio_timing_byte(1, 1),
+				       .around = sio_timing_around(1 + (uint32_t)prng_below(6))};
+		const struct sio_timing_reader reader = {.tags = 1, .memory = prng_below(1000000)};
+		uint64_t at = prng_below(3 * 4096), len = 1 + prng_below(16 << 10);
+		uint64_t words = ((at % 4 + len + 3) & ~3ull), byte = t.byte_fs / 1000;
+		struct sio_pcie_count c = {0};
+
+		sio_pcie_read(&t.rules, at, len, &c);
+		sio_pcie_write(&t.rules, at, len, &c);
+		assert_int_equal(
+			sio_timing_read_at(&t, &reader, at, len),
+			c.read_requests * ((16 + t.around) * byte + 2 * t.chips + reader.memory) +
+				(c.completions * (12 + t.around) + words) * byte);
+		assert_int_equal(sio_timing_write_at(&t, at, len),
+				 t.chips + (c.write_tlps * (16 + t.around) + words) * byte);
+	}
+}
+
 /* ---- along a route ---- */
 
 /* The topology of the paper's figure 34: a drive and another device in a box of the lender's. */
@@ -264,6 +291,7 @@ int main(void)
 		cmocka_unit_test(one_read_goes_there_and_back),
 		cmocka_unit_test(many_requests_fill_the_link),
 		cmocka_unit_test(agrees_with_all_that_are_open),
+		cmocka_unit_test(takes_the_packets_of_its_address),
 		cmocka_unit_test_setup_teardown(queues_are_as_far_as_the_paper_says, make, drop),
 		cmocka_unit_test_setup_teardown(it_is_as_far_back, make, drop),
 		cmocka_unit_test_setup_teardown(flits_have_no_frame, make, drop),

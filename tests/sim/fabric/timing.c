@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "core/timing.h"
 #include "fabric/timing.h"
 
 #define PS_PER_NS 1000u
-#define FS_PER_PS 1000u
 
 void fabric_params_default(struct fabric_params *p)
 {
@@ -10,11 +10,10 @@ void fabric_params_default(struct fabric_params *p)
 		.limits = {.max_payload = 256,
 			   .max_read_request = 512,
 			   .read_completion_boundary = 64},
-		.tlp_overhead = 24,
 		.tags = 64,
-		.adapter_ps = 132000,
-		.switch_ps = 170000,
-		.chassis_ps = 150000,
+		.adapter_ps = SIO_TIMING_ADAPTER_NS * PS_PER_NS,
+		.switch_ps = SIO_TIMING_SWITCH_NS * PS_PER_NS,
+		.chassis_ps = SIO_TIMING_CHASSIS_NS * PS_PER_NS,
 		.cable_ps = 10000,
 		.root_write_ps = 150000,
 		.root_read_ps = 250000,
@@ -41,8 +40,8 @@ const char *fabric_params_wrong(const struct fabric_params *p)
 	if (!sio_pcie_valid(&p->limits))
 		return "limits: payload and read request are powers of 2 from 128 to 4096, the "
 		       "completion boundary is 64 or 128";
-	if (p->tags == 0)
-		return "tags: at least 1";
+	if (p->tags == 0 || p->tags > SIO_TIMING_TAGS)
+		return "tags: 1 to 1024";
 	if (!link_known(&p->device_link))
 		return "device_link: 1 to 32 lanes of generation 1 to 6";
 	if (p->media_units == 0)
@@ -50,20 +49,10 @@ const char *fabric_params_wrong(const struct fabric_params *p)
 	return NULL;
 }
 
-uint64_t fabric_byte_fs(const struct fabric_link *l)
-{
-	/*
-	 * Of one lane: 2.5 and 5 GT/s with 10 bits for 8; 8, 16, 32 with 130 for 128; 64 with 256
-	 * for 242.
-	 */
-	static const uint64_t lane[] = {0, 4000000, 2000000, 1015625, 507813, 253906, 132231};
-
-	return (lane[l->generation] + l->width - 1) / l->width;
-}
-
 struct fabric_link fabric_slower(struct fabric_link a, struct fabric_link b)
 {
-	return fabric_byte_fs(&a) >= fabric_byte_fs(&b) ? a : b;
+	return sio_timing_byte(a.width, a.generation) >= sio_timing_byte(b.width, b.generation) ? a
+												: b;
 }
 
 /* Up to whole nanoseconds. */
@@ -72,61 +61,48 @@ static uint64_t to_ns(uint64_t ps)
 	return (ps + PS_PER_NS - 1) / PS_PER_NS;
 }
 
-static uint64_t wire_ps(const struct fabric_way *w, uint64_t bytes)
+/* The way as core/timing.h has it: what is on it, without what its two ends take. */
+static struct sio_timing timing(const struct fabric_params *p, const struct fabric_way *w)
 {
-	return (bytes * fabric_byte_fs(&w->slowest) + FS_PER_PS - 1) / FS_PER_PS;
-}
-
-/* From requester to the root port or device at the other end, without the bytes. */
-static uint64_t one_way_ps(const struct fabric_params *p, const struct fabric_way *w)
-{
-	return (uint64_t)w->adapters * p->adapter_ps + (uint64_t)w->switches * p->switch_ps +
-	       (uint64_t)w->chassis * p->chassis_ps + (uint64_t)w->cables * p->cable_ps;
-}
-
-static uint64_t write_wire_ps(const struct fabric_params *p, const struct fabric_way *w,
-			      uint64_t addr, uint64_t len)
-{
-	struct sio_pcie_count c = {0};
-
-	sio_pcie_write(&p->limits, addr, len, &c);
-	return wire_ps(w, c.write_bytes + c.write_tlps * p->tlp_overhead);
+	return (struct sio_timing){
+		.rules = p->limits,
+		.chips = (uint64_t)w->adapters * p->adapter_ps +
+			 (uint64_t)w->switches * p->switch_ps +
+			 (uint64_t)w->chassis * p->chassis_ps + (uint64_t)w->cables * p->cable_ps,
+		.byte_fs = sio_timing_byte(w->slowest.width, w->slowest.generation),
+		.around = sio_timing_around(w->slowest.generation)};
 }
 
 uint64_t fabric_write_ns(const struct fabric_params *p, const struct fabric_way *w, uint64_t addr,
 			 uint64_t len)
 {
+	const struct sio_timing t = timing(p, w);
 	uint64_t end = w->to_register ? p->register_ps / 2 : p->root_write_ps;
 
-	return to_ns((w->from_cpu ? p->cpu_out_ps : 0) + one_way_ps(p, w) +
-		     (uint64_t)w->iommus * p->iommu_ps + end + write_wire_ps(p, w, addr, len));
+	return to_ns((w->from_cpu ? p->cpu_out_ps : 0) + (uint64_t)w->iommus * p->iommu_ps + end +
+		     sio_timing_write_at(&t, addr, len));
 }
 
 uint64_t fabric_write_busy_ns(const struct fabric_params *p, const struct fabric_way *w,
 			      uint64_t addr, uint64_t len)
 {
-	return to_ns(write_wire_ps(p, w, addr, len));
+	struct sio_timing t = timing(p, w);
+
+	t.chips = 0;
+	return to_ns(sio_timing_write_at(&t, addr, len));
 }
 
 uint64_t fabric_read_ns(const struct fabric_params *p, const struct fabric_way *w, uint64_t addr,
 			uint64_t len)
 {
-	struct sio_pcie_count c = {0};
-	uint64_t trip, data, by_tags;
+	const struct sio_timing t = timing(p, w);
+	const struct sio_timing_reader reader = {
+		.tags = p->tags,
+		.memory = (uint64_t)w->iommus * p->iommu_ps +
+			  (w->to_register ? p->register_ps : p->root_read_ps) +
+			  (w->from_cpu ? 2ull * p->cpu_out_ps : 0)};
 
-	sio_pcie_read(&p->limits, addr, len, &c);
-	/*
-	 * The request's own bytes, there and back through every place, and what the memory takes.
-	 */
-	trip = wire_ps(w, p->tlp_overhead) + 2 * one_way_ps(p, w) +
-	       (uint64_t)w->iommus * p->iommu_ps +
-	       (w->to_register ? p->register_ps : p->root_read_ps);
-	if (w->from_cpu)
-		trip += 2ull * p->cpu_out_ps;
-	data = wire_ps(w, c.read_bytes + c.completions * p->tlp_overhead);
-	/* Requests beyond the tags wait for a round trip each time around. */
-	by_tags = c.read_requests ? (c.read_requests - 1) / p->tags * trip : 0;
-	return to_ns(trip + (data > by_tags ? data : by_tags));
+	return to_ns(sio_timing_read_at(&t, &reader, addr, len));
 }
 
 void fabric_params_print(const struct fabric_params *p, FILE *f)
@@ -138,7 +114,6 @@ void fabric_params_print(const struct fabric_params *p, FILE *f)
 		{"max payload", "bytes", p->limits.max_payload},
 		{"max read request", "bytes", p->limits.max_read_request},
 		{"read completion boundary", "bytes", p->limits.read_completion_boundary},
-		{"overhead of a packet", "bytes", p->tlp_overhead},
 		{"outstanding reads (tags)", "", p->tags},
 		{"NTB adapter, one way", "ps", p->adapter_ps},
 		{"switch, one way", "ps", p->switch_ps},

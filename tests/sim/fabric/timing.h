@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How long things take on PCIe, by a few parameters: pure arithmetic, without clock, state or
- * chance. Times are picoseconds inside and nanoseconds, rounded up, outside. What comes out is
+ * How long things take on PCIe: core/timing.h, which `smartio route` has, too, with what both ends
+ * of a way take by a few parameters more. Pure arithmetic, without clock, state or chance. Times are picoseconds inside and nanoseconds, rounded up, outside. What comes out is
  * modelled, never measured: docs/simulation.md lists the parameters and where they come from.
  *
  * A transaction's time is the sum of what each place on its way adds, and its bytes once at the
@@ -23,7 +23,6 @@ struct fabric_link {
 
 struct fabric_params {
 	struct sio_pcie limits;		/* payload, read request, completion boundary */
-	uint32_t tlp_overhead;		/* bytes on the wire beside a packet's data */
 	uint32_t tags;			/* reads that one requester has outstanding */
 	uint32_t adapter_ps;		/* through an NTB adapter's chip, one way */
 	uint32_t switch_ps;		/* through a switch, one way */
@@ -57,8 +56,6 @@ struct fabric_way {
 void fabric_params_default(struct fabric_params *p);
 /* NULL: all are valid; otherwise the name of one that is not. */
 const char *fabric_params_wrong(const struct fabric_params *p);
-/* Time for one byte; generations 1 and 2 code 8 bits in 10, 3 to 5 128 in 130, 6 242 in 256. */
-uint64_t fabric_byte_fs(const struct fabric_link *l); /* femtoseconds */
 /* @ret: the slower of two. */
 struct fabric_link fabric_slower(struct fabric_link a, struct fabric_link b);
 
@@ -71,10 +68,7 @@ uint64_t fabric_write_ns(const struct fabric_params *p, const struct fabric_way 
 /* How long that write keeps the slowest link busy. */
 uint64_t fabric_write_busy_ns(const struct fabric_params *p, const struct fabric_way *w,
 			      uint64_t addr, uint64_t len);
-/*
- * The time of a read, from the requester until its last byte is back: a round trip, then the data
- * at the rate of the slowest link, or of one tag's bytes in each round trip where that is slower.
- */
+/* The time of a read, from the requester until its last byte is back. */
 uint64_t fabric_read_ns(const struct fabric_params *p, const struct fabric_way *w, uint64_t addr,
 			uint64_t len);
 

@@ -14,7 +14,6 @@
 
 static const struct fabric_params simple = {
 	.limits = {.max_payload = 256, .max_read_request = 512, .read_completion_boundary = 64},
-	.tlp_overhead = 24,
 	.tags = 32,
 	.adapter_ps = 100000,
 	.switch_ps = 150000,
@@ -43,11 +42,13 @@ static struct fabric_way with(struct fabric_way w, uint32_t iommus, uint32_t fro
 
 static void links(void **state)
 {
+	const struct fabric_way flits = {.slowest = {1, 6}}, before = {.slowest = {1, 5}};
+
 	(void)state;
-	assert_int_equal(fabric_byte_fs(&(struct fabric_link){1, 1}), 4000000); /* 250 MB/s */
-	assert_int_equal(fabric_byte_fs(&(struct fabric_link){16, 2}), 125000); /* 8 GB/s */
-	/* 8 GT/s, 128 of 130 bits, 8 lanes: 7.877 GB/s. */
-	assert_int_equal(fabric_byte_fs(&(struct fabric_link){8, 3}), 126954);
+	/* 256 bytes and 16 of header, in flits of which 236 bytes of 256 are the packets'. */
+	assert_int_equal(fabric_write_busy_ns(&simple, &flits, 0, 256), 37);
+	/* 8 around it as well, in twice the time; 128 of 130 bits. */
+	assert_int_equal(fabric_write_busy_ns(&simple, &before, 0, 256), 72);
 	assert_int_equal(
 		fabric_slower((struct fabric_link){8, 3}, (struct fabric_link){4, 3}).width, 4);
 	assert_int_equal(
@@ -84,22 +85,22 @@ static void reads(void **state)
 	struct fabric_way w = with(far, 1, 0, 0);
 
 	(void)state;
-	/* The request's 24, 740 there and back, IOMMU 40, memory 300; then 64 + 24. */
-	assert_int_equal(fabric_read_ns(&p, &w, 0, 64), 1104 + 88);
-	/* 8 requests, 16 completions: 4096 + 16 * 24 bytes. */
-	assert_int_equal(fabric_read_ns(&p, &w, 0, 4096), 1104 + 4480);
-	/* One request at a time: seven wait for a round trip each. */
+	/* The request's 24, 740 there and back, IOMMU 40, memory 300; then 64 + 20. */
+	assert_int_equal(fabric_read_ns(&p, &w, 0, 64), 1104 + 84);
+	/* 8 requests, 16 completions: 4096 + 16 * 20 bytes. */
+	assert_int_equal(fabric_read_ns(&p, &w, 0, 4096), 1104 + 4416);
+	/* One request at a time, each a round trip and 552 bytes. */
 	p.tags = 1;
-	assert_int_equal(fabric_read_ns(&p, &w, 0, 4096), 1104 + 7 * 1104);
-	/* Four at a time: one wait of a round trip, less than the data take. */
+	assert_int_equal(fabric_read_ns(&p, &w, 0, 4096), 8 * (1104 + 552));
+	/* Four at a time: the first tag is free again before the others' data are there. */
 	p.tags = 4;
-	assert_int_equal(fabric_read_ns(&p, &w, 0, 4096), 1104 + 4480);
+	assert_int_equal(fabric_read_ns(&p, &w, 0, 4096), 1104 + 4416);
 	/* Completions of 128 bytes at most: 32 of them. */
 	p.limits.max_payload = 128;
-	assert_int_equal(fabric_read_ns(&p, &w, 0, 4096), 1104 + 4096 + 32 * 24);
-	/* A program's load of a register: 24 + 740 + 100 + 100 out and in, 4 + 24 back. */
+	assert_int_equal(fabric_read_ns(&p, &w, 0, 4096), 1104 + 4096 + 32 * 20);
+	/* A program's load of a register: 24 + 740 + 100 + 100 out and in, 4 + 20 back. */
 	w = with(far, 0, 1, 1);
-	assert_int_equal(fabric_read_ns(&p, &w, 0, 4), 964 + 28);
+	assert_int_equal(fabric_read_ns(&p, &w, 0, 4), 964 + 24);
 }
 
 static void nonsense_is_named(void **state)
@@ -110,6 +111,8 @@ static void nonsense_is_named(void **state)
 	fabric_params_default(&p);
 	assert_null(fabric_params_wrong(&p));
 	p.tags = 0;
+	assert_non_null(strstr(fabric_params_wrong(&p), "tags"));
+	p.tags = 1025;
 	assert_non_null(strstr(fabric_params_wrong(&p), "tags"));
 	fabric_params_default(&p);
 	p.device_link.generation = 7;
