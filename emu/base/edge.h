@@ -69,6 +69,8 @@ struct emu_ops {
 	int (*mem_take)(void *ctx, int fd, uint64_t offset, uint64_t size, struct emu_mem *ret);
 	/* Makes all of it read as zeros again, in every mapping. NULL: memset() does. */
 	void (*mem_zero)(void *ctx, const struct emu_mem *m);
+	/* Makes all of it read as ones, in every mapping. NULL: it is stored word by word. */
+	void (*mem_ones)(void *ctx, const struct emu_mem *m);
 	/*
 	 * Allocates zeroed memory for a model alone, see struct emu_dev; NULL: out of memory. Both
 	 * or neither.

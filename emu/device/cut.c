@@ -9,9 +9,15 @@
 
 #define ONES UINT64_MAX
 
-void emu_fill_ones(const struct emu_mem *m)
+void emu_fill_ones(const struct emu_room *r, const struct emu_mem *m)
 {
-	for (uint64_t at = 0; m->data && at < m->size; at += sizeof(uint64_t))
+	if (!m->data)
+		return;
+	if (r->ops->mem_ones) {
+		r->ops->mem_ones(r->ctx, m);
+		return;
+	}
+	for (uint64_t at = 0; at < m->size; at += sizeof(uint64_t))
 		sio_write64((uint8_t *)m->data + at, ONES);
 }
 
@@ -114,7 +120,7 @@ static void renew(struct emu_device *d, struct emu_run *run, const struct emu_me
 	run->mem = *fresh;
 	emu_check_moved(d->host, emu_run_key(run), fresh->data);
 	d->model->view_changed(d->state, (unsigned)(run - d->run));
-	emu_fill_ones(&old);
+	emu_fill_ones(d->room, &old);
 	d->room->ops->mem_free(d->room->ctx, &old);
 }
 

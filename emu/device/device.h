@@ -108,7 +108,7 @@ void emu_view_cut(const struct emu_bar *b);
  */
 int emu_doorbells_renew(struct emu_device *d);
 /* Every mapping of the memory reads as ones from now on. */
-void emu_fill_ones(const struct emu_mem *m);
+void emu_fill_ones(const struct emu_room *r, const struct emu_mem *m);
 
 /* vector.c */
 /* The device raised @vector: sends its message, or marks it as pending. */

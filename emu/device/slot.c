@@ -9,9 +9,9 @@
 static void fill_pages(const struct emu_device *d)
 {
 	for (unsigned i = 0; i < d->config.n_pages; i++) {
-		emu_fill_ones(&d->run[i].mem);
-		emu_fill_ones(&d->run[i].mirror);
-		emu_fill_ones(&d->run[i].view);
+		emu_fill_ones(d->room, &d->run[i].mem);
+		emu_fill_ones(d->room, &d->run[i].mirror);
+		emu_fill_ones(d->room, &d->run[i].view);
 	}
 }
 

@@ -16,7 +16,7 @@ static void what_it_is(void **state)
 	static const struct {
 		uint64_t size;
 		uint32_t units, vectors;
-	} bad[] = {{0, 1, 1},	   {2048, 1, 1}, {12288, 1, 1}, {512u << 20, 1, 1},
+	} bad[] = {{0, 1, 1},	   {2048, 1, 1}, {12288, 1, 1}, {8ull << 30, 1, 1},
 		   {4096, 1, 257}, {4096, 0, 1}, {4096, 9, 1}};
 	struct rig *r = *state;
 	struct rig *other = aligned_alloc(64, (sizeof(*r) + 63) / 64 * 64);

@@ -7,7 +7,10 @@
 
 #define EMU_ACCEL_TYPE "accelerator"
 #define EMU_ACCEL_LEAST 4096u
-#define EMU_ACCEL_MOST (256u << 20)
+#ifndef EMU_ACCEL_MOST /* the simulator, where memory that nobody touches costs nothing, has more */
+#define EMU_ACCEL_MOST (256ull << 20)
+#endif
+#define EMU_ACCEL_LARGEST (4ull << 30) /* that the model can be */
 #define EMU_ACCEL_UNITS 8u
 #define EMU_ACCEL_VECTORS 256u /* a table of two pages */
 

@@ -145,10 +145,10 @@ static bool poll_registers(struct accelerator *m)
 
 static int check(const struct sio_topo_device *t, struct sio_err *reterr)
 {
-	if (t->size < EMU_ACCEL_LEAST || t->size > EMU_ACCEL_MOST || t->size & (t->size - 1))
+	if (t->size < EMU_ACCEL_LEAST || t->size > EMU_ACCEL_LARGEST || t->size & (t->size - 1))
 		return sio_fail(reterr, -EINVAL,
-				"%s: size is %" PRIu64 ", a power of 2 from %u to %u is right",
-				t->name, t->size, EMU_ACCEL_LEAST, EMU_ACCEL_MOST);
+				"%s: size is %" PRIu64 ", a power of 2 from %u to %llu is right",
+				t->name, t->size, EMU_ACCEL_LEAST, EMU_ACCEL_LARGEST);
 	if (t->units < 1 || t->units > EMU_ACCEL_UNITS)
 		return sio_fail(reterr, -EINVAL, "%s: units is %" PRIu32 ", 1 to %u is right",
 				t->name, t->units, EMU_ACCEL_UNITS);

@@ -312,6 +312,7 @@ void sim_pages_free(void *at, size_t len);
 int sim_mem_new(void *ctx, const char *name, uint64_t size, struct emu_mem *ret);
 int sim_mem_seal(void *ctx, struct emu_mem *m);
 void sim_mem_zero(void *ctx, const struct emu_mem *m);
+void sim_mem_ones(void *ctx, const struct emu_mem *m);
 void sim_mem_free(void *ctx, struct emu_mem *m);
 /* The host for which the room makes memory and interrupts from now on. */
 extern unsigned sim_room_host;

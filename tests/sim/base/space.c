@@ -257,6 +257,12 @@ void sim_mem_zero(void *ctx, const struct emu_mem *m)
 	fabric_mem_zero(sim_fd(m->fd)->mem);
 }
 
+void sim_mem_ones(void *ctx, const struct emu_mem *m)
+{
+	(void)ctx;
+	fabric_mem_ones(sim_fd(m->fd)->mem);
+}
+
 void sim_mem_free(void *ctx, struct emu_mem *m)
 {
 	(void)ctx;

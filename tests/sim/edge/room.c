@@ -393,6 +393,7 @@ const struct emu_ops sim_room_ops = {
 	.mem_new = sim_mem_new,
 	.mem_seal = sim_mem_seal,
 	.mem_zero = sim_mem_zero,
+	.mem_ones = sim_mem_ones,
 	.mem_free = mem_free,
 	.owner_new = owner_new,
 	.owner_free = owner_free,

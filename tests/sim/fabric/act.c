@@ -25,9 +25,9 @@ void fabric_act_load(const struct fabric_view *v, void *buf, size_t len)
 		fabric_path_read(fabric_actor.who, v->mem->host, fabric_actor.clock);
 	fabric_actor.last = v->mem;
 	if (len == 4) /* as most are: registers and doorbells */
-		memcpy(buf, v->mem->bytes + v->offset, 4);
+		fabric_mem_get(v->mem, v->offset, buf, 4);
 	else
-		memcpy(buf, v->mem->bytes + v->offset, len);
+		fabric_mem_get(v->mem, v->offset, buf, len);
 	/*
 	 * "I am done; does anybody wait?" That read happens when its clock says, which may be
 	 * ahead: who begins to wait until then would be missed, so it finds somebody. Nobody minds

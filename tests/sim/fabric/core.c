@@ -295,7 +295,7 @@ static void load_far(struct fabric_core *c, const struct fabric_view *v, void *b
 	if (fabric_is_device(m))
 		fabric_path_answer(m->host, c->host, now);
 	if (fabric_is_joined(c->host, m->host))
-		memcpy(buf, m->bytes + v->offset, len);
+		fabric_mem_get(m, v->offset, buf, len);
 	else
 		memset(buf, 0xff, len);
 	fabric_mem_unref(m);

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "fabric/chance.h"
 #include "core/topology.h"
@@ -52,9 +53,34 @@ struct fabric_mem {
 	const char *name;
 	uint64_t number; /* counts all */
 	uint64_t size;
+	/*
+	 * Each exclusive-ored with @flip, so that zeros, which cost nothing until somebody writes
+	 * there, may stand for ones: fabric_mem_get(), fabric_mem_put().
+	 */
 	uint8_t *bytes;
+	uint8_t flip;
 	uint64_t stores; /* done so far */
 };
+
+static inline void fabric_flip(uint8_t *bytes, size_t len, uint8_t flip)
+{
+	for (size_t i = 0; flip && i < len; i++)
+		bytes[i] ^= flip;
+}
+
+static inline void fabric_mem_get(const struct fabric_mem *m, uint64_t offset, void *buf,
+				  size_t len)
+{
+	memcpy(buf, m->bytes + offset, len);
+	fabric_flip(buf, len, m->flip);
+}
+
+static inline void fabric_mem_put(struct fabric_mem *m, uint64_t offset, const void *buf,
+				  size_t len)
+{
+	memcpy(m->bytes + offset, buf, len);
+	fabric_flip(m->bytes + offset, len, m->flip);
+}
 
 /* Is the memory a device's, not the memory of its host? */
 static inline bool fabric_is_device(const struct fabric_mem *m)
@@ -97,8 +123,9 @@ extern void (*fabric_on_crash)(int sig);
 struct fabric_mem *fabric_mem_new(unsigned host, const char *name, uint64_t size, void **ret_at);
 /* Ends the room's view. */
 void fabric_mem_close(void *at);
-/* All of it reads as zeros from now on; what is still on its way there arrives after. */
+/* All of it reads as zeros, or ones, from now on; what is still on its way there arrives after. */
 void fabric_mem_zero(struct fabric_mem *m);
+void fabric_mem_ones(struct fabric_mem *m);
 /* From now on only the room writes to the memory. */
 void fabric_mem_seal(struct fabric_mem *m);
 void fabric_mem_ref(struct fabric_mem *m);

@@ -166,6 +166,46 @@ static void copies_have_either_end(void **state)
 	assert_memory_equal(own, back, sizeof(own));
 }
 
+/* Pages of this process that are resident. */
+static size_t resident(void)
+{
+	size_t size, pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%zu %zu", &size, &pages), 2);
+	fclose(f);
+	return pages;
+}
+
+/* Gigabytes of a device that is pulled out: all ones, and only what is written to takes room. */
+static void large_memory_is_ones_at_no_cost(void **state)
+{
+	const uint64_t size = 4ull << 30, last = size - FABRIC_LINE;
+	const size_t before = resident();
+	struct fabric_mem *m;
+	uint8_t *at;
+
+	(void)state;
+	m = fabric_mem_new(1, "bar memory", size, (void **)&at);
+	sio_write64(at + last, 0x1122334455667788);
+	assert_int_equal(sio_read64(at + last), 0x1122334455667788);
+	fabric_mem_ones(m);
+	for (uint64_t i = 0; i < size; i += size / 64)
+		assert_int_equal(sio_read64(at + i), UINT64_MAX);
+	assert_int_equal(sio_read64(at + last), UINT64_MAX);
+	sio_write32(at + last + 4, 7);
+	assert_int_equal(sio_read64(at + last), 7ull << 32 | UINT32_MAX);
+	sio_write64(at, 0);
+	assert_int_equal(sio_read64(at), 0);
+	assert_int_equal(sio_read64(at + 8), UINT64_MAX);
+	fabric_mem_zero(m);
+	assert_int_equal(sio_read64(at + last), 0);
+	assert_int_equal(sio_read64(at + 8), 0);
+	/* Less than a hundredth of it; most of that are the tables of addresses. */
+	assert_true(resident() - before < size / FABRIC_PAGE / 100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -174,6 +214,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_mapped_moves, start, end),
 		cmocka_unit_test_setup_teardown(memory_outlives_the_room, start, end),
 		cmocka_unit_test_setup_teardown(copies_have_either_end, start, end),
+		cmocka_unit_test_setup_teardown(large_memory_is_ones_at_no_cost, start, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,13 +34,13 @@ void fabric_past_add(const struct fabric_mem *m, uint64_t offset, size_t len, ui
 	r->offset = offset;
 	r->len = (uint32_t)len;
 	r->at = at;
-	memcpy(r->before, m->bytes + offset, len);
+	fabric_mem_get(m, offset, r->before, len);
 }
 
 void fabric_past_read(const struct fabric_mem *m, uint64_t offset, void *buf, size_t len,
 		      uint64_t when)
 {
-	memcpy(buf, m->bytes + offset, len);
+	fabric_mem_get(m, offset, buf, len);
 	if (when < lost_until)
 		return;
 	for (uint64_t i = n_records; i > 0 && i + RECORDS > n_records; i--) {

@@ -275,7 +275,7 @@ void fabric_store(struct fabric_mem *m, uint64_t offset, const void *data, size_
 		if (n > len - done)
 			n = len - done;
 		fabric_past_add(m, offset + done, n, at);
-		memcpy(m->bytes + offset + done, (const uint8_t *)data + done, n);
+		fabric_mem_put(m, offset + done, (const uint8_t *)data + done, n);
 	}
 	fabric_sum.stores++;
 	m->stores++;

@@ -110,6 +110,36 @@ static enum fabric_kind kind_of(const char *name)
 	return FABRIC_RAM;
 }
 
+/*
+ * Zeroed. Gigabytes of a device's memory, of which nobody touches most, are pages of the kernel's:
+ * they cost nothing here, nor what a sanitizer keeps of a heap.
+ */
+#define LARGE (64ull << 20)
+
+static uint8_t *bytes_new(uint64_t size)
+{
+	uint8_t *bytes;
+
+	if (size < LARGE) {
+		bytes = calloc(1, size);
+		assert(bytes);
+		return bytes;
+	}
+	bytes = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	assert(bytes != MAP_FAILED);
+	madvise(bytes, size, MADV_NOHUGEPAGE); /* accesses are few and far between */
+	return bytes;
+}
+
+static void bytes_free(uint8_t *bytes, uint64_t size)
+{
+	if (size < LARGE)
+		free(bytes);
+	else
+		munmap(bytes, size);
+}
+
 struct fabric_mem *fabric_mem_new(unsigned host, const char *name, uint64_t size, void **ret_at)
 {
 	struct fabric_mem *m = calloc(1, sizeof(*m));
@@ -121,8 +151,7 @@ struct fabric_mem *fabric_mem_new(unsigned host, const char *name, uint64_t size
 	m->name = name;
 	m->number = ++S.n_mems;
 	m->size = (size + FABRIC_PAGE - 1) & ~(uint64_t)(FABRIC_PAGE - 1);
-	m->bytes = calloc(1, m->size);
-	assert(m->bytes);
+	m->bytes = bytes_new(m->size);
 	m->next = S.mems;
 	if (m->next)
 		m->next->prev = m;
@@ -138,13 +167,24 @@ void fabric_mem_seal(struct fabric_mem *m)
 	m->sealed = true;
 }
 
+/* All of it reads as @value; nobody has touched most of gigabytes: new ones cost nothing. */
+static void fill(struct fabric_mem *m, uint8_t value)
+{
+	bytes_free(m->bytes, m->size);
+	m->bytes = bytes_new(m->size);
+	m->flip = value;
+	m->stores++;
+	fabric_register_stores += m->kind == FABRIC_REGISTER;
+}
+
 void fabric_mem_zero(struct fabric_mem *m)
 {
-	/* Of gigabytes nobody has touched most: new ones cost nothing. */
-	free(m->bytes);
-	m->bytes = calloc(1, m->size);
-	assert(m->bytes);
-	m->stores++;
+	fill(m, 0);
+}
+
+void fabric_mem_ones(struct fabric_mem *m)
+{
+	fill(m, UINT8_MAX);
 }
 
 void fabric_mem_ref(struct fabric_mem *m)
@@ -163,7 +203,7 @@ void fabric_mem_unref(struct fabric_mem *m)
 		m->prev->next = m->next;
 	else
 		S.mems = m->next;
-	free(m->bytes);
+	bytes_free(m->bytes, m->size);
 	free(m);
 }
 

@@ -115,11 +115,15 @@ static bool has_accelerator(unsigned host)
 	return sim_has_workload("offload") && (host == 0 || below(3) == 0);
 }
 
-/* Small ones: when one is pulled out each word is set to ones. */
+/* Of 64 KiB to 1 MiB, or the most that the model can be. */
 static void accelerator(unsigned host, unsigned chassis)
 {
-	put("      accel%u: {type: accelerator, size: %uK, units: %u, vectors: %u", host,
-	    power(64, 6), 1 + below(8), below(3));
+	unsigned size = power(64, 6), units = 1 + below(8), vectors = below(3);
+
+	if (size > 1024)
+		size = 4 << 20;
+	put("      accel%u: {type: accelerator, size: %uK, units: %u, vectors: %u", host, size,
+	    units, vectors);
 	put_place(chassis);
 	put("}\n");
 }
