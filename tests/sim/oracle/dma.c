@@ -280,6 +280,22 @@ static void accessed(const struct sio_topo_device *device, uint64_t at, size_t l
 			 device->name, write ? "writes" : "reads", len, (unsigned long long)at);
 }
 
+/*
+ * Without an IOMMU at either end nothing takes the pages of a device away from another one: where
+ * they were cut, it reaches what comes there next.
+ */
+static bool cannot_be_cut(const struct told *t, const struct fabric_mem *mem)
+{
+	const uint32_t node = sio_topology_fdid_node(t->fdid);
+	const struct sio_topo_host *h = sim_cluster->topology->host;
+
+	if (!t->bar || h[mem->host].iommu)
+		return false;
+	while (h->node != node)
+		h++;
+	return !h->iommu;
+}
+
 /* Mapped memory does not become another program's while the device has its address. */
 static void reached(const struct sio_topo_device *device, uint64_t at, size_t len,
 		    const struct fabric_mem *mem)
@@ -290,7 +306,7 @@ static void reached(const struct sio_topo_device *device, uint64_t at, size_t le
 	if (!t || somebody_lies() || sim_liars_device(device->fdid))
 		return;
 	/* NOBODY's may have been settled since, and be somebody's who does not know it yet. */
-	if (t->mem && t->mem != mem->number && t->pid != NOBODY)
+	if (t->mem && t->mem != mem->number && t->pid != NOBODY && !cannot_be_cut(t, mem))
 		sim_fail("dma", "%s: at %#llx was memory %llu, and is %s", device->name,
 			 (unsigned long long)at, (unsigned long long)t->mem, fabric_where(&v));
 	t->mem = mem->number;

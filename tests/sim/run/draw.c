@@ -211,8 +211,7 @@ static void draw_host(unsigned i, unsigned hosts, unsigned switches)
 	/* Sixty hosts' memory is not to be this machine's. */
 	if (hosts > 12)
 		ram = 4;
-	/* Without an IOMMU nothing takes pages of a device away from another one of its host. */
-	put("  h%u:\n    ram: %uM\n    iommu: %s\n", i, ram, below(2) || places() ? "on" : "off");
+	put("  h%u:\n    ram: %uM\n    iommu: %s\n", i, ram, below(2) ? "on" : "off");
 	chassis = draw_chassis();
 	put("    adapters:\n");
 	draw_adapters(adapters, switches, chassis);
