@@ -180,6 +180,14 @@ class Machines(Examined):
         self.remove(f"{self.DEVICE}/driver")
         self.is_only("other-driver", "no driver has it", f"smartio device add {self.BDF}")
 
+    def test_unfinished(self):
+        self.put(f"run/smartiod/device-{self.BDF}", "DMA-FQ\n")
+        self.put(f"run/smartiod/device-{self.BDF}.underway.new", "")
+        self.assertEqual(self.look(), {}, "none of these is a change that was begun")
+        self.put(f"run/smartiod/device-{self.BDF}.underway", "smartio\n")
+        self.is_only("unfinished", f"the driver of {self.BDF} has begun and not ended",
+                     f"smartio device remove {self.BDF}")
+
     def test_no_device(self):
         self.put(f"{self.DEVICE}/driver_override", "(null)\n")
         self.link(f"{self.DEVICE}/driver", "../../drivers/nvme")

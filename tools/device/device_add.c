@@ -2,7 +2,8 @@
 /*
  * smartio device add, smartio device remove: move a PCI function of this machine from its driver to
  * smartio.ko or vfio-pci (device_vfio.h), and back. A small file keeps the earlier state until that
- * is undone.
+ * is undone, another one says that a change has begun and not ended (underway.h). Each step may be
+ * done again: a command that was killed is finished by the next one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 #include "device/device_give.h"
 #include "device/device_vfio.h"
 #include "device/function.h"
+#include "device/underway.h"
 #include "base/local.h"
 #include "base/output.h"
 #include "base/state.h"
@@ -44,7 +46,7 @@ static void keep_note(const struct tool_function *f, const char *iommu)
 	fclose(file);
 }
 
-static void take_note(const struct tool_function *f, char ret[TOOL_FUNCTION_WORD])
+static void read_note(const struct tool_function *f, char ret[TOOL_FUNCTION_WORD])
 {
 	char path[PATH_MAX];
 	struct sio_err err;
@@ -60,7 +62,15 @@ static void take_note(const struct tool_function *f, char ret[TOOL_FUNCTION_WORD
 		*ret = '\0';
 	ret[strcspn(ret, "\n")] = '\0';
 	fclose(file);
-	unlink(path);
+}
+
+static void drop_note(const struct tool_function *f)
+{
+	char path[PATH_MAX];
+	struct sio_err err;
+
+	if (note_path(f, path, sizeof(path), &err) == 0)
+		unlink(path);
 }
 
 static int check_root(struct sio_err *reterr)
@@ -134,7 +144,7 @@ static int check_add(const struct tool_function *f, bool force, bool vfio, bool 
  */
 static void make_strict(const struct tool_function *f, bool used)
 {
-	char was[TOOL_FUNCTION_WORD], noted[TOOL_FUNCTION_WORD];
+	char was[TOOL_FUNCTION_WORD];
 	struct sio_err err;
 
 	tool_function_iommu(f, was);
@@ -146,7 +156,7 @@ static void make_strict(const struct tool_function *f, bool used)
 		keep_note(f, was); /* first, because this process may be killed in between */
 		if (tool_function_set_iommu(f, "DMA", &err) == 0)
 			return;
-		take_note(f, noted);
+		drop_note(f);
 	}
 	tool_note("note: IOMMU group %d stays %s (%s): %s", f->group, was, err.text,
 		  strcmp(was, "identity") == 0 ? "the device reaches all memory"
@@ -159,10 +169,11 @@ static void undo(struct tool_function *f)
 	char iommu[TOOL_FUNCTION_WORD];
 	struct sio_err err;
 
-	take_note(f, iommu);
+	read_note(f, iommu);
 	tool_function_override(f, "", &err);
 	if (*iommu && tool_function_set_iommu(f, iommu, &err) < 0)
 		tool_note("note: %s", err.text);
+	drop_note(f); /* now, because this process may be killed before */
 	tool_function_probe(f, &err);
 	tool_function_reread(f);
 }
@@ -185,9 +196,30 @@ static int give(struct tool_function *f, bool used, struct sio_err *reterr)
 	return r;
 }
 
+/* A driver that is not ours has it where a command was killed behind its last step but one. */
+static int take(struct tool_function *f, struct sio_err *reterr)
+{
+	int r = strcmp(f->driver, TOOL_FUNCTION_DRIVER) == 0 ? tool_function_unbind(f, reterr) : 0;
+
+	if (r == 0)
+		undo(f);
+	return r;
+}
+
+/* What was killed on its way to the other driver, or from there, goes back first. */
+static int finish_other(struct tool_function *f, const char *before, const char *driver,
+			struct sio_err *reterr)
+{
+	if (!*before || strcmp(before, driver) == 0)
+		return 0;
+	return strcmp(before, TOOL_VFIO_DRIVER) == 0 ? tool_vfio_take(f, reterr) : take(f, reterr);
+}
+
 int tool_device_give(const char *word, bool force, bool vfio, struct tool_function *ret,
 		     struct sio_err *reterr)
 {
+	const char *driver = vfio ? TOOL_VFIO_DRIVER : TOOL_FUNCTION_DRIVER;
+	char before[TOOL_FUNCTION_WORD];
 	bool used = false;
 	int r = tool_function_find(word, ret, reterr);
 
@@ -195,13 +227,22 @@ int tool_device_give(const char *word, bool force, bool vfio, struct tool_functi
 		return r;
 	if (strcmp(ret->driver, TOOL_FUNCTION_DRIVER) == 0 || tool_vfio_added(ret)) {
 		tool_note("%s has been added already", ret->bdf);
+		tool_underway_end(ret);
 		return 0;
 	}
+	tool_underway(ret, before);
 	r = check_root(reterr);
+	if (r == 0)
+		r = finish_other(ret, before, driver, reterr);
 	if (r == 0)
 		r = check_add(ret, force, vfio, &used, reterr);
 	if (r == 0)
-		r = vfio ? tool_vfio_give(ret, reterr) : give(ret, used, reterr);
+		r = tool_underway_begin(ret, driver, reterr);
+	if (r < 0)
+		return r;
+	r = vfio ? tool_vfio_give(ret, reterr) : give(ret, used, reterr);
+	if (r == 0 || !*before) /* else there may still be something to finish */
+		tool_underway_end(ret);
 	if (r < 0)
 		return r;
 	tool_note("%s (%s) can be borrowed%s", ret->bdf, ret->name,
@@ -232,14 +273,31 @@ static int add(const struct tool_command *self, int argc, char **argv)
 
 /* ---- remove ---- */
 
-static int check_remove(const struct tool_function *f, struct sio_err *reterr)
+/* Which way the function was added, or was being added or removed when that was killed. */
+enum added { NOT_ADDED, TO_MODULE, TO_VFIO };
+
+static enum added how_added(const struct tool_function *f)
+{
+	char driver[TOOL_FUNCTION_WORD];
+
+	if (strcmp(f->driver, TOOL_FUNCTION_DRIVER) == 0)
+		return TO_MODULE;
+	if (tool_vfio_added(f))
+		return TO_VFIO;
+	tool_underway(f, driver);
+	if (strcmp(driver, TOOL_VFIO_DRIVER) == 0 || (!*f->driver && tool_vfio_waits(f)))
+		return TO_VFIO;
+	return *driver ? TO_MODULE : NOT_ADDED;
+}
+
+static int check_remove(const struct tool_function *f, enum added how, struct sio_err *reterr)
 {
 	unsigned borrowers = 0;
 
-	if (strcmp(f->driver, TOOL_FUNCTION_DRIVER) != 0 && !tool_vfio_added(f))
+	if (how == NOT_ADDED)
 		return sio_fail(reterr, -EINVAL, "%s was not added: %s%s has it", f->bdf,
 				*f->driver ? "driver " : "no driver", f->driver);
-	if (tool_local_borrowers(f->bdf, &borrowers) == 0 && borrowers && tool_vfio_added(f))
+	if (tool_local_borrowers(f->bdf, &borrowers) == 0 && borrowers && how == TO_VFIO)
 		return sio_fail(
 			reterr, -EPERM,
 			"refused: %u program%s %s borrowed %s, and VFIO takes it from nobody: end "
@@ -258,21 +316,26 @@ static int check_remove(const struct tool_function *f, struct sio_err *reterr)
 int tool_device_take(const char *word, bool force, struct tool_function *ret,
 		     struct sio_err *reterr)
 {
+	enum added how = NOT_ADDED;
+	char before[TOOL_FUNCTION_WORD];
 	int r = tool_function_find(word, ret, reterr);
 
 	if (r == 0)
 		r = check_root(reterr);
-	if (r == 0)
-		r = check_remove(ret, reterr);
+	if (r == 0) {
+		how = how_added(ret);
+		r = check_remove(ret, how, reterr);
+	}
 	if (r < 0 && (r != -EBUSY || !force))
 		return r;
-	if (tool_vfio_added(ret)) {
-		r = tool_vfio_take(ret, reterr);
-	} else {
-		r = tool_function_unbind(ret, reterr);
-		if (r == 0)
-			undo(ret);
-	}
+	tool_underway(ret, before);
+	r = tool_underway_begin(ret, how == TO_VFIO ? TOOL_VFIO_DRIVER : TOOL_FUNCTION_DRIVER,
+				reterr);
+	if (r < 0)
+		return r;
+	r = how == TO_VFIO ? tool_vfio_take(ret, reterr) : take(ret, reterr);
+	if (r == 0 || !*before) /* else there may still be something to finish */
+		tool_underway_end(ret);
 	if (r < 0)
 		return r;
 	if (*ret->driver)
@@ -325,7 +388,8 @@ static const struct tool_option remove_options[] = {
 const struct tool_command tool_device_remove_command = {
 	.name = "device remove",
 	.summary = "Give a PCI function back to its own driver",
-	.help = "Undoes all that device add did. Refused while programs have borrowed it, unless forced.\n",
+	.help = "Undoes all that device add did. Refused while programs have borrowed it, unless forced.\n"
+		"If it, or device add, was killed before its end, it is finished by doing it again.\n",
 	.schemas = "device-remove",
 	.options = remove_options,
 	.words = {{"FUNCTION", TOOL_FUNCTIONS}},

@@ -15,6 +15,7 @@
 #include "base/state.h"
 #include "core/iommufd_abi.h"
 #include "core/vfio_hold.h"
+#include "core/vfio_reach.h"
 #include "device/device_vfio.h"
 
 #define NOTES TOOL_LOCAL_STATE "/vfio"
@@ -219,7 +220,8 @@ static void undo(struct tool_function *f)
 
 int tool_vfio_give(struct tool_function *f, struct sio_err *reterr)
 {
-	int r = tool_function_unbind(f, reterr);
+	bool bound = strcmp(f->driver, TOOL_VFIO_DRIVER) == 0;
+	int r = bound ? 0 : tool_function_unbind(f, reterr);
 
 	if (r < 0)
 		return r;
@@ -240,16 +242,18 @@ int tool_vfio_give(struct tool_function *f, struct sio_err *reterr)
 
 /* ---- remove ---- */
 
-static bool group_is_free(const struct tool_function *f)
+/* 0, -EBUSY, or -ENOENT: the kernel has no groups (CONFIG_VFIO_GROUP), or none that VFIO has. */
+static int try_group(const struct tool_function *f)
 {
 	char path[64];
 	int fd;
 
 	snprintf(path, sizeof(path), "/dev/vfio/%d", f->group);
 	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0 || errno != EBUSY;
+	if (fd < 0)
+		return errno == EBUSY || errno == ENOENT ? -errno : 0;
+	close(fd);
+	return 0;
 }
 
 /* A program has the function by either of them; the second exists where the kernel has iommufd. */
@@ -298,12 +302,39 @@ static int other_is_held(const struct tool_function *f, struct tool_function *ot
 	return is_held(other);
 }
 
-/* The group being open is no sign: a program may have it open for another function of the group. */
+/*
+ * The group being open is no sign: a program may have it open for another function of the group.
+ * Without groups there is the lock of the function's own node alone.
+ */
 static bool is_free(const struct tool_function *f)
 {
 	struct sio_err ignored;
+	int r = try_group(f);
 
-	return group_is_free(f) || (!is_held(f) && each_other(f, other_is_held, &ignored) == 1);
+	if (r == 0 || is_held(f))
+		return r == 0;
+	return r == -ENOENT || each_other(f, other_is_held, &ignored) == 1;
+}
+
+/*
+ * Does somebody have a function whose mappings may reach this one, which smartio-vfio has not? It
+ * removes the file with the mapping; without it the mapping stays as long as that one is open.
+ */
+static bool is_reached(const struct tool_function *f, struct tool_function *ret)
+{
+	char from[TOOL_FUNCTION_BDF];
+	struct sio_err ignored;
+	struct dirent *e;
+	bool yes = false;
+	DIR *dir = opendir(NOTES);
+
+	while (dir && !yes && (e = readdir(dir)))
+		yes = sio_vfio_reach_parse(e->d_name, f->bdf, from, sizeof(from)) &&
+		      tool_function_find(from, ret, &ignored) == 0 &&
+		      strcmp(ret->driver, TOOL_VFIO_DRIVER) == 0 && try_group(ret) == -EBUSY;
+	if (dir)
+		closedir(dir);
+	return yes;
 }
 
 /* The kernel unbinds the function only when it is closed, and that wait cannot be interrupted. */
@@ -327,10 +358,14 @@ static bool await_free(const struct tool_function *f)
 	return yes;
 }
 
-int tool_vfio_take(struct tool_function *f, struct sio_err *reterr)
+/* smartio-vfio closes the function, and unmaps its BARs, when its note goes. */
+static int release(const struct tool_function *f, struct sio_err *reterr)
 {
+	struct tool_function other;
 	struct sio_err ignored;
 	char nodes[NODES];
+	bool noted = tool_vfio_added(f);
+	int r = 0;
 
 	/* A smartio-vfio without programs is about to end. */
 	if (!tool_local_runs() && !await_free(f)) {
@@ -342,13 +377,27 @@ int tool_vfio_take(struct tool_function *f, struct sio_err *reterr)
 			f->bdf, nodes);
 	}
 	remove_note(f);
-	if (!await_free(f)) {
-		write_note(f, &ignored);
-		return sio_fail(
+	if (!await_free(f))
+		r = sio_fail(
 			reterr, -EBUSY,
 			"programs still have %s, and VFIO takes it from nobody: end them before",
 			f->bdf);
-	}
-	undo(f);
-	return 0;
+	else if (is_reached(f, &other))
+		r = sio_fail(
+			reterr, -EBUSY,
+			"programs still have %s, whose reads and writes reach %s: end them before "
+			"(fuser /dev/vfio/%d tells who they are)",
+			other.bdf, f->bdf, other.group);
+	if (r < 0 && noted)
+		write_note(f, &ignored);
+	return r;
+}
+
+int tool_vfio_take(struct tool_function *f, struct sio_err *reterr)
+{
+	int r = strcmp(f->driver, TOOL_VFIO_DRIVER) == 0 ? release(f, reterr) : 0;
+
+	if (r == 0)
+		undo(f);
+	return r;
 }

@@ -10,6 +10,7 @@
 
 #include "doctor/doctor_facts.h"
 #include "device/function.h"
+#include "device/underway.h"
 #include "base/local.h"
 #include "base/output.h"
 
@@ -266,6 +267,26 @@ static void find_other_driver(struct doctor *d, const struct doctor_state *s)
 	each_function(d, s, true, look_at_driver);
 }
 
+/* What `device add` and `device remove` leave when they are killed (device/underway.h). */
+static void find_unfinished(struct doctor *d, const struct doctor_state *s)
+{
+	const size_t begin = strlen("device-"), end = strlen(TOOL_UNDERWAY);
+	char **name, bdf[TOOL_FUNCTION_BDF];
+	const struct doctor_words w = {.one = bdf};
+	ssize_t n = doctor_names(&d->source, &name, TOOL_LOCAL_STATE);
+
+	for (ssize_t i = 0; i < n; i++) {
+		size_t len = strlen(name[i]);
+
+		if (strncmp(name[i], "device-", begin) != 0 || len <= begin + end ||
+		    strcmp(name[i] + len - end, TOOL_UNDERWAY) != 0)
+			continue;
+		snprintf(bdf, sizeof(bdf), "%.*s", (int)(len - begin - end), name[i] + begin);
+		doctor_found(d, s, &w, "a change of the driver of %s has begun and not ended", bdf);
+	}
+	doctor_names_free(name, n);
+}
+
 /* A drive that could be given to the module; `device add` refuses one in use. */
 static bool find_candidate(struct doctor *d, char ret[DOCTOR_LINE])
 {
@@ -368,6 +389,9 @@ static const struct doctor_state states[] = {
 	{"other-driver", DOCTOR_BAD, DOCTOR_HARDWARE, "another driver has a device",
 	 "it was bound again after 'device add', or never released it", find_other_driver,
 	 "sudo {smartio} device add {1}"},
+	{"unfinished", DOCTOR_WARNING, DOCTOR_HARDWARE, "a device is between two drivers",
+	 "'device add' or 'device remove' was killed, or works just now; either can be done again",
+	 find_unfinished, "sudo {smartio} device remove {1}"},
 	{"no-device", DOCTOR_WARNING, DOCTOR_HARDWARE, "the module has no device",
 	 "none was given to it since the module was loaded", find_no_device,
 	 "sudo {smartio} device add {1}"},
