@@ -42,6 +42,7 @@ struct vfio_unit {
 		bool mappable;
 	} bar[SIO_DEVICE_BARS];
 	bool busy;	/* somebody else had it when it was to be opened */
+	bool reached;	/* so, because of another function, that somebody else had */
 	unsigned tries; /* looks after it was closed, as that comes to be heard a moment before */
 	pthread_t thread;
 	bool resetting;

@@ -242,14 +242,25 @@ static int device_open(void *ctx, uint64_t id, struct vfio_space *ret, struct si
 {
 	struct vfio_live *l = ctx;
 	struct vfio_unit *u = vfio_unit_find(l, id);
+	char from[VFIO_NAME];
 	int r;
 
 	if (!u)
 		return sio_fail(reterr, -ENODEV, "DEVICE_OPEN: the device has gone");
+	u->reached = vfio_reach_left(l, u, from);
+	if (u->reached) {
+		u->busy = true;
+		return sio_fail(reterr, -EBUSY,
+				"%s: programs whose smartio-vfio was killed still have %s, which "
+				"reads and writes its memory",
+				u->name, from);
+	}
 	r = vfio_kernel_open(u, vfio_unit_partner(l, u), ret, reterr);
-	if (r == 0)
-		vfio_store_device(l, u);
-	return r;
+	if (r < 0)
+		return r;
+	vfio_reach_opened(l, u);
+	vfio_store_device(l, u);
+	return 0;
 }
 
 static int device_again(void *ctx, const struct sio_evt_device *info, struct vfio_space *ret,
@@ -264,6 +275,9 @@ static void device_close(void *ctx, uint64_t id)
 
 	if (!u)
 		return;
+	/* It was unmapped from all others, and when it is closed, device remove looks for that. */
+	if (u->going)
+		vfio_reach_gone(ctx, u);
 	if (vfio_unit_partner(ctx, u))
 		vfio_kernel_stop(u);
 	vfio_store_device_closed(ctx, u);
@@ -299,9 +313,14 @@ static int map_bar(void *ctx, uint64_t id, uint64_t of, uint32_t number, uint64_
 		   const struct sio_req_dmamap *m, struct sio_dev_addr iova, struct sio_err *reterr)
 {
 	const struct vfio_unit *u = vfio_unit_find(ctx, id), *other = vfio_unit_find(ctx, of);
+	int r;
 
 	if (!u || !other || other->fd[VFIO_DEVICE] < 0)
 		return sio_fail(reterr, -ENODEV, "DMAMAP: a device has gone");
+	/* By iommufd the kernel takes the mapping away when the other one is closed. */
+	r = u->by == &vfio_by_group ? vfio_reach_note(ctx, u, other, reterr) : 0;
+	if (r < 0)
+		return r;
 	return vfio_kernel_map_bar(u, other, number, offset, m, iova, reterr);
 }
 

@@ -79,6 +79,18 @@ void vfio_units_free(struct vfio_live *l);
 int vfio_unit_again(struct vfio_live *l, const struct sio_evt_device *info, struct vfio_space *ret,
 		    struct sio_err *reterr);
 
+/* ---- vfio_reach.c ---- */
+
+/* Before @u's container maps a BAR of @target. 0 or -errno. */
+int vfio_reach_note(const struct vfio_live *l, const struct vfio_unit *u,
+		    const struct vfio_unit *target, struct sio_err *reterr);
+/* Has somebody a function, named in @ret, whose mappings may reach @u, and are not ours? */
+bool vfio_reach_left(const struct vfio_live *l, const struct vfio_unit *u, char ret[VFIO_NAME]);
+/* It was opened: what its container mapped before has gone, and nothing reaches it. */
+void vfio_reach_opened(const struct vfio_live *l, const struct vfio_unit *u);
+/* Nothing of ours reaches it any more. */
+void vfio_reach_gone(const struct vfio_live *l, const struct vfio_unit *u);
+
 /* ---- vfio_store.c ---- */
 
 /* What earlier processes kept goes on, and what comes is kept. */

@@ -229,7 +229,8 @@ void vfio_units_freed(struct vfio_live *l, const char *node)
 
 	for (struct vfio_unit *u = l->units; u; u = u->next) {
 		snprintf(group, sizeof(group), "%u", u->group_number);
-		if (u->busy && (strcmp(node, group) == 0 || strcmp(node, u->node) == 0))
+		if (u->reached ||
+		    (u->busy && (strcmp(node, group) == 0 || strcmp(node, u->node) == 0)))
 			u->tries = RETRIES;
 	}
 }
@@ -257,15 +258,18 @@ int vfio_units_wait(const struct vfio_live *l)
 void vfio_units_retry(struct vfio_live *l)
 {
 	struct sio_evt_device info;
+	char from[VFIO_NAME];
 
 	for (struct vfio_unit *u = l->units; u; u = u->next) {
 		if (!u->busy || (!u->tries && !is_silent(l, u)))
 			continue;
 		u->tries -= u->tries > 0;
-		if (vfio_kernel_is_held(u) || !u->by->is_free(u, vfio_unit_partner(l, u)) ||
+		/* First: is_free() closes the node, and that event would start this anew. */
+		if ((u->reached && vfio_reach_left(l, u, from)) || vfio_kernel_is_held(u) ||
+		    !u->by->is_free(u, vfio_unit_partner(l, u)) ||
 		    !vfio_kernel_look(u->name, u->by, &info))
 			continue;
-		u->busy = false;
+		u->busy = u->reached = false;
 		vfio_log("%s: nobody else has its IOMMU group any more", u->name);
 		/* As if it had come just now: the daemon opens it. */
 		vfio_port_device_gone(l->port, u->id);

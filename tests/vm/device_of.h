@@ -13,8 +13,8 @@
 #include <sys/pidfd.h>
 #include <unistd.h>
 
-/* The number that it has in process @pid; -1: none. */
-static inline int device_number(pid_t pid)
+/* The lowest number above @after that one has in process @pid; -1: none. */
+static inline int device_number(pid_t pid, int after)
 {
 	char folder[64], path[320], to[256];
 	struct dirent *e;
@@ -23,15 +23,17 @@ static inline int device_number(pid_t pid)
 
 	snprintf(folder, sizeof(folder), "/proc/%d/fd", pid);
 	dir = opendir(folder);
-	while (dir && found < 0 && (e = readdir(dir))) {
+	while (dir && (e = readdir(dir))) {
+		int number = atoi(e->d_name);
 		ssize_t n;
 
 		snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
 		n = readlink(path, to, sizeof(to) - 1);
 		to[n > 0 ? n : 0] = '\0';
 		/* By its group, or by its own node. */
-		if (strstr(to, "[vfio-device]") || strncmp(to, "/dev/vfio/devices/", 18) == 0)
-			found = atoi(e->d_name);
+		if ((strstr(to, "[vfio-device]") || strncmp(to, "/dev/vfio/devices/", 18) == 0) &&
+		    number > after && (found < 0 || number < found))
+			found = number;
 	}
 	if (dir)
 		closedir(dir);
@@ -42,7 +44,7 @@ static inline int device_number(pid_t pid)
 static inline int device_of(pid_t pid)
 {
 	int pidfd = pid > 0 ? pidfd_open(pid, 0) : -1;
-	int number = pidfd < 0 ? -1 : device_number(pid);
+	int number = pidfd < 0 ? -1 : device_number(pid, -1);
 	int device = number < 0 ? -1 : pidfd_getfd(pidfd, number, 0);
 
 	if (pidfd >= 0)

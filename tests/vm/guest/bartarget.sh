@@ -4,7 +4,7 @@
 # borrow take away. Without an IOMMU it is refused, and the message says what would be right.
 # worlds: module vfio
 # modules: smartio nvme
-# programs: tests/vm/bartarget
+# programs: tests/vm/bartarget tests/vm/keepone
 # qemu: -device pcie-root-port,id=memory,chassis=9,slot=9,bus=pcie.0,addr=d
 # qemu: -object memory-backend-ram,id=shared,size=64K,share=on -device ivshmem-plain,memdev=shared,bus=memory
 . /lib.sh
@@ -14,10 +14,11 @@ memory_bdf() {
 	done
 	fail "no ivshmem on the PCI bus"
 }
-# iommufd maps no BAR on most kernels that have it (vfiopeer).
+# iommufd maps BARs where VFIO exports them as dma-bufs; on other kernels it refuses them (vfiopeer).
 world_option() {
-	case $WORLD in
-	vfio) echo --vfio=group ;;
+	case $WORLD-$KERNEL in
+	vfio-backports-iommufd) echo --vfio=iommufd ;;
+	vfio-*) echo --vfio=group ;;
 	*) echo --shim ;;
 	esac
 }
@@ -67,6 +68,37 @@ else
 	copy_both_ways "$bdf"
 	end_watched still
 	copy_both_ways "$bdf"
+fi
+# The kernel keeps the mapping of the BAR as long as somebody has the drive: so long nobody gets the other device.
+if [ "$(world_option)" = --vfio=group ]; then
+	echo "smartio-vfio is killed, and somebody keeps the drive that reaches the other device's memory"
+	start_watched keeps bartarget work "$bdf" "$memory"
+	keepone "$(pidof smartio-vfio)" >/tmp/keepone.out &
+	keepone=$!
+	until_ok test -s /tmp/keepone.out
+	kill -9 "$(pidof smartio-vfio)"
+	wait "$daemon" && fail "smartiod goes on without its port"
+	start_daemon
+	kill -9 "$pid_keeps" "$feeder_keeps" 2>/dev/null || : # or it has ended by itself
+	wait "$pid_keeps" || :
+	wait "$manager" || :
+	until_ok grep "$memory: programs whose smartio-vfio was killed still have $bdf" /tmp/smartiod.log
+	is_free() {
+		smartio device list | grep -q "^$1 .*free"
+	}
+	! is_free "$memory" || fail "$memory is lent, and the drive reaches it"
+	stop_daemon
+	! smartio device remove "$memory" 2>/tmp/said || fail "$memory was taken, and the drive reaches it"
+	grep "programs still have $bdf, whose reads and writes reach $memory" /tmp/said || fail "$(cat /tmp/said)"
+	start_daemon
+	kill -9 "$keepone"
+	until_ok is_free "$memory"
+	until_ok is_free "$bdf"
+	ls -A /run/smartiod/vfio
+	! ls -A /run/smartiod/vfio | grep reaches || fail "a note is left"
+	start_manager "$bdf"
+	start_watched again bartarget work "$bdf" "$memory"
+	end_watched again
 fi
 stop_manager
 stop_daemon
