@@ -24,6 +24,7 @@ A script's head may ask for:
   # worlds: WORD...     "module": with smartio.ko; "vfio": without it; the first alone, if it is not said
   # qemu: WORDS...      to QEMU's, of each test in the machine; SECOND is the file of another drive, as large and
                         empty
+  # qemu-amd: WORDS...  the same, in place of these, on machines with AMD's IOMMU (NVME_BUS in machine.py)
   # alone: REASON       a machine of its own; only then also
   # drive: SIZE         bytes of the drive; 64M
   # nvme: OPTIONS       of QEMU's drive; it is empty then
@@ -53,7 +54,7 @@ PROGRAMS = ("tools/smartio", "smartiod/smartiod", "smartiod/smartio-vfio", "driv
 SKIP = 77
 
 
-HEAD = r"^# (programs|modules|files|limit|not|worlds|alone|drive|nvme|memory|append|qemu): (.*)$"
+HEAD = r"^# (programs|modules|files|limit|not|worlds|alone|drive|nvme|memory|append|qemu|qemu-amd): (.*)$"
 
 
 def all_tests():
@@ -273,7 +274,7 @@ class Run:
     def run(self, scripts):
         """All of them, in as many machines as it takes."""
         first, soak = scripts[0], "1" if "--soak" in self.options else ""
-        qemu = [w for s in scripts for w in s.words("qemu")]
+        qemu = [w for s in scripts for w in s.words(f"qemu-{self.iommu}") or s.words("qemu")]
         with tempfile.TemporaryDirectory(prefix="sio-vm-") as folder:
             initrd, drive = os.path.join(folder, "initrd"), os.path.join(folder, "drive")
             nvme = first.asks.get("nvme")

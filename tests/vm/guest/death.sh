@@ -22,10 +22,15 @@ random() { # LIMIT
 	echo $(($(od -An -N2 -tu2 /dev/urandom) % $1))
 }
 
+# What is said of those who were killed up to now; a machine that is too slow for all of them has said how many.
+count() {
+	n=$((n + 1))
+	[ $((n % 10)) != 0 ] || echo "$n were killed"
+}
+
 settled() {
 	[ "$(smartio device list --json | sed -n 's/.*"quarantined": *\([0-9]*\).*/\1/p')" = 0 ]
 }
-
 
 echo "clients"
 start_watched verify verify "$bdf" 65536 256
@@ -36,7 +41,7 @@ while [ $n -lt "$ROUNDS" ]; do
 	kill -9 "$bench"
 	wait "$bench" || :
 	until_ok settled
-	n=$((n + 1))
+	count
 done
 end_watched verify
 copy_both_ways "$bdf"
@@ -53,7 +58,7 @@ while [ $n -lt "$ROUNDS" ]; do
 	wait "$bench" || : # its queues went with the reset
 	until_ok settled
 	copy_both_ways "$bdf"
-	n=$((n + 1))
+	count
 done
 
 echo "the daemon"
@@ -70,7 +75,7 @@ while [ $n -lt "$ROUNDS" ]; do
 	start_manager "$bdf"
 	until_ok settled
 	copy_both_ways "$bdf"
-	n=$((n + 1))
+	count
 done
 stop_manager
 stop_daemon

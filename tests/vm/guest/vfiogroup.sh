@@ -4,11 +4,13 @@
 # worlds: vfio
 # modules: smartio nvme
 # programs: tests/vm/keeper
-# not: none amd
+# not: none
 # alone: a second drive in the first one's slot
 # nvme: serial=SIO0,multifunction=on
 # qemu: -blockdev raw,node-name=disk1,file.driver=file,file.filename=SECOND,cache.no-flush=on
 # qemu: -device nvme,serial=SIO1,drive=disk1,bus=rp0,addr=0.1
+# qemu-amd: -blockdev raw,node-name=disk1,file.driver=file,file.filename=SECOND,cache.no-flush=on
+# qemu-amd: -device nvme,serial=SIO1,drive=disk1,bus=pcie.0,addr=9.1
 . /lib.sh
 bdf=$(drive_bdf)
 bdf=${bdf%.?}.0

@@ -4,7 +4,7 @@
 # worlds: vfio
 # modules: smartio nvme
 # programs: tests/vm/secondary
-# not: none amd
+# not: none
 # alone: a drive with SR-IOV
 # qemu: -device pcie-root-port,id=rp1,chassis=2,slot=2,bus=pcie.0,addr=a
 # qemu: -device nvme-subsys,id=sub0
@@ -12,6 +12,11 @@
 # qemu: -device nvme,serial=SRIOV,id=pf,bus=rp1,subsys=sub0,max_ioqpairs=16,msix_qsize=17,sriov_max_vfs=2,sriov_vq_flexible=8,sriov_vi_flexible=6
 # qemu: -device nvme-ns,drive=disk1,bus=pf,shared=on
 . /lib.sh
+if [ "$IOMMU" = amd ] && [ ! "$TELLS" ]; then
+	# Behind a port it drops their interrupts, and in front of them it knows of no function that comes later.
+	echo "QEMU 7.2's AMD IOMMU has no virtual functions: SMARTIO_VM_QEMU=PATH, of QEMU 11.1 or later, shows them"
+	exit 0
+fi
 load_modules
 until_ok test -b /dev/nvme0n1
 until_ok test -b /dev/nvme1n1
