@@ -3,6 +3,7 @@
 set -eu
 
 fail() {
+	[ ! -s /tmp/smartiod.log ] || tail -n 5 /tmp/smartiod.log >&2
 	echo "FAILED: $*" >&2
 	exit 1
 }
