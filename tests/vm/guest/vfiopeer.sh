@@ -5,10 +5,9 @@
 # programs: tests/port/port_test
 # modules: smartio nvme
 # alone: a second function with a memory buffer
-# not: none
+# not: none amd
 # qemu: -device pcie-root-port,id=rp1,chassis=2,slot=2,bus=pcie.0,addr=a
 # qemu: -device nvme,serial=PEER,cmb_size_mb=4,id=peer,bus=rp1
-# qemu-amd: -device nvme,serial=PEER,cmb_size_mb=4,id=peer,bus=pcie.0,addr=b
 . /lib.sh
 load_modules
 bdf=$(drive_bdf)
