@@ -94,7 +94,7 @@ class Hosts(reload_test.Base):
         near = self.busy("near")
         texts = [MORE, "  more: { ram: 64M }\n  most: { ram: 64M }\n", "", "  most: { ram: 64M, node: 24 }\n" + MORE,
                  "  other: { ram: 64M, adapters: [{ window: 512M }] }\n", ""]
-        for turn in range(24):
+        for turn in range(12):  # each text twice
             text = texts[turn % len(texts)]
             if text.startswith("  other"):
                 self.reload(self.write())

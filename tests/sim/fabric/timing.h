@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * How long things take on PCIe: core/timing.h, which `smartio route` has, too, with what both ends
- * of a way take by a few parameters more. Pure arithmetic, without clock, state or chance. Times are picoseconds inside and nanoseconds, rounded up, outside. What comes out is
- * modelled, never measured: docs/simulation.md lists the parameters and where they come from.
+ * of a way take by a few parameters more. Pure arithmetic, without clock, state or chance. Times
+ * are picoseconds inside and nanoseconds, rounded up, outside. What comes out is modelled, never
+ * measured: docs/simulation.md lists the parameters and where they come from.
  *
  * A transaction's time is the sum of what each place on its way adds, and its bytes once at the
  * slowest link (switches cut through: they do not wait for a packet's end). Links carry both ways
