@@ -3,6 +3,9 @@
 . /disk-lib.sh
 PATH=$PATH:/sbin
 
+# The drive that QEMU shares, nvme.ko's on both machines.
+SHARED=/dev/nvme0n1
+
 load_ocfs2() {
 	for m in configfs ocfs2_stackglue ocfs2_nodemanager ocfs2_dlm ocfs2_stack_o2cb jbd2 quota_tree \
 		crc32c_generic ocfs2; do
@@ -14,12 +17,40 @@ load_ocfs2() {
 	ln -sf /proc/mounts /etc/mtab
 }
 
-mount_ocfs2() {
-	mkdir -p /tmp/mnt
-	/sbin/mount.ocfs2 -n "$DISK" /tmp/mnt
+mount_ocfs2() { # DISK FOLDER
+	mkdir -p "$2"
+	/sbin/mount.ocfs2 -n "$1" "$2"
 }
 
-# One of both appends at a time: ocfs2 does not promise that two at once end in two places.
+# For begin: appends each line that it reads to a file that it keeps open, by one write, and says when.
+cat >/bin/appender <<'END'
+#!/bin/sh
+exec 9>>"$1"
+echo opened
+while read -r line; do
+	echo "$line" >&9
+	echo written
+done
+END
+chmod +x /bin/appender
+
+# A line for a program of begin, which then has said N.
+say_to() { # NAME N LINE
+	echo "$3" >"/tmp/p.$1.in"
+	until_ok has_said "$1" "$2"
+}
+
+has_said() { # NAME N
+	[ -s "/tmp/p.$1.end" ] || [ "$(wc -l <"/tmp/p.$1.out")" -ge "$2" ]
+}
+
+# Lines of one length, each by a write of its own to a file that is kept open.
+append_records() { # FILE NUMBER LENGTH FLAGS
+	seq "$2" | awk -v host="$(hostname)" -v format="%-$(($3 - 1))s\\n" '{ printf format, host " " $1 }' >/tmp/records
+	dd if=/tmp/records of="$1" bs="$3" conv=notrunc oflag="append${4-}" 2>/tmp/err || fail "$(cat /tmp/err)"
+}
+
+# One of both appends at a time, and looks at the file before: docs/shared-disk.md says why.
 cat >/bin/add_line <<'END'
 #!/bin/sh
 n=$(wc -l </tmp/mnt/both/lines)

@@ -5,7 +5,8 @@
 usage: ocfs2.py BUILD MACHINE [--console] [--soak]
 
 As disk.py. Each machine makes, renames, reads and removes files in a folder of its own and appends to a file of both, for
-20 seconds (--soak: 5 minutes); each checks what the other wrote; then fsck.
+20 seconds (--soak: 5 minutes); each checks what the other wrote; then fsck. Appends without a lock are made on a second
+ocfs2, too, on a drive that QEMU itself shares, where nothing is ours: they must end alike.
 """
 import os
 import shutil
@@ -33,22 +34,28 @@ CONF = """cluster:
 """ for n, name in enumerate("ab"))
 
 
+OURS, QEMUS = "/tmp/mnt", "/tmp/qemus"
+SHARED_SLOT = 9
+RECORD = 512  # bytes of what is appended by direct I/O
+
+
 def start(p):
     cluster.start(p)
     p.both("load smartio_blk; load_ocfs2")
     cluster.give_drive(p)
+    # Only now: the other drive shall be smartiod's.
+    p.both(p.kind.load("nvme") + "; until_ok test -b $SHARED")
     p.a.run(f"start_manager {DRIVE}")
 
 
 def check_mount(p):
     disk.attach(p, (p.a, p.b))
     p.both("o2cb register-cluster two")
-    p.a.run("mkfs.ocfs2 -q -N 2 -b 4096 -C 4096 -J size=4M --cluster-stack=o2cb --cluster-name=two -F $DISK")
-    p.step("a made a file system")
-    p.a.run("mount_ocfs2")
-    p.step("a has mounted it")
-    p.b.run("mount_ocfs2")
-    p.step("b has mounted it, too")
+    for drive, place in (("$DISK", OURS), ("$SHARED", QEMUS)):
+        p.a.run(f"mkfs.ocfs2 -q -N 2 -b 4096 -C 4096 -J size=4M --cluster-stack=o2cb --cluster-name=two -F {drive}")
+        p.a.run(f"mount_ocfs2 {drive} {place}")
+        p.b.run(f"mount_ocfs2 {drive} {place}")
+        p.step(f"both have mounted a file system of {drive}")
 
 
 def check_files(p):
@@ -60,6 +67,62 @@ def check_files(p):
     if said != "from a\nand b":
         raise Failed(f"a reads {said!r}")
     p.step("each reads at once what the other wrote")
+
+
+def found_by_both(p, path):
+    """What is in a file, without what either has in its cache."""
+    first, second = p.both(f"echo 3 >/proc/sys/vm/drop_caches; cat {path}")
+    if first != second:
+        raise Failed(f"of {path} a reads {first!r}, b {second!r}")
+    return [line.rstrip() for line in first.splitlines()]
+
+
+def append_in_turns(p, path, kept):
+    """One line of A, one of B, and so on, each when the other's has been written: what is there then. With @kept each
+    has the file open all the time."""
+    p.a.run(f": >{path}")
+    if kept:
+        p.both(f"begin append appender {path}; runs append")
+    lines = [f"{m.name} {n}" for n in range(10) for m in (p.a, p.b)]
+    for n, line in enumerate(lines):
+        m = p.b if n % 2 else p.a
+        m.run(f"say_to append {n // 2 + 2} '{line}'" if kept else f"echo '{line}' >>{path}")
+    if kept:
+        p.both("finish append")
+    return lines, found_by_both(p, path)
+
+
+def append_at_once(p, path, records, direct):
+    """As fast as each can, each record by a write() of its own. How many are there; each of them is whole."""
+    p.a.run(f": >{path}")
+    p.both(f"append_records {path} {records} {RECORD} {',direct' if direct else ''}")
+    found = found_by_both(p, path)
+    wanted = {f"{m.name} {n}" for m in (p.a, p.b) for n in range(1, records + 1)}
+    if len(found) != len(set(found)) or not wanted >= set(found):
+        raise Failed(f"{path} has other lines than were appended: {found}")
+    return len(found)
+
+
+def check_appends(p):
+    """ocfs2 takes the place of a buffered append from the size that it knew before it asked the other machine: what was
+    appended there since the file was last opened or looked at is overwritten. What is right on a drive without anything
+    of ours must be right on ours, and what is lost there is lost here."""
+    kept = {}
+    for place in (OURS, QEMUS):
+        lines, found = append_in_turns(p, f"{place}/turns", False)
+        if found != lines:
+            raise Failed(f"{place}: {lines} were appended in turns; there are {found}")
+        kept[place] = append_in_turns(p, f"{place}/kept", True)[1]
+    if kept[OURS] != kept[QEMUS]:
+        raise Failed(f"appended in turns to a file that was kept open; on our disk: {kept[OURS]}, on QEMU's: {kept[QEMUS]}")
+    p.step(f"appended in turns: nothing is lost; to a file that both keep open: {len(kept[OURS])} of 20 lines on either disk")
+    records = 2000 if p.soak else 100
+    for place in (OURS, QEMUS):
+        direct = append_at_once(p, f"{place}/direct", records, True)
+        if direct != 2 * records:
+            raise Failed(f"{place}: {direct} of {2 * records} records appended by direct I/O are there")
+        buffered = append_at_once(p, f"{place}/buffered", records, False)
+        p.step(f"{place}: of {2 * records} records appended at once {direct} are there by direct I/O, {buffered} without")
 
 
 def check_stress(p):
@@ -81,9 +144,10 @@ def check_stress(p):
 
 
 def check_end(p):
-    p.both("umount /tmp/mnt")
-    said = p.b.run("fsck.ocfs2 -fn $DISK >/tmp/fsck 2>&1 || { cat /tmp/fsck; false; }; tail -n 2 /tmp/fsck")
-    p.step(f"unmounted, fsck finds nothing wrong: {said}")
+    p.both(f"umount {OURS}; umount {QEMUS}")
+    for drive in ("$DISK", "$SHARED"):
+        said = p.b.run(f"fsck.ocfs2 -fn {drive} >/tmp/fsck 2>&1 || {{ cat /tmp/fsck; false; }}; tail -n 2 /tmp/fsck")
+        p.step(f"unmounted, fsck finds nothing wrong: {said}")
     for m in (p.a, p.b):
         m.run("smartio-nvme detach $DISK; disk_is_gone")
 
@@ -92,11 +156,18 @@ class Ocfs2(disk.Disk):
     name = "ocfs2"
     doc = __doc__
     memory = 448
-    checks = (start, check_mount, check_files, check_stress, check_end)
+    checks = (start, check_mount, check_files, check_appends, check_stress, check_end)
 
     def prepare(self, build, folder):
         super().prepare(build, folder)
-        os.truncate(f"{folder}/drive", 96 << 20)
+        for name in ("drive", "shared"):
+            with open(f"{folder}/{name}", "wb") as f:
+                f.truncate(96 << 20)
+
+    def qemu(self, host, folder):
+        return (*super().qemu(host, folder), "-blockdev",
+                f"raw,node-name=shared0,file.driver=file,file.filename={folder}/shared,cache.no-flush=on",
+                "-device", f"nvme,serial=SHARED,drive=shared0,share-rw=on,addr={SHARED_SLOT:x}")
 
     def fill(self, image, kernel, build):
         super().fill(image, kernel, build)
