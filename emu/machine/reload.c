@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Another cluster's file takes the place of the one in force: devices and hosts are added and
- * removed while the room runs. The models of new devices are made first, with their memory and
- * files, and so are new hosts, so that what can fail does so before anything changes. A removed
- * device is pulled out of its slot; its model ends, and an empty device stays for the objects that
- * hosts have left of it. A removed host leaves its place vacant, because others know hosts by their
- * numbers; the next one of its node id is in no start that the one before was in.
+ * Another cluster's file takes the place of the one in force: devices, hosts, switches and cables
+ * are added and removed while the room runs. The models of new devices are made first, with their
+ * memory and files, and so are new hosts, so that what can fail does so before anything changes. A
+ * removed device is pulled out of its slot; its model ends, and an empty device stays for the
+ * objects that hosts have left of it. A removed host leaves its place vacant, because others know
+ * hosts by their numbers; the next one of its node id is in no start that the one before was in.
+ * Paths have no place of their own: those that still join the same two adapters stay up, and with
+ * them all that goes over them, however long they are now; others go down and come up as if
+ * somebody pulled cables.
  */
-#include "core/topodiff.h"
 #include "emu/machine/requests.h"
 #include "emu/machine/room.h"
 
@@ -18,101 +20,11 @@ struct emu_change {
 	unsigned n_hosts, n_devices; /* hosts: after it */
 	enum part *part;	     /* of each host */
 	struct emu_links links;
+	struct sio_outage *outage;
 	struct emu_device **all;   /* of all hosts */
 	struct emu_device ***host; /* each one's as in the new topology; NULL: not made yet */
 	unsigned *n;		   /* of each host */
 };
-
-/* ---- what may differ ---- */
-
-struct verdict {
-	const struct emu_room *r;
-	const struct sio_topology *next;
-	struct sio_err *reterr;
-	int rc;
-};
-
-static bool host_may(const struct verdict *v, const struct sio_topo_change *c)
-{
-	const struct sio_topology *t = c->how == SIO_TOPO_ADDED ? v->next : v->r->topo;
-	const struct sio_topo_host *h = sio_topology_host_by_name(t, c->host);
-
-	return c->how != SIO_TOPO_CHANGED && h && !h->real && emu_grows(v->r) &&
-	       v->next->n_machines == 0;
-}
-
-static bool device_may(const struct verdict *v, const struct sio_topo_change *c)
-{
-	return c->how != SIO_TOPO_CHANGED && sio_topology_host_by_name(v->r->topo, c->host);
-}
-
-static void judge(void *ctx, const struct sio_topo_change *c)
-{
-	struct verdict *v = ctx;
-
-	if (v->rc < 0 || sio_topo_is_policy(c->what) ||
-	    (c->what == SIO_TOPO_DEVICE && device_may(v, c)) ||
-	    (c->what == SIO_TOPO_HOST && host_may(v, c)))
-		return;
-	v->rc = sio_fail(v->reterr, -EOPNOTSUPP, "needs a restart: %s%s", c->text,
-			 c->what == SIO_TOPO_HOST && c->how != SIO_TOPO_CHANGED
-				 ? "; hosts come and go in clusters without machines"
-				 : "");
-}
-
-static int other_order(const char *what, const char *where, struct sio_err *reterr)
-{
-	return sio_fail(reterr, -EOPNOTSUPP,
-			"needs a restart: the %s%s%s are in another order; the same order is right",
-			what, *where ? " of host " : "", where);
-}
-
-/* Two in one place have one name, but for one that was renamed. */
-static int check_place(const struct sio_topo_host *a, const struct sio_topo_host *b,
-		       struct sio_err *reterr)
-{
-	if (sio_topology_is_vacant(a) || sio_topology_is_vacant(b))
-		return 0;
-	if (strcmp(a->name, b->name) != 0)
-		return sio_fail(reterr, -EOPNOTSUPP,
-				"needs a restart: host '%s' has node id %u, which is that of host "
-				"'%s'; another one is right, or one reload removes this, and the "
-				"next adds that",
-				b->name, b->node, a->name);
-	for (unsigned k = 0; k < a->n_chassis; k++)
-		if (strcmp(a->chassis[k].name, b->chassis[k].name) != 0)
-			return other_order("chassis", a->name, reterr);
-	return 0;
-}
-
-/* Others name them by their numbers. Both have the same ones, and hosts are aligned. */
-static int check_order(const struct sio_topology *a, const struct sio_topology *b,
-		       struct sio_err *reterr)
-{
-	for (unsigned i = 0; i < a->n_switches; i++)
-		if (strcmp(a->sw[i].name, b->sw[i].name) != 0)
-			return other_order("switches", "", reterr);
-	for (unsigned i = 0; i < a->n_trunks; i++)
-		for (unsigned k = 0; k < 2; k++)
-			if (a->trunk[i].sw[k] != b->trunk[i].sw[k] ||
-			    a->trunk[i].port[k] != b->trunk[i].port[k])
-				return other_order("links", "", reterr);
-	for (unsigned i = 0; i < a->n_hosts; i++) {
-		int rc = check_place(&a->host[i], &b->host[i], reterr);
-
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
-}
-
-static int check(const struct emu_room *r, const struct sio_topology *next, struct sio_err *reterr)
-{
-	struct verdict v = {.r = r, .next = next, .reterr = reterr};
-
-	sio_topology_diff(r->topo, next, judge, &v);
-	return v.rc < 0 ? v.rc : check_order(r->topo, next, reterr);
-}
 
 /* ---- hosts of both, and new ones ---- */
 
@@ -224,6 +136,7 @@ static void free_change(struct emu_change *c)
 	free(c->n);
 	free(c->part);
 	free(c->links.link);
+	sio_outage_free(c->outage);
 	free(c);
 }
 
@@ -235,7 +148,8 @@ static int fill(struct emu_room *r, const struct sio_topology *next, bool try, s
 	c->part = calloc(c->n_hosts + 1u, sizeof(*c->part));
 	c->host = calloc(c->n_hosts + 1u, sizeof(*c->host));
 	c->n = calloc(c->n_hosts + 1u, sizeof(*c->n));
-	if (!c->part || !c->host || !c->n || emu_links_new(next, &c->links) < 0)
+	if (!c->part || !c->host || !c->n || emu_links_new(next, &c->links) < 0 ||
+	    sio_outage_new(next, &c->outage) < 0)
 		return sio_no_memory(reterr, "the new file");
 	rc = make_hosts(r, next, c, reterr);
 	if (rc == 0)
@@ -249,7 +163,7 @@ static int fill(struct emu_room *r, const struct sio_topology *next, bool try, s
 int emu_change_new(struct emu_room *r, const struct sio_topology *next, bool try,
 		   struct emu_change **ret, struct sio_err *reterr)
 {
-	int rc = check(r, next, reterr);
+	int rc = emu_change_check(r, next, reterr);
 	struct emu_change *c;
 
 	if (rc < 0)
@@ -325,7 +239,7 @@ static void swap_devices(struct sio_topo_host *a, struct sio_topo_host *b)
  * From now on @own is as the new file, and @next as the one of before. Machines, which stand beside
  * the room, refer to hosts and adapters of the topology.
  */
-static void swap_hosts(struct sio_topology *own, struct sio_topology *next)
+static void swap_cluster(struct sio_topology *own, struct sio_topology *next)
 {
 	struct sio_topology was = *own;
 
@@ -338,10 +252,20 @@ static void swap_hosts(struct sio_topology *own, struct sio_topology *next)
 	own->machine = next->machine;
 	own->n_hosts = next->n_hosts;
 	own->n_links = next->n_links;
+	own->sw = next->sw;
+	own->n_switches = next->n_switches;
+	own->trunk = next->trunk;
+	own->n_trunks = next->n_trunks;
+	own->distance = next->distance;
 	next->host = was.host;
 	next->machine = was.machine;
 	next->n_hosts = was.n_hosts;
 	next->n_links = was.n_links;
+	next->sw = was.sw;
+	next->n_switches = was.n_switches;
+	next->trunk = was.trunk;
+	next->n_trunks = was.n_trunks;
+	next->distance = was.distance;
 }
 
 /* What refers to a host of the topology. */
@@ -373,8 +297,8 @@ static void replace(struct emu_host *h, struct emu_device **device, unsigned n)
 		device[i]->topo = &h->topo->device[i];
 }
 
-/* Links of hosts that stay, and trunks, go on counting. */
-static void take_links(struct emu_room *r, struct emu_change *c)
+/* Links of hosts that stay, and trunks, go on counting. @before: the topology of before. */
+static void take_links(struct emu_room *r, const struct sio_topology *before, struct emu_change *c)
 {
 	struct sio_pcie_count *next = c->links.link;
 	struct emu_links was = r->links;
@@ -386,7 +310,12 @@ static void take_links(struct emu_room *r, struct emu_change *c)
 			memcpy(next, r->host[i].chassis, n * sizeof(*next));
 		next += n;
 	}
-	memcpy(next, r->trunk, r->topo->n_trunks * sizeof(*next));
+	for (unsigned i = 0; i < r->topo->n_trunks; i++) {
+		unsigned k = sio_topology_trunk(before, r->topo, i);
+
+		if (k < before->n_trunks)
+			next[i] = r->trunk[k];
+	}
 	r->links = c->links;
 	c->links = was;
 	emu_links_place(r);
@@ -405,6 +334,29 @@ static void take_host(struct emu_room *r, unsigned host, struct emu_change *c)
 	}
 	if (c->part[host] == PART_COMES)
 		emu_log(r, "host %s is new", h->topo->name);
+}
+
+/* Adapters whose links are trained: those of hosts that were there before, and are up. */
+struct linked {
+	bool adapter[SIO_MAX_HOSTS][SIO_MAX_ADAPTERS];
+};
+
+static void find_linked(const struct emu_room *r, struct linked *ret)
+{
+	for (unsigned i = 0; i < r->n_hosts; i++)
+		for (unsigned k = 0; k < r->host[i].topo->n_adapters; k++)
+			ret->adapter[i][k] = emu_adapter_linked(&r->host[i].adapter[k]);
+}
+
+static void report_links(const struct emu_room *r, const struct linked *before)
+{
+	for (unsigned i = 0; i < r->n_hosts; i++) {
+		struct emu_host *h = &r->host[i];
+
+		for (unsigned k = 0; h->up && k < h->topo->n_adapters; k++)
+			if (emu_adapter_linked(&h->adapter[k]) != before->adapter[i][k])
+				emu_link_report(&h->adapter[k]);
+	}
 }
 
 /* Paths first: whoever hears that one is up has it in its page. */
@@ -505,21 +457,28 @@ static int put_all(struct emu_room *r, const struct sio_topology *was, const str
 int emu_change_apply(struct emu_room *r, struct sio_topology *own, struct sio_topology *next,
 		     struct emu_change *c, struct sio_err *reterr)
 {
+	struct sio_outage *outage = r->outage;
+	struct linked linked;
 	int rc;
 
 	for (unsigned i = 0; i < r->n_hosts; i++)
 		if (c->part[i] == PART_GOES)
 			emu_log(r, "host %s is removed", r->host[i].topo->name);
-	swap_hosts(own, next);
+	find_linked(r, &linked);
+	sio_outage_follow(c->outage, outage, own);
+	r->outage = c->outage;
+	c->outage = outage;
+	swap_cluster(own, next);
 	r->n_hosts = c->n_hosts;
 	for (unsigned i = 0; i < c->n_hosts; i++)
 		rebind(&r->host[i], &own->host[i]);
-	take_links(r, c);
+	take_links(r, next, c);
 	for (unsigned i = 0; i < c->n_hosts; i++)
 		take_host(r, i, c);
 	collect(r, c->all);
 	c->all = NULL;
 	take_paths(r);
+	report_links(r, &linked);
 	rc = put_all(r, next, c, reterr);
 	take_files(own, next);
 	free_change(c);

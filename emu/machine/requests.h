@@ -23,6 +23,10 @@ void emu_host_done(struct emu_host *h);
 int emu_links_new(const struct sio_topology *t, struct emu_links *ret);
 void emu_links_place(struct emu_room *r);
 
+/* differ.c: -EOPNOTSUPP: @next differs in what takes a restart, as *reterr says. */
+int emu_change_check(const struct emu_room *r, const struct sio_topology *next,
+		     struct sio_err *reterr);
+
 /* reload.c: emu_room_prepare(), _drop() and _commit() while engines stand still. */
 int emu_change_new(struct emu_room *r, const struct sio_topology *next, bool try,
 		   struct emu_change **ret, struct sio_err *reterr);

@@ -122,23 +122,25 @@ bool emu_room_trunk_in(const struct emu_room *r, unsigned index);
  */
 int emu_room_device(struct emu_room *r, unsigned host, unsigned device, bool in);
 /*
- * The cluster's file changes to @next while the room runs: devices come and go, and hosts where the
- * edge grows and no machine is described. Hosts keep their numbers: @next has them where the room's
- * topology has them (sio_topology_align()), unless there are machines. First everything that can
- * fail: -EOPNOTSUPP: something else differs, -EINVAL, -ENOMEM and what a drive's file gives:
- * nothing has changed. @try: it is only asked, and files of drives are not touched. *ret is for one
- * of the two functions below; the room, and @next, may be used meanwhile.
+ * The cluster's file changes to @next while the room runs: devices come and go, and where the edge
+ * grows and no machine is described hosts, switches and cables do, too. Hosts keep their numbers:
+ * @next has them where the room's topology has them (sio_topology_align()), unless there are
+ * machines. First everything that can fail: -EOPNOTSUPP: something else differs, -EINVAL, -ENOMEM
+ * and what a drive's file gives: nothing has changed. @try: it is only asked, and files of drives
+ * are not touched. *ret is for one of the two functions below; the room, and @next, may be used
+ * meanwhile.
  */
 struct emu_change;
 int emu_room_prepare(struct emu_room *r, const struct sio_topology *next, bool try,
 		     struct emu_change **ret, struct sio_err *reterr);
 void emu_room_drop(struct emu_room *r, struct emu_change *c);
 /*
- * Users of devices that go are notified as of those that are pulled out, and peers of hosts that go
- * as of those that crash; all others go on. A new host is off. The hosts of the room's topology,
- * @own, and those of @next are swapped; where there are machines their devices alone, so that what
- * refers to hosts and adapters of the topology stays right. @next may be freed. -ENOMEM, -EMFILE:
- * there were no pages for a new device, which is out of its slot; all else was done.
+ * Users of devices that go are notified as of those that are pulled out, and peers of hosts that
+ * go as of those that crash; all others go on, over paths that join their adapters still. A new
+ * host is off. Hosts and cables of the room's topology, @own, and those of @next are swapped;
+ * where there are machines their devices alone, so that what refers to hosts and adapters of the
+ * topology stays right. @next may be freed. -ENOMEM, -EMFILE: there were no pages for a new
+ * device, which is out of its slot; all else was done.
  */
 int emu_room_commit(struct emu_room *r, struct sio_topology *own, struct sio_topology *next,
 		    struct emu_change *c, struct sio_err *reterr);

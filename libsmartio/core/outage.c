@@ -43,16 +43,40 @@ void sio_outage_free(struct sio_outage *o)
 	free(o);
 }
 
-static bool set(struct sio_outage *o, bool *out, bool in)
+static void measure(struct sio_outage *o)
 {
 	const struct sio_topology *t = o->topology;
 
-	if (*out == !in)
-		return false;
-	*out = !in;
 	for (unsigned i = 0; i < t->n_trunks; i++)
 		o->dead[i] = o->trunk[i] || o->sw[t->trunk[i].sw[0]] || o->sw[t->trunk[i].sw[1]];
 	sio_topology_distances(t, o->dead, o->distance);
+}
+
+void sio_outage_follow(struct sio_outage *o, const struct sio_outage *before,
+		       const struct sio_topology *t)
+{
+	const struct sio_topology *was = before->topology, *is = o->topology;
+
+	for (unsigned i = 0; i < is->n_switches; i++) {
+		unsigned k = sio_topology_switch(was, is->sw[i].name);
+
+		o->sw[i] = k < was->n_switches && before->sw[k];
+	}
+	for (unsigned i = 0; i < is->n_trunks; i++) {
+		unsigned k = sio_topology_trunk(was, is, i);
+
+		o->trunk[i] = k < was->n_trunks && before->trunk[k];
+	}
+	measure(o);
+	o->topology = t;
+}
+
+static bool set(struct sio_outage *o, bool *out, bool in)
+{
+	if (*out == !in)
+		return false;
+	*out = !in;
+	measure(o);
 	return true;
 }
 

@@ -21,6 +21,13 @@ int sio_outage_new(const struct sio_topology *t, struct sio_outage **ret);
 void sio_outage_free(struct sio_outage *o);
 
 /*
+ * The topology of @before becomes that of @o: what was out there is out here, too, where @o has it.
+ * From now on what @o's topology holds is in @t, where the caller moves it.
+ */
+void sio_outage_follow(struct sio_outage *o, const struct sio_outage *before,
+		       const struct sio_topology *t);
+
+/*
  * Takes the switch, or the trunk, of this number in the topology down, or up again (@in). A trunk
  * leads nowhere while a switch at one of its ends is down, and has its former state when that is up
  * again.

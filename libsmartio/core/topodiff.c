@@ -471,6 +471,19 @@ static void extra_trunks(struct diff *d, const struct sio_topology *t,
 	}
 }
 
+bool sio_topology_is_cable(const struct sio_topo_change *c)
+{
+	static const char *const key[] = {"to", "port", "width", "generation", "latency"};
+
+	if (c->what == SIO_TOPO_SWITCH || c->what == SIO_TOPO_TRUNK)
+		return true;
+	for (unsigned i = 0; i < sizeof(key) / sizeof(key[0]); i++)
+		if (c->what == SIO_TOPO_ADAPTER && c->how == SIO_TOPO_CHANGED &&
+		    strcmp(c->key, key[i]) == 0)
+			return true;
+	return false;
+}
+
 /* ---- access and quotas ---- */
 
 static void policy_change(void *ctx, enum sio_policy_change change, const char *text)

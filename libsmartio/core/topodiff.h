@@ -47,5 +47,10 @@ static inline bool sio_topo_is_policy(enum sio_topo_what what)
 {
 	return what == SIO_TOPO_ACCESS || what == SIO_TOPO_RULE || what == SIO_TOPO_QUOTA;
 }
+/*
+ * Is it a difference of what leads where: a switch, a link between two, or which port, switch or
+ * host an adapter's cable leads to, and how wide and fast it is? Nothing else of the adapter's.
+ */
+bool sio_topology_is_cable(const struct sio_topo_change *c);
 
 #endif

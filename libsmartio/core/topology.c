@@ -228,6 +228,47 @@ void sio_topology_include_machines(struct sio_topology *t, bool all)
 	t->machine = &t->host[t->n_hosts];
 }
 
+unsigned sio_topology_switch(const struct sio_topology *t, const char *name)
+{
+	unsigned i = 0;
+
+	while (i < t->n_switches && strcmp(t->sw[i].name, name) != 0)
+		i++;
+	return i;
+}
+
+/* Whichever end the file names first. */
+static bool same_ends(const struct sio_topology *t, const struct sio_topo_trunk *x,
+		      const struct sio_topology *of, const struct sio_topo_trunk *y)
+{
+	for (unsigned turn = 0; turn < 2; turn++) {
+		bool same = true;
+
+		for (unsigned end = 0; end < 2; end++) {
+			unsigned other = end ^ turn;
+
+			same &= x->port[end] == y->port[other] &&
+				strcmp(t->sw[x->sw[end]].name, of->sw[y->sw[other]].name) == 0;
+		}
+		if (same)
+			return true;
+	}
+	return false;
+}
+
+unsigned sio_topology_trunk(const struct sio_topology *t, const struct sio_topology *of,
+			    unsigned index)
+{
+	const struct sio_topo_trunk *x = &of->trunk[index];
+	unsigned before = 0, i = 0;
+
+	for (unsigned k = 0; k < index; k++)
+		before += same_ends(of, &of->trunk[k], of, x);
+	while (i < t->n_trunks && (!same_ends(t, &t->trunk[i], of, x) || before-- > 0))
+		i++;
+	return i;
+}
+
 unsigned sio_topology_ports(uint32_t width, uint32_t lanes)
 {
 	return width > lanes ? width / lanes : 1;

@@ -228,6 +228,14 @@ unsigned sio_topology_paths(const struct sio_topology *t, uint32_t from, uint32_
 void sio_topology_distances(const struct sio_topology *t, const bool *out, uint8_t *distance);
 /* Sets @distance of a topology that has trunks: paths use them from now on. -ENOMEM. */
 int sio_topology_measure(struct sio_topology *t);
+/* Finds a cluster switch by its name; n_switches: none. */
+unsigned sio_topology_switch(const struct sio_topology *t, const char *name);
+/*
+ * Finds the trunk that joins the same ports as trunk @index of @of does; of several, the one that
+ * has as many of them before it. Switches are the same if their names are. n_trunks: none.
+ */
+unsigned sio_topology_trunk(const struct sio_topology *t, const struct sio_topology *of,
+			    unsigned index);
 /* Ports that a link of @width lanes takes, where each port has @lanes. */
 unsigned sio_topology_ports(uint32_t width, uint32_t lanes);
 /* Are the two on different machines? Those without an address, or with the same one, are not. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * RELOAD: the cluster's file is read again. Its access rules and quotas are in force at once, for
- * each request from then on, and so is the list of the other hosts, and of an emulated cluster's
- * devices. Everything else needs a restart of the daemon; a file that differs in anything
- * else is refused, so that the daemon always follows exactly one file.
+ * each request from then on, and so are the list of the other hosts, what leads where, and an
+ * emulated cluster's devices. Everything else needs a restart of the daemon; a file that differs
+ * in anything else is refused, so that the daemon always follows exactly one file.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -65,8 +65,8 @@ static bool device_may_change(const struct reload *r, const struct sio_topo_chan
 
 /*
  * Without a restart of what stays? An emulated cluster has from its start what its machine room
- * emulates, but for hosts and devices. On real hosts the file alone says which hosts there are, and
- * what leads where; what works the port says.
+ * emulates, but for hosts, devices, and the switches and cables between hosts. On real hosts the
+ * file alone says which hosts there are, and what leads where; what works the port says.
  */
 static bool is_possible(const struct reload *r, const struct sio_topo_change *c)
 {
@@ -76,8 +76,10 @@ static bool is_possible(const struct reload *r, const struct sio_topo_change *c)
 		return true;
 	if (!smartiod_is_real(r->d) && c->what == SIO_TOPO_HOST)
 		return emulated_may_change(r, c);
+	if (!smartiod_is_real(r->d) && c->what == SIO_TOPO_DEVICE)
+		return device_may_change(r, c);
 	if (!smartiod_is_real(r->d))
-		return c->what == SIO_TOPO_DEVICE && device_may_change(r, c);
+		return sio_topology_is_cable(c);
 	switch (c->what) {
 	case SIO_TOPO_SWITCH:
 	case SIO_TOPO_TRUNK:

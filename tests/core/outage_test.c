@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,6 +128,66 @@ static void a_cable_passes_no_switch(void **state)
 	assert_true(sio_outage_port_in(w->o, &w->nowhere));
 }
 
+/* The next file has switches in another order, one less and one more; two links side by side. */
+static void what_is_out_is_out_by_the_next_file(void **state)
+{
+	struct world *w = *state, *next = malloc(sizeof(*next));
+	struct sio_topology moved;
+
+	assert_non_null(next);
+	for (unsigned i = 0; i < 4; i++)
+		snprintf(w->sw[i].name, sizeof(w->sw[i].name), "sw%u", i);
+	w->trunk[1].port[1] = 3;
+	sio_outage_trunk(w->o, 1, false);
+	sio_outage_switch(w->o, 3, false);
+	fill(next, 4);
+	for (unsigned i = 0; i < 4; i++)
+		snprintf(next->sw[i].name, sizeof(next->sw[i].name), "sw%u", i ? 4 - i : 4);
+	add_trunk(next, 3, 2); /* sw1 to sw2, which sw2 to sw1 was; at other ports */
+	add_trunk(next, 3, 2);
+	next->trunk[1].port[0] = 3;
+	add_trunk(next, 1, 0);
+	assert_int_equal(sio_topology_trunk(&w->t, &next->t, 0), w->t.n_trunks);
+	assert_int_equal(sio_topology_trunk(&w->t, &next->t, 1), 1);
+	assert_int_equal(sio_topology_switch(&next->t, "sw3"), 1);
+	assert_int_equal(sio_topology_switch(&next->t, "sw0"), 4);
+	assert_int_equal(sio_outage_new(&next->t, &next->o), 0);
+	moved = next->t;
+	sio_outage_follow(next->o, w->o, &moved);
+	memset(&next->t, 0, sizeof(next->t));
+	assert_false(sio_outage_trunk_in(next->o, 1) || sio_outage_switch_in(next->o, 1));
+	assert_true(sio_outage_trunk_in(next->o, 0) && sio_outage_trunk_in(next->o, 2));
+	assert_true(joined(next, 3, 2));
+	assert_false(joined(next, 1, 0));
+	assert_true(sio_outage_trunk(next->o, 0, false));
+	assert_false(joined(next, 3, 2));
+	assert_true(sio_outage_trunk(next->o, 1, true));
+	assert_true(joined(next, 3, 2));
+	sio_outage_free(next->o);
+	free(next);
+}
+
+/* Of links that join the same ports, as far as the file says, each is another one. */
+static void links_side_by_side_keep_their_order(void **state)
+{
+	struct world *w = *state, next;
+
+	for (unsigned i = 0; i < 4; i++)
+		snprintf(w->sw[i].name, sizeof(w->sw[i].name), "sw%u", i);
+	fill(&next, 4);
+	memcpy(next.sw, w->sw, sizeof(w->sw));
+	for (unsigned i = 0; i < 3; i++)
+		add_trunk(&next, i % 2, !(i % 2));
+	assert_int_equal(sio_topology_trunk(&next.t, &w->t, 0), 0);
+	assert_int_equal(sio_topology_trunk(&w->t, &next.t, 0), 0);
+	for (unsigned i = 1; i < 3; i++)
+		assert_int_equal(sio_topology_trunk(&w->t, &next.t, i), w->t.n_trunks);
+	add_trunk(w, 1, 0);
+	assert_int_equal(sio_topology_trunk(&next.t, &w->t, 2), 1);
+	assert_int_equal(sio_topology_trunk(&w->t, &next.t, 1), 2);
+	assert_int_equal(sio_topology_trunk(&w->t, &next.t, 2), w->t.n_trunks);
+}
+
 static void says_that_there_is_no_memory(void **state)
 {
 	struct world w;
@@ -212,6 +273,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_trunk_cuts_what_is_behind_it, make, unmake),
 		cmocka_unit_test_setup_teardown(a_switch_takes_its_ports_with_it, make, unmake),
 		cmocka_unit_test_setup_teardown(a_cable_passes_no_switch, make, unmake),
+		cmocka_unit_test_setup_teardown(what_is_out_is_out_by_the_next_file, make, unmake),
+		cmocka_unit_test_setup_teardown(links_side_by_side_keep_their_order, make, unmake),
 		cmocka_unit_test(says_that_there_is_no_memory),
 		cmocka_unit_test(agrees_with_painting),
 	};

@@ -369,6 +369,8 @@ static struct fake *make(unsigned iommu, unsigned requesters)
 		.host = f->host,
 		.sw = f->sw,
 	};
+	for (unsigned i = 0; i < 2; i++)
+		snprintf(f->sw[i].name, sizeof(f->sw[i].name), "sw%u", i);
 	return f;
 }
 
@@ -425,6 +427,7 @@ struct fake *fake_new_cascade(bool joined)
 	f->topo.trunk = &f->trunk;
 	f->trunk = (struct sio_topo_trunk){.sw = {0, 1}, .link_width = 8, .link_generation = 3};
 	assert_int_equal(sio_topology_measure(&f->topo), 0);
+	f->measured = f->topo.distance;
 	return start(f);
 }
 
@@ -439,6 +442,7 @@ struct fake *fake_new_tree(unsigned iommu, unsigned n,
 	f->topo.trunk = &f->trunk;
 	f->trunk = (struct sio_topo_trunk){.sw = {0, 1}, .link_width = 8, .link_generation = 3};
 	assert_int_equal(sio_topology_measure(&f->topo), 0);
+	f->measured = f->topo.distance;
 	for (unsigned i = 0; i < 3; i++) {
 		f->host[i].chassis = f->chassis[i];
 		f->host[i].n_chassis = n;
@@ -454,7 +458,7 @@ void fake_free(struct fake *f)
 	assert_int_equal(f->open_mems, 0);
 	assert_int_equal(f->open_owners, 0);
 	assert_int_equal(f->open_watches, 0);
-	free(f->topo.distance);
+	free(f->measured);
 	free(f);
 }
 

@@ -63,6 +63,7 @@ struct fake {
 	struct sio_topo_chassis chassis[3][4];
 	struct sio_topo_switch sw[2];
 	struct sio_topo_trunk trunk;
+	uint8_t *measured; /* the topology's distances at the start */
 	struct emu_room *room;
 	struct fake_event event[256];
 	unsigned n_events, events_lost;

@@ -213,8 +213,6 @@ static void what_cannot_be_taken_changes_nothing(void **state)
 	struct next n;
 
 	(void)state;
-	strcpy(f->sw[0].name, "a");
-	strcpy(f->sw[1].name, "b");
 	fake_up(f, LENDER);
 	fake_forget(f);
 	read_next(f, &n);
@@ -226,16 +224,6 @@ static void what_cannot_be_taken_changes_nothing(void **state)
 	n.device[LENDER][0].dma_bits = 32;
 	assert_int_equal(reload(&n), -EOPNOTSUPP);
 	assert_non_null(strstr(n.err.text, "dev0: dma_bits is 32, was 64"));
-	/* The same cluster, and yet not the switches that others name by their numbers. */
-	read_next(f, &n);
-	strcpy(n.sw[0].name, "b");
-	strcpy(n.sw[1].name, "a");
-	for (unsigned i = 0; i < 3; i++)
-		n.host[i].adapter[0].attach_index ^= 1;
-	n.trunk.sw[0] = 1;
-	n.trunk.sw[1] = 0;
-	assert_int_equal(reload(&n), -EOPNOTSUPP);
-	assert_non_null(strstr(n.err.text, "the switches are in another order"));
 	/* A model that is not to be had, behind one that is. */
 	read_next(f, &n);
 	strcpy(add(&n, LENDER)->type, "unknown");
@@ -245,6 +233,7 @@ static void what_cannot_be_taken_changes_nothing(void **state)
 	read_next(f, &n);
 	add(&n, LENDER);
 	take_out(&n, LENDER, 0);
+	measure(&n);
 	for (unsigned try = 0; try < 2; try++) {
 		assert_int_equal(emu_room_prepare(f->room, &n.topo, try, &c, &n.err), 0);
 		emu_room_drop(f->room, c);

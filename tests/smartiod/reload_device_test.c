@@ -210,6 +210,42 @@ static void hosts_that_take_a_restart(void **state)
 	call_world_end(w, &fake, FDID);
 }
 
+/* Cables of all hosts; what the adapter itself is takes a restart, also beside them. */
+static void cables_that_lead_elsewhere(void **state)
+{
+	struct world *w = make();
+	struct world_client *tool = world_client(w, 0, SIO_CLIENT_TOOL);
+	struct world_client *b = world_client(w, 1, SIO_CLIENT_LIBRARY);
+	struct call_borrow kept;
+	struct done done;
+	uint32_t kind;
+
+	(void)state;
+	assert_int_equal(call_borrow(w, b, FDID, 0, &kept), 0);
+	next.moved = next.other_window = true;
+	assert_int_equal(reload(w, tool, 0, &done), 0);
+	assert_false(done.applied);
+	assert_int_equal(done.count[SIO_RELOAD_RESTART], 1);
+	assert_non_null(strstr(line(w, tool, 0, &kind), "host 'host0', adapter 0: window is "));
+	assert_int_equal(kind, SIO_RELOAD_RESTART);
+	next.other_window = false;
+	for (unsigned turn = 0; turn < 2; turn++) {
+		assert_int_equal(reload(w, tool, 0, &done), 0);
+		assert_true(done.applied);
+		assert_int_equal(done.count[SIO_RELOAD_NOW], 3);
+		assert_non_null(
+			strstr(line(w, tool, 2, &kind), "host 'host2', adapter 0: width is "));
+		next.moved = false;
+	}
+	next.no_switch = true;
+	assert_int_equal(reload(w, tool, 0, &done), 0);
+	assert_true(done.applied);
+	assert_non_null(strstr(line(w, tool, 0, &kind), "switch '"));
+	assert_null(call_device_event(b, 0));
+	assert_int_equal(call_handle(w, b, SIO_MSG_DEV_RETURN, kept.handle, 0), 0);
+	call_world_end(w, &fake, FDID);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,6 +254,7 @@ int main(void)
 		cmocka_unit_test(one_that_differs_is_refused),
 		cmocka_unit_test(a_host_goes_and_comes_back),
 		cmocka_unit_test(hosts_that_take_a_restart),
+		cmocka_unit_test(cables_that_lead_elsewhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

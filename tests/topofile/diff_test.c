@@ -40,7 +40,7 @@ struct model {
 };
 
 struct told {
-	unsigned n, what[SIO_TOPO_WHATS][3];
+	unsigned n, what[SIO_TOPO_WHATS][3], cables;
 	char text[SIO_TOPO_CHANGE_TEXT]; /* the last */
 };
 
@@ -50,6 +50,7 @@ static void tell(void *ctx, const struct sio_topo_change *c)
 
 	t->n++;
 	t->what[c->what][c->how]++;
+	t->cables += sio_topology_is_cable(c);
 	memcpy(t->text, c->text, sizeof(t->text));
 }
 
@@ -385,6 +386,51 @@ static void every_key_is_told(void **state)
 	}
 }
 
+#define TWO                                                                                        \
+	"cluster: c\nswitches: [x, y, z]\napart: on\nlinks: [{ from: x, to: y }%s]\n"              \
+	"hosts: { a: { adapters: [{ to: x, width: 4 }] }, b: { adapters: [{ to: y }] } }\n"
+
+/* What leads where, and nothing of what an adapter is. */
+static void cables_are_told_apart(void **state)
+{
+	static const struct {
+		const char *format, *old, *new;
+		unsigned told, cables;
+	} row[] = {
+		{TWO, "", ", { from: y, to: z }", 1, 1},
+		{TWO, ", { from: y, to: z, width: 4 }", ", { from: y, to: z, width: 8 }", 2, 2},
+		{ADAPTER("width: %s"), "4", "8", 1, 1},
+		{ADAPTER("generation: %s"), "3", "4", 1, 1},
+		{ADAPTER("latency: %s"), "100", "200", 1, 1},
+		{ADAPTER("entries: %s"), "64", "128", 1, 0},
+		{ADAPTER("requesters: %s"), "8", "16", 1, 0},
+		{SWITCH("ports: %s"), "4", "8", 1, 1},
+		{CHASSIS("width: %s"), "4", "8", 1, 0},
+		{DRIVE("width: %s"), "4", "8", 1, 0},
+		{"cluster: c\nswitches: [x%s]\nhosts: { a: { adapters: [{ to: x }] } }\n", "",
+		 ", y", 1, 1},
+		{"cluster: c\nswitches: [x, y]\nhosts: { a: { adapters: [{ to: x }%s] } }\n", "",
+		 ", { to: y }", 1, 0},
+		{"cluster: c\nhosts: { a: { adapters: [{ to: %s }] }, b: { adapters: [{ to: a }] }, "
+		 "c: { adapters: [{ to: d }] }, d: { adapters: [{ to: c }] } }\napart: on\n",
+		 "b", "b.0", 0, 0},
+	};
+	char old[TEXT], new[TEXT];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		struct told t;
+
+		old[0] = new[0] = '\0';
+		put(old, row[i].format, row[i].old);
+		put(new, row[i].format, row[i].new);
+		t = diff_texts(old, new);
+		if (t.n != row[i].told || t.cables != row[i].cables)
+			fail_msg("%s: %u told, of which %u are of cables; the last: %s", new, t.n,
+				 t.cables, t.text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -393,6 +439,7 @@ int main(void)
 		cmocka_unit_test(it_is_the_same_both_ways),
 		cmocka_unit_test(it_says_what_and_where),
 		cmocka_unit_test(every_key_is_told),
+		cmocka_unit_test(cables_are_told_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -531,8 +531,9 @@ const struct tool_command tool_cluster_reload_command = {
 	.summary = "Take a changed cluster's file over while the cluster runs",
 	.help = "Has each daemon of the cluster read its file anew, from TOPOLOGY if given; a real host's reads\n"
 		"/etc/smartio/cluster.yaml, on each host by itself. Access rules, quotas, and the names of users\n"
-		"and groups are in force at once, also which other hosts there are, on emulated clusters with\n"
-		"their daemons, and their devices. If anything else differs, it is named, and nothing changes.\n",
+		"and groups are in force at once, also which other hosts there are and what leads where, on emulated\n"
+		"clusters with hosts' daemons and their devices. If anything else differs, it is named, and nothing\n"
+		"changes.\n",
 	.page = "smartio-cluster",
 	.schemas = "cluster-reload",
 	.options = reload_options,
