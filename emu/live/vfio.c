@@ -36,6 +36,7 @@ struct live_vfio {
 	struct live_source listener, socket;
 	struct live *live;
 	const char *name;
+	uint32_t node; /* of the machine that has a device */
 	/* One of the two is behind it. */
 	struct emu_vfio_device *device;
 	struct emu_ntb_adapter *adapter;
@@ -184,6 +185,14 @@ static struct emu_store *store(void *ctx)
 	return live_ops.store(((struct live_vfio *)ctx)->live);
 }
 
+static int beside(void *ctx, uint64_t address, void *buf, const void *data, size_t len)
+{
+	struct live_vfio *v = ctx;
+
+	return v->live->ntb ? emu_ntb_reach(v->live->ntb, v->node, address, buf, data, len)
+			    : -ENXIO;
+}
+
 static int map_memory(void *ctx, int fd, uint64_t offset, uint64_t size, bool write, void **ret)
 {
 	return live_vfiomem_map(&((struct live_vfio *)ctx)->memory, fd, offset, size, write, ret);
@@ -210,6 +219,7 @@ static const struct emu_vfio_device_ops device_ops = {
 	.bulk_free = bulk_free,
 	.bulk_zero = bulk_zero,
 	.store = store,
+	.beside = beside,
 };
 
 /* ---- the peer ---- */
@@ -377,12 +387,14 @@ static struct live_vfio *add_one(struct live *l, const char *name)
 	return v;
 }
 
-static int open_device(struct live *l, const struct sio_topo_device *topo, struct sio_err *reterr)
+static int open_device(struct live *l, uint32_t node, const struct sio_topo_device *topo,
+		       struct sio_err *reterr)
 {
 	struct live_vfio *v = add_one(l, topo->name);
 	const struct emu_dev_model *model = find_model(topo->type);
 	int rc;
 
+	v->node = node;
 	if (!model)
 		return sio_fail(reterr, -EINVAL, "device %s: no model of type '%s'", topo->name,
 				topo->type);
@@ -413,7 +425,8 @@ int live_vfios_open(struct live *l, struct sio_err *reterr)
 	live_vfiomem_guard();
 	for (unsigned i = 0; i < l->topo->n_machines; i++)
 		for (unsigned k = 0; rc == 0 && k < l->topo->machine[i].n_devices; k++)
-			rc = open_device(l, &l->topo->machine[i].device[k], reterr);
+			rc = open_device(l, l->topo->machine[i].node,
+					 &l->topo->machine[i].device[k], reterr);
 	for (unsigned i = 0; rc == 0 && l->ntb && i < emu_ntb_adapters(l->ntb); i++)
 		rc = open_adapter(l, emu_ntb_at(l->ntb, i), reterr);
 	return rc;

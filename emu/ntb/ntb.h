@@ -98,6 +98,15 @@ extern const struct sio_vfio_function_ops emu_ntb_function;
  */
 void emu_ntb_attach(struct emu_ntb_adapter *a, struct sio_vfio_session *s);
 /*
+ * Another function of @machine (a node id) does DMA to an address of the machine's bus: into @buf,
+ * or out of @data, if that is not NULL. It must not be translated by an IOMMU on its way.
+ * Return: 0: done, posted writes to a peer's device perhaps later; -ENXIO: no exact window of the
+ * machine is there; -EFAULT: refused, as the fault registers say; of a read, nothing waits for a
+ * peer's device.
+ */
+int emu_ntb_reach(struct emu_ntb *n, uint32_t machine, uint64_t address, void *buf,
+		  const void *data, size_t len);
+/*
  * The other direction: emulated hosts that are connected to machines (host.c). The host with id
  * @node is on, in its start @start; 0: it is off.
  */

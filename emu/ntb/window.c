@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The window: where an access leads, whether it is allowed, and how it is carried out. */
+#include <errno.h>
 #include <string.h>
 
 #include "emu/ntb/inside.h"
@@ -16,6 +17,7 @@ struct access {
 	uint64_t offset;
 	size_t len;
 	const void *data; /* of a write; NULL: a read */
+	bool by_device;	  /* of the machine, which cannot wait for an answer */
 };
 
 /* What a range that holds the access lets through. */
@@ -290,39 +292,79 @@ static int read_device(struct emu_ntb_adapter *a, const struct access *x, const 
 	return -(int)reason;
 }
 
+/* Return: 0: it is in @buf; SIO_VFIO_LATER; or -SIO_VNTB_REASON_*. */
+static int read_there(struct emu_ntb_adapter *a, const struct access *x, const struct way *w,
+		      void *buf)
+{
+	bool message = false;
+	uint32_t reason;
+
+	if (w->row->peer->emulated) {
+		reason = emu_ntb_outward(w->row, w->address, buf, NULL, x->len, &message);
+		if (!reason)
+			emu_ntb_count(a, EMU_NTB_READ, w->address, x->len);
+		return -(int)reason;
+	}
+	switch (look_at(w->row->peer, w->address, x->len, false)) {
+	case END_MEMORY:
+		copy(w->row->peer, w->address, buf, NULL, x->len);
+		emu_ntb_count_both(a, w->row->peer, EMU_NTB_READ, w->address, x->len);
+		return 0;
+	case END_DEVICE:
+		return x->by_device ? -SIO_VNTB_REASON_PEER : read_device(a, x, w, buf);
+	default:
+		return -SIO_VNTB_REASON_PEER;
+	}
+}
+
+/* Return: 0: it is done, or on its way; SIO_VNTB_REASON_*. */
+static uint32_t write_there(struct emu_ntb_adapter *a, const struct access *x, const struct way *w)
+{
+	bool message = false;
+	uint32_t reason;
+
+	if (w->row->peer->emulated) {
+		reason = emu_ntb_outward(w->row, w->address, NULL, x->data, x->len, &message);
+		if (!reason)
+			emu_ntb_count(a, message ? EMU_NTB_MESSAGE : EMU_NTB_WRITE, w->address,
+				      x->len);
+		return reason;
+	}
+	switch (look_at(w->row->peer, w->address, x->len, true)) {
+	case END_MEMORY:
+		copy(w->row->peer, w->address, NULL, x->data, x->len);
+		emu_ntb_count_both(a, w->row->peer, EMU_NTB_WRITE, w->address, x->len);
+		return 0;
+	case END_DEVICE:
+		return w->row->writes < EMU_NTB_WRITES ? ask_peer(a, x, w, -1)
+						       : write_too_many(a, x, w);
+	default:
+		return SIO_VNTB_REASON_PEER;
+	}
+}
+
+/* Return: 0; SIO_VFIO_LATER; -SIO_VNTB_REASON_*: it was refused, which both ends are told. */
+static int pass(struct emu_ntb_adapter *a, const struct access *x, void *buf)
+{
+	struct way w;
+	int rc = -(int)translate(a, x, &w);
+
+	if (rc == 0)
+		rc = x->data ? -(int)write_there(a, x, &w) : read_there(a, x, &w, buf);
+	if (rc >= 0)
+		return rc;
+	emu_ntb_count_refused(a, w.row, !x->data, x->offset, x->len, (uint32_t)-rc);
+	emu_ntb_refused(a, w.row, !x->data, x->offset, w.address, x->len, (uint32_t)-rc);
+	return rc;
+}
+
 int emu_ntb_window_read(struct emu_ntb_adapter *a, uint64_t offset, void *buf, size_t len)
 {
 	const struct access x = {.offset = offset, .len = len};
-	struct way w;
-	uint32_t reason = translate(a, &x, &w);
-	bool message = false;
-	int rc;
+	int rc = pass(a, &x, buf);
 
-	if (!reason && w.row->peer->emulated) {
-		reason = emu_ntb_outward(w.row, w.address, buf, NULL, len, &message);
-		if (!reason) {
-			emu_ntb_count(a, EMU_NTB_READ, w.address, len);
-			return 0;
-		}
-	} else if (!reason) {
-		switch (look_at(w.row->peer, w.address, len, false)) {
-		case END_MEMORY:
-			copy(w.row->peer, w.address, buf, NULL, len);
-			emu_ntb_count_both(a, w.row->peer, EMU_NTB_READ, w.address, len);
-			return 0;
-		case END_DEVICE:
-			rc = read_device(a, &x, &w, buf);
-			if (rc >= 0)
-				return rc;
-			reason = (uint32_t)-rc;
-			break;
-		case END_NOTHING:
-			reason = SIO_VNTB_REASON_PEER;
-			break;
-		}
-	}
-	emu_ntb_count_refused(a, w.row, true, offset, len, reason);
-	emu_ntb_refused(a, w.row, true, offset, w.address, len, reason);
+	if (rc >= 0)
+		return rc;
 	memset(buf, 0xff, len);
 	return 0;
 }
@@ -330,31 +372,54 @@ int emu_ntb_window_read(struct emu_ntb_adapter *a, uint64_t offset, void *buf, s
 void emu_ntb_window_write(struct emu_ntb_adapter *a, uint64_t offset, const void *buf, size_t len)
 {
 	const struct access x = {.offset = offset, .len = len, .data = buf};
-	struct way w;
-	uint32_t reason = translate(a, &x, &w);
-	bool message = false;
 
-	if (!reason && w.row->peer->emulated) {
-		reason = emu_ntb_outward(w.row, w.address, NULL, buf, len, &message);
-		if (!reason)
-			emu_ntb_count(a, message ? EMU_NTB_MESSAGE : EMU_NTB_WRITE, w.address, len);
-	} else if (!reason) {
-		switch (look_at(w.row->peer, w.address, len, true)) {
-		case END_MEMORY:
-			copy(w.row->peer, w.address, NULL, buf, len);
-			emu_ntb_count_both(a, w.row->peer, EMU_NTB_WRITE, w.address, len);
+	pass(a, &x, NULL);
+}
+
+/* ---- what other functions of the machine do there ---- */
+
+static bool in_window(const struct emu_ntb_adapter *a, uint64_t address, size_t len,
+		      uint64_t *ret_offset)
+{
+	uint64_t base, size = a->topo->window_size;
+
+	if (!a->session || !sio_vfio_config_bar(&a->space, SIO_VNTB_BAR_WINDOW, &base) ||
+	    address < base || len > size || address - base > size - len)
+		return false;
+	*ret_offset = address - base;
+	return true;
+}
+
+/* Each look-up entry that the bytes lie in has its own way. */
+static int pass_pieces(struct emu_ntb_adapter *a, uint64_t offset, uint8_t *buf,
+		       const uint8_t *data, size_t len)
+{
+	uint64_t entry = 1ull << a->entry_shift;
+	int rc = 0;
+
+	for (size_t at = 0, n; at < len; at += n) {
+		uint64_t left = entry - ((offset + at) & (entry - 1));
+		struct access x = {.offset = offset + at, .by_device = true};
+
+		n = len - at < left ? len - at : (size_t)left;
+		x.len = n;
+		x.data = data ? data + at : NULL;
+		if (pass(a, &x, data ? NULL : buf + at) < 0)
+			rc = -EFAULT;
+		if (rc < 0 && !data)
 			break;
-		case END_DEVICE:
-			reason = w.row->writes < EMU_NTB_WRITES ? ask_peer(a, &x, &w, -1)
-								: write_too_many(a, &x, &w);
-			break;
-		case END_NOTHING:
-			reason = SIO_VNTB_REASON_PEER;
-			break;
-		}
 	}
-	if (!reason)
-		return;
-	emu_ntb_count_refused(a, w.row, false, offset, len, reason);
-	emu_ntb_refused(a, w.row, false, offset, w.address, len, reason);
+	return rc;
+}
+
+int emu_ntb_reach(struct emu_ntb *n, uint32_t machine, uint64_t address, void *buf,
+		  const void *data, size_t len)
+{
+	uint64_t offset;
+
+	for (unsigned i = 0; i < n->n_own; i++)
+		if (n->adapter[i]->host->node == machine &&
+		    in_window(n->adapter[i], address, len, &offset))
+			return pass_pieces(n->adapter[i], offset, buf, data, len);
+	return -ENXIO;
 }

@@ -11,7 +11,9 @@
 #include "smartio/io.h"
 
 #define MSIX_ENTRY 16u
-#define ASKED_AT_ONCE 32u	 /* writes that the peer has not done yet */
+#define ASKED_AT_ONCE 32u	/* writes that the peer has not done yet */
+#define LOW_MEMORY (512u << 10) /* that every machine has from address 0 on, at least */
+#define REFUSED "the machine's NTB refuses it; its fault registers say why"
 #define LARGEST_BAR (256u << 20) /* their pages are memory here */
 
 struct emu_vfio_device {
@@ -53,6 +55,54 @@ static bool may_send(struct emu_vfio_device *d, const char *what, uint64_t addr,
 	return false;
 }
 
+/*
+ * Does the peer show its bus as it is? With an IOMMU that translates, nothing lies at address 0, or
+ * a page at most.
+ */
+static bool untranslated(struct emu_vfio_device *d)
+{
+	const struct sio_vfio_range *r = sio_vfio_memory_at(sio_vfio_session_memory(d->session), 0);
+
+	return r && r->data && r->size >= LOW_MEMORY;
+}
+
+/*
+ * What lies beside the device in its peer's machine: as of ops->beside(). A queue entry's halves go
+ * one after the other, as in store().
+ */
+static int beside(struct emu_vfio_device *d, uint64_t addr, uint8_t *buf, const uint8_t *data,
+		  size_t len)
+{
+	size_t half = len / 2;
+	int rc;
+
+	if (!d->ops->beside || !untranslated(d))
+		return -ENXIO;
+	/* Pairs with what those of store() pair with. */
+	sio_to_fabric_barrier();
+	if (!data || len != 2 * sizeof(uint64_t))
+		return d->ops->beside(d->ctx, addr, buf, data, len);
+	rc = d->ops->beside(d->ctx, addr, NULL, data, half);
+	if (rc < 0)
+		return rc;
+	sio_to_fabric_barrier(); /* pairs with the same */
+	return d->ops->beside(d->ctx, addr + half, NULL, data + half, half);
+}
+
+static int read_beside(struct emu_vfio_device *d, uint64_t addr, uint8_t *to, size_t len,
+		       bool there)
+{
+	int rc = beside(d, addr, to, NULL, len);
+
+	if (rc == -EFAULT)
+		fault(d, "read", addr, len, REFUSED);
+	else if (rc < 0)
+		fault(d, "read", addr, len,
+		      there ? "no memory, and the model cannot wait for an answer"
+			    : "nothing that may be read is there");
+	return rc < 0 ? -EFAULT : 0;
+}
+
 static int dma_read(struct emu_dev *dev, uint64_t addr, void *buf, size_t len)
 {
 	struct emu_vfio_device *d = dev->room;
@@ -65,13 +115,12 @@ static int dma_read(struct emu_dev *dev, uint64_t addr, void *buf, size_t len)
 		const struct sio_vfio_range *r = sio_vfio_memory_part(
 			sio_vfio_session_memory(d->session), addr, len, false, &part);
 
-		if (!r || !r->data) {
-			fault(d, "read", addr, len,
-			      r ? "no memory, and the model cannot wait for an answer"
-				: "nothing that may be read is there");
+		if (!r)
+			return read_beside(d, addr, to, len, false);
+		if (r->data)
+			sio_copy_from(to, r->data + (addr - r->address), part);
+		else if (read_beside(d, addr, to, part, true) < 0)
 			return -EFAULT;
-		}
-		sio_copy_from(to, r->data + (addr - r->address), part);
 	}
 	return 0;
 }
@@ -111,6 +160,19 @@ static int write_by_peer(struct emu_vfio_device *d, uint64_t addr, const uint8_t
 	return 0;
 }
 
+static int write_beside(struct emu_vfio_device *d, uint64_t addr, const uint8_t *from, size_t len,
+			bool there)
+{
+	int rc = beside(d, addr, NULL, from, len);
+
+	if (rc == -ENXIO && there)
+		return write_by_peer(d, addr, from, len);
+	if (rc < 0)
+		fault(d, "write", addr, len,
+		      rc == -EFAULT ? REFUSED : "nothing that may be written is there");
+	return rc < 0 ? -EFAULT : 0;
+}
+
 static int dma_write(struct emu_dev *dev, uint64_t addr, const void *buf, size_t len)
 {
 	struct emu_vfio_device *d = dev->room;
@@ -124,13 +186,11 @@ static int dma_write(struct emu_dev *dev, uint64_t addr, const void *buf, size_t
 		const struct sio_vfio_range *r = sio_vfio_memory_part(
 			sio_vfio_session_memory(d->session), addr, len, true, &part);
 
-		if (!r) {
-			fault(d, "write", addr, len, "nothing that may be written is there");
-			return -EFAULT;
-		}
+		if (!r)
+			return write_beside(d, addr, from, len, false) < 0 ? -EFAULT : rc;
 		if (r->data)
 			store(r->data + (addr - r->address), from, part);
-		else if (write_by_peer(d, addr, from, part) < 0)
+		else if (write_beside(d, addr, from, part, true) < 0)
 			rc = -EFAULT;
 	}
 	return rc;

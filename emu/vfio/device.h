@@ -20,6 +20,12 @@ struct emu_vfio_device_ops {
 	void (*bulk_free)(void *ctx, void *data, uint64_t size);
 	void (*bulk_zero)(void *ctx, void *data, uint64_t size);
 	struct emu_store *(*store)(void *ctx);
+	/*
+	 * DMA to a bus address where none of the peer's memory is: into @buf, or out of @data, if
+	 * that is not NULL. Return: 0; -ENXIO: nothing that is here is there; -EFAULT: it is, and
+	 * refuses. NULL: nothing ever is.
+	 */
+	int (*beside)(void *ctx, uint64_t address, void *buf, const void *data, size_t len);
 };
 
 /* The function for a session: @function is the struct emu_vfio_device. */

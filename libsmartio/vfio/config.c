@@ -138,3 +138,14 @@ bool sio_vfio_config_is_master(const struct sio_vfio_config *c)
 {
 	return get16(c->now + PCI_COMMAND) & PCI_COMMAND_MASTER;
 }
+
+bool sio_vfio_config_bar(const struct sio_vfio_config *c, unsigned index, uint64_t *ret)
+{
+	const uint8_t *at = c->now + PCI_BASE_ADDRESS_0 + (size_t)4 * index;
+	uint64_t value = 0;
+
+	for (unsigned i = 0; i < sizeof(value); i++)
+		value |= (uint64_t)at[i] << 8 * i;
+	*ret = value & (uint64_t)PCI_BASE_ADDRESS_MEM_MASK;
+	return get16(c->now + PCI_COMMAND) & PCI_COMMAND_MEMORY;
+}

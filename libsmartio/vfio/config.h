@@ -47,6 +47,11 @@ void sio_vfio_config_read(const struct sio_vfio_config *c, size_t offset, void *
 bool sio_vfio_config_write(struct sio_vfio_config *c, size_t offset, const void *buf, size_t len);
 /* Does the command register allow the function to send requests (its DMA and its messages)? */
 bool sio_vfio_config_is_master(const struct sio_vfio_config *c);
+/*
+ * Where the function's BAR @index, of 64 bits, answers. Return: false: nowhere, its memory is not
+ * enabled.
+ */
+bool sio_vfio_config_bar(const struct sio_vfio_config *c, unsigned index, uint64_t *ret);
 /* How many virtual functions are enabled, with their memory. */
 unsigned sio_vfio_config_functions(const struct sio_vfio_config *c);
 

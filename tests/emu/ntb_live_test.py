@@ -15,27 +15,27 @@ import sys
 import tempfile
 import unittest
 
-from initiator import DMA_READ, DMA_WRITE, ERROR, GET_REGION_INFO, RAM, WAIT
+from initiator import CONFIG, DMA_READ, DMA_WRITE, ERROR, GET_REGION_INFO, RAM, RAM_BYTES, WAIT, Drive
 from ntb_machine import (DB_MASK, DEVICE, ENTRY, FAULT_COUNT, FAULT_REASON, LINK, MAGIC, MAPPED, NODE, ONES, PEER,
                          PIECES, STALE_READS, VECTOR_DOORBELL, WINDOW, Machine, peer)
 
 EMU = sys.argv.pop(1)
 TOPOLOGY = """cluster: machines
 hosts:
-  vm1: {{ kind: machine, window: {window}, {ram} adapters: [{{ window: 1M, entries: 256 }}] }}
+  vm1: {{ kind: machine, window: {window}, {ram} {devices} adapters: [{{ window: 1M, entries: 256 }}] }}
   vm2: {{ kind: machine, window: {window}, {ram} adapters: [{{ window: 1M, entries: 256 }}] }}
   vm3: {{ kind: machine, window: {window}, {ram} adapters: [{{ window: 1M, entries: 256 }}] }}
 """
 
 
 class Ntb(unittest.TestCase):
-    window, ram = "exact", ""
+    window, ram, devices = "exact", "", ""
 
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix="sio-ntb-")
         self.addCleanup(shutil.rmtree, self.dir)
         with open(f"{self.dir}/topology.yaml", "w", encoding="ascii") as f:
-            f.write(TOPOLOGY.format(window=self.window, ram=self.ram))
+            f.write(TOPOLOGY.format(window=self.window, ram=self.ram, devices=self.devices))
         os.mkdir(f"{self.dir}/state", 0o700)
         ready, theirs = os.pipe()
         self.emu = subprocess.Popen(
@@ -176,6 +176,73 @@ class Exact(Ntb):
         info = struct.unpack("=IIIIQQ", a.ask(GET_REGION_INFO, struct.pack("=IIIIQQ", 32, 0, MAPPED, 0, 0, 0)))
         self.assertEqual(info[4], 0)
         self.assertEqual(a.read32(PIECES), 0)
+
+
+class WithDrive(Ntb):
+    """A drive of one machine, whose data, completions and lists lie in the other's memory."""
+    devices = "devices: { disk: { type: nvme, size: 1M, queue_pairs: 2, vectors: 3 } },"
+    BAR = 0x90000000
+    READ, WRITE = 2, 1
+    DATA_TRANSFER_ERROR = 4
+
+    def drive(self, low):
+        d = Drive(f"{self.dir}/state/vfio.disk")
+        self.addCleanup(d.close)
+        if low:
+            d.map(0, low, [d.ram_fd])
+        return d
+
+    def both(self):
+        a, b = self.machine("vm1"), self.machine("vm2")
+        a.write(0x10 + 4 * WINDOW, struct.pack("=Q", self.BAR), CONFIG)
+        b.grant(0, 0, RAM, RAM_BYTES)
+        for entry, page in enumerate((7, 3, 5)):
+            a.lead(entry, 0, RAM + page * ENTRY)
+        return a, b
+
+    def test_a_drive_beside_an_adapter_works_through_its_window(self):
+        a, b = self.both()
+        d = self.drive(1 << 20)
+        d.set_irqs(d.irq)
+        d.enable()
+        # Completions lie in the third page, data in the first two, which are not in that order there.
+        self.assertEqual(d.do(0, 5, self.BAR + 2 * ENTRY, 0, (15 << 16 | 1, 1 << 16 | 3)), 0)
+        self.assertEqual(d.do(0, 1, RAM + 0x2000, 0, (15 << 16 | 1, 1 << 16 | 1)), 0)
+        data = os.urandom(2 * ENTRY)
+
+        def do(opcode, n):
+            d.submit(1, opcode, self.BAR, 1, (0, 0, 15))
+            self.assertTrue(d.interrupted(1))
+            entry = b.ram[5 * ENTRY + 16 * n:5 * ENTRY + 16 * n + 16]
+            self.assertEqual(struct.unpack_from("=HHHH", entry, 8), (n + 1, 1, n, 1))
+            d.post32(0x100c, n + 1)
+
+        b.ram[7 * ENTRY:8 * ENTRY], b.ram[3 * ENTRY:4 * ENTRY] = data[:ENTRY], data[ENTRY:]
+        do(self.WRITE, 0)
+        b.ram[3 * ENTRY:8 * ENTRY] = bytes(5 * ENTRY)
+        do(self.READ, 1)
+        self.assertEqual(b.ram[7 * ENTRY:8 * ENTRY] + b.ram[3 * ENTRY:4 * ENTRY], data)
+        self.assertEqual((a.read32(FAULT_COUNT), b.read32(FAULT_COUNT), d.dma), (0, 0, []))
+
+    def test_what_the_drive_is_refused(self):
+        a, b = self.both()
+        d = self.drive(1 << 20)
+        d.start()
+        a.read32(MAGIC)
+        beyond = self.BAR + 3 * ENTRY
+        self.assertEqual(d.do(1, self.WRITE, beyond, 1, (0, 0, 7)) & 0xff, self.DATA_TRANSFER_ERROR)
+        self.assertEqual((a.read32(FAULT_COUNT), a.read32(FAULT_REASON)), (1, 1))
+        b.write32(0x30000, 0)  # nothing is granted any more
+        a.write32(FAULT_COUNT, 1)
+        self.assertEqual(d.do(1, self.WRITE, self.BAR, 1, (0, 0, 7)) & 0xff, self.DATA_TRANSFER_ERROR)
+        self.assertEqual((a.read32(FAULT_COUNT), b.read32(FAULT_COUNT)), (1, 1))
+
+    def test_behind_an_iommu_an_address_is_not_one_of_the_bus(self):
+        a, b = self.both()
+        d = self.drive(4096)  # a page that an IOMMU may well have at address 0
+        d.start()
+        self.assertEqual(d.do(1, self.WRITE, self.BAR, 1, (0, 0, 7)) & 0xff, self.DATA_TRANSFER_ERROR)
+        self.assertEqual((a.read32(FAULT_COUNT), b.read32(FAULT_COUNT)), (0, 0))
 
 
 class Mapped(Ntb):

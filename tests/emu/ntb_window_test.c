@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Virtual NTBs: where the window leads, and that nothing else is reached through it. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include <linux/pci_regs.h>
@@ -122,6 +123,104 @@ static void the_exporter_may_lead_the_window(void **state)
 	ntbs_grant(s, 1, 6, 0, NTBS_RAM, 0x100, BOTH);
 	ntbs_lead(s, 0, 0, 0, (6ull << 48) - 8, SIO_VNTB_LUT_RANGE);
 	assert_int_equal(window32(s, 0, 8), ONES);
+	ntbs_free(s);
+}
+
+/* ---- what another function of the machine does ---- */
+
+#define BAR 0x80000000u /* where the machine has put the window */
+#define WINDOW_BYTES ((uint64_t)NTBS_ENTRY * NTBS_ENTRIES)
+
+static struct ntbs *with_a_window(void)
+{
+	struct ntbs *s = connected(2);
+	const uint64_t bar = BAR;
+
+	ntbs_write(s, 0, SIO_VFIO_CONFIG, PCI_BASE_ADDRESS_0 + 4 * NTBS_WINDOW, &bar, sizeof(bar));
+	ntbs_grant(s, 1, 0, 0, NTBS_RAM, NTBS_RAM_BYTES, BOTH);
+	ntbs_lead(s, 0, 0, 0, NTBS_RAM + 2 * NTBS_ENTRY, 0);
+	ntbs_lead(s, 0, 1, 0, NTBS_RAM, 0);
+	return s;
+}
+
+static void another_function_reaches_the_peers_memory(void **state)
+{
+	static const size_t lens[] = {1, 4, 8, 16, 4096, 8000};
+	struct ntbs *s = with_a_window();
+	uint8_t data[8000], back[8000];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		size_t at = 96, first = NTBS_ENTRY - at;
+
+		for (size_t k = 0; k < lens[i]; k++)
+			data[k] = (uint8_t)prng();
+		assert_int_equal(emu_ntb_reach(s->ntb, 4, BAR + at, NULL, data, lens[i]), 0);
+		/* Each entry has led its part to another place. */
+		first = first < lens[i] ? first : lens[i];
+		assert_memory_equal(s->machine[1].ram + 2 * NTBS_ENTRY + at, data, first);
+		assert_memory_equal(s->machine[1].ram, data + first, lens[i] - first);
+		memset(back, 0, sizeof(back));
+		assert_int_equal(emu_ntb_reach(s->ntb, 4, BAR + at, back, NULL, lens[i]), 0);
+		assert_memory_equal(back, data, lens[i]);
+	}
+	no_fault(s);
+	ntbs_free(s);
+}
+
+static void where_another_function_finds_no_window(void **state)
+{
+	struct ntbs *s = with_a_window();
+	uint16_t command = PCI_COMMAND_MASTER;
+	uint8_t data[8] = {0};
+
+	(void)state;
+	assert_int_equal(emu_ntb_reach(s->ntb, 4, BAR - 1, data, NULL, 4), -ENXIO);
+	assert_int_equal(emu_ntb_reach(s->ntb, 4, BAR + WINDOW_BYTES - 4, data, NULL, 8), -ENXIO);
+	assert_int_equal(emu_ntb_reach(s->ntb, 4, UINT64_MAX, data, NULL, 8), -ENXIO);
+	/* That of another machine is none; nor one whose memory is off, or whose machine is. */
+	assert_int_equal(emu_ntb_reach(s->ntb, 8, BAR, data, NULL, 8), -ENXIO);
+	ntbs_write(s, 0, SIO_VFIO_CONFIG, PCI_COMMAND, &command, sizeof(command));
+	assert_int_equal(emu_ntb_reach(s->ntb, 4, BAR, data, NULL, 8), -ENXIO);
+	command |= PCI_COMMAND_MEMORY;
+	ntbs_write(s, 0, SIO_VFIO_CONFIG, PCI_COMMAND, &command, sizeof(command));
+	assert_int_equal(emu_ntb_reach(s->ntb, 4, BAR, data, NULL, 8), 0);
+	no_fault(s);
+	ntbs_disconnect(s, 0);
+	assert_int_equal(emu_ntb_reach(s->ntb, 4, BAR, data, NULL, 8), -ENXIO);
+	ntbs_free(s);
+}
+
+static void what_another_function_is_refused(void **state)
+{
+	struct ntbs *s = with_a_window();
+	uint8_t data[2 * NTBS_ENTRY] = {7};
+
+	(void)state;
+	/* What lies behind an entry's end is the next one's: here there is none. */
+	assert_int_equal(emu_ntb_reach(s->ntb, 4, BAR + 2 * NTBS_ENTRY - 8, data, NULL, 16),
+			 -EFAULT);
+	assert_int_equal(next_fault(s, 0, SIO_VNTB_FAULT_READ, 2 * NTBS_ENTRY),
+			 SIO_VNTB_REASON_ENTRY);
+	ntbs_grant(s, 1, 0, 0, NTBS_RAM, NTBS_RAM_BYTES, SIO_VNTB_RANGE_READ);
+	assert_int_equal(emu_ntb_reach(s->ntb, 4, BAR, NULL, data, 8), -EFAULT);
+	assert_int_equal(next_fault(s, 0, 0, 0), SIO_VNTB_REASON_RIGHT);
+	assert_int_equal(next_fault(s, 1, SIO_VNTB_FAULT_IN, NTBS_RAM + 2 * NTBS_ENTRY),
+			 SIO_VNTB_REASON_RIGHT);
+	assert_int_equal(s->machine[1].ram[2 * NTBS_ENTRY], 0);
+	assert_int_equal(emu_ntb_reach(s->ntb, 4, BAR, data, NULL, 8), 0);
+	/* A register of a device: a store is on its way, for a load nobody could wait. */
+	ntbs_grant(s, 1, 0, 0, NTBS_DEVICE, NTBS_DEVICE_BYTES, BOTH);
+	ntbs_lead(s, 0, 0, 0, NTBS_DEVICE, 0);
+	data[0] = 7;
+	assert_int_equal(emu_ntb_reach(s->ntb, 4, BAR + 8, NULL, data, 4), 0);
+	assert_int_equal(s->machine[1].n_asks, 1);
+	assert_int_equal(s->machine[1].ask[0].address, NTBS_DEVICE + 8);
+	assert_int_equal(s->machine[1].ask[0].data[0], 7);
+	ntbs_answer(s, 1, 0, 0, NULL);
+	assert_int_equal(emu_ntb_reach(s->ntb, 4, BAR + 8, data, NULL, 4), -EFAULT);
+	assert_int_equal(next_fault(s, 0, SIO_VNTB_FAULT_READ, 8), SIO_VNTB_REASON_PEER);
+	assert_int_equal(s->machine[1].n_asks, 1);
 	ntbs_free(s);
 }
 
@@ -256,6 +355,9 @@ int main(void)
 		cmocka_unit_test(the_window_leads_to_memory),
 		cmocka_unit_test(what_is_refused),
 		cmocka_unit_test(the_exporter_may_lead_the_window),
+		cmocka_unit_test(another_function_reaches_the_peers_memory),
+		cmocka_unit_test(where_another_function_finds_no_window),
+		cmocka_unit_test(what_another_function_is_refused),
 		cmocka_unit_test(nothing_that_was_not_granted_is_reached),
 	};
 
