@@ -44,6 +44,7 @@ class Kind:
     doc = ""
     topology = TOPOLOGY
     hosts = ("a", "b")
+    late = ()     # those of them that a check starts
     memory = 384  # MB of each machine
     checks = ()   # functions of a Pair, in their order
     drivers = ("ntb", "ntb_hw_smartio")
@@ -97,22 +98,29 @@ class Pair:
         self.soak = soak
         self.since = time.monotonic()
         self.last = "the start"  # step that was made
-        for host in kind.hosts:
+        self.up = tuple(host for host in kind.hosts if host not in kind.late)
+        for host in self.up:
             setattr(self, host, make(host))
         for m in self.machines():
             m.wait()
         self.step("all machines are up")
 
     def machines(self):
-        return tuple(getattr(self, host) for host in self.kind.hosts)
+        return tuple(getattr(self, host) for host in self.up)
+
+    def restart(self, host):
+        """One that was killed, or has not been there yet."""
+        m = self.make(host)
+        setattr(self, host, m)
+        if host not in self.up:
+            self.up += (host,)
+        m.wait()
 
     def restart_a(self):
-        self.a = self.make("a")
-        self.a.wait()
+        self.restart("a")
 
     def restart_b(self):
-        self.b = self.make("b")
-        self.b.wait()
+        self.restart("b")
 
     def both(self, command):
         """On all of them, at the same time. What each of them said."""
@@ -122,7 +130,7 @@ class Pair:
 
     def load_adapters(self):
         """The modules of an adapter, on all."""
-        for host, m in zip(self.kind.hosts, self.machines()):
+        for host, m in zip(self.up, self.machines()):
             m.start(self.kind.load_adapter(host))
         for m in self.machines():
             m.wait()

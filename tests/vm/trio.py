@@ -4,7 +4,8 @@
 
 usage: trio.py BUILD MACHINE [--console] [--soak]
 
-As cluster.py. The drive is A's; B and C use it at once, and B is killed, which C must not notice.
+As cluster.py. The drive is A's; B uses it when C is started and joins them, then both do, and C is killed: B must notice
+neither.
 """
 import itertools
 import sys
@@ -34,18 +35,36 @@ def start_host(host):
     return f"load e1000e; start_host_of_many {host} {ADDRESS[host]} {' '.join(ADDRESS[h] for h in others(host))}"
 
 
+def see_each_other(p):
+    for one, other in itertools.permutations(p.up, 2):
+        getattr(p, one).run(f"until_ok said '{other} is up'")
+    print(p.a.run("smartio node list"))
+
+
 def start(p):
     p.load_adapters()
-    for host in HOSTS:
+    for host in p.up:
         getattr(p, host).start(start_host(host))
     for m in p.machines():
         m.wait()
-    p.step("smartiod runs on all three")
-    for host in HOSTS:
-        for other in others(host):
-            getattr(p, host).run(f"until_ok said '{other} is up'")
-    print(p.a.run("smartio node list"))
-    p.step("each sees the other two")
+    see_each_other(p)
+    p.step(f"smartiod runs on {len(p.up)} machines, and each sees the others")
+
+
+def join(p):
+    """C's power is switched on under I/O of B; its client uses the drive."""
+    start_io(p, ("b",), "seldom")
+    p.restart("c")
+    p.c.run(f"{p.kind.load_adapter('c')}; {start_host('c')}")
+    see_each_other(p)
+    p.c.run(f"until_ok has_device {DRIVE}")
+    cluster.copy_there_and_back(p, p.c)
+    start_io(p, ("c",), "seldom")
+    p.a.run(f"until_ok same_borrowers {DRIVE} 3 0")
+    for m in (p.b, p.c):
+        m.run("more_io")
+        print(f"{m.name}: {m.run('end_io')}")
+    p.step("c has joined under I/O of b, and each sees the other two")
 
 
 def pairs(p):
@@ -62,18 +81,19 @@ def check_memory(p):
 
 
 def check_interrupts(p):
+    p.a.run("stop_manager")  # it has an interrupt of the number that the example wants
     for one, its_node, other, node in pairs(p):
         one.start("example-interrupts serve")
         other.run(f"example-interrupts ask {its_node} {node} 4")
         one.wait()
+    p.a.run(f"start_manager {DRIVE}")
     p.step("each two interrupt each other")
 
 
 def give_drive(p):
     p.a.run(f"smartio device add {cluster.PLACE}; start_manager {DRIVE}")
     p.both(f"until_ok has_device {DRIVE}")
-    p.step("the drive is known on all three")
-    p.both("remember")
+    p.step("the drive is known on both")
 
 
 def start_io(p, hosts, how=""):
@@ -84,6 +104,7 @@ def start_io(p, hosts, how=""):
 
 
 def check_drive(p):
+    p.both("remember")
     start_io(p, BLOCKS)
     p.a.run(f"until_ok same_borrowers {DRIVE} 3 0")
     for m in (p.b, p.c):
@@ -94,16 +115,17 @@ def check_drive(p):
 def check_death(p):
     """A machine loses its power under I/O of both, and comes back (in `make soak`); the third one has no error."""
     start_io(p, BLOCKS)
-    p.b.kill()
+    p.c.kill()
     p.a.run(f"until_ok same_borrowers {DRIVE} 2 0")
-    p.step("b was killed under I/O: what it had is taken back")
+    p.b.run("more_io")
+    p.step("c was killed under I/O: what it had is taken back")
     if p.soak:
-        p.restart_b()
-        p.b.run(f"{p.kind.load_adapter('b')}; {start_host('b')}; until_ok has_device {DRIVE}; remember")
-        cluster.copy_there_and_back(p, p.b)
-    print(f"c: {p.c.run('end_io')}")
-    p.step("c went on all the time")
-    # Until b is there again its devices might write to what they had been granted.
+        p.restart("c")
+        p.c.run(f"{p.kind.load_adapter('c')}; {start_host('c')}; until_ok has_device {DRIVE}; remember")
+        cluster.copy_there_and_back(p, p.c)
+    print(f"b: {p.b.run('end_io')}")
+    p.step("b went on all the time")
+    # Until c is there again its devices might write to what they had been granted.
     if p.soak:
         p.both("as_before")
         p.step("nothing is left of it")
@@ -146,8 +168,9 @@ class Trio(cluster.Cluster):
     topology = TOPOLOGY
     file = FILE
     hosts = HOSTS
+    late = ("c",)
     memory = 384
-    checks = (start, check_memory, check_interrupts, give_drive, check_drive, check_death, check_more)
+    checks = (start, give_drive, join, check_memory, check_interrupts, check_drive, check_death, check_more)
 
     def network(self, host, folder):
         """A wire to each of the others."""
