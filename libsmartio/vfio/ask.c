@@ -118,12 +118,15 @@ int sio_vfio_dma_reply(struct sio_vfio_session *s, const struct sio_vfio_message
 
 void sio_vfio_dma_end(struct sio_vfio_session *s)
 {
-	for (unsigned i = 0; i < SIO_VFIO_ASKED; i++) {
+	/* Most sessions end with none of them waiting, and never touched most of their places. */
+	for (unsigned i = 0; i < SIO_VFIO_ASKED && s->n_asked > 0; i++) {
 		struct sio_vfio_ask was = s->ask[i];
 
+		if (!was.used)
+			continue;
 		s->ask[i].used = false;
-		s->n_asked -= was.used;
-		if (was.used && was.done)
+		s->n_asked--;
+		if (was.done)
 			was.done(was.arg, -EPIPE, NULL, 0);
 	}
 }
