@@ -165,11 +165,14 @@ static long run_range(const char *line, unsigned part)
 
 /*
  * A line: "SEED [OPTIONS] # what it was" or "FIRST-LAST". Return: how many; -1: no such file. Of a
- * range one seed in @part is run.
+ * range one seed in many->part is run, of single ones one in many->every; each time others, so that
+ * all of them are run in the end.
  */
-static long run_fixed(const char *path, unsigned part)
+static long run_fixed(const struct sim_many *many)
 {
+	const char *path = many->fixed;
 	FILE *f = fopen(path, "r");
+	unsigned at = (unsigned)time(NULL) % many->every;
 	char line[512];
 	long n = 0;
 
@@ -182,9 +185,11 @@ static long run_fixed(const char *path, unsigned part)
 		if (line[strspn(line, " \t")] == '\0')
 			continue;
 		if (line[strspn(line, "0123456789")] == '-') {
-			n += run_range(line, part);
+			n += run_range(line, many->part);
 			continue;
 		}
+		if (at++ % many->every != 0)
+			continue;
 		run_line(line, true);
 		n++;
 	}
@@ -232,7 +237,7 @@ int sim_check_many(const struct sim_many *many)
 	if (!M.job)
 		return 2;
 	if (many->fixed)
-		n_fixed = run_fixed(many->fixed, many->part);
+		n_fixed = run_fixed(many);
 	if (n_fixed < 0)
 		return 2;
 	if (new_seeds < 0)

@@ -29,6 +29,7 @@ static const char usage[] =
 	"  --shrink           find fewer faults and events with which SEED still fails\n"
 	"  --new N            new seeds beside those of --check (as many as there are)\n"
 	"  --part N           of ranges in --check's file run one seed in N (1)\n"
+	"  --every N          of its other lines run one in N; from which, the clock says (1)\n"
 	"  --jobs N           seeds run side by side (2)\n"
 	"  --first SEED       the first new seed (from the clock)\n"
 	"  --unchecked        the room trusts its tables, as in a release build\n"
@@ -40,7 +41,7 @@ enum { SEED_MODE, CHECK, SOAK, SHRINK, LIST };
 static struct {
 	int mode;
 	struct sim_many many;
-} cmd = {.many = {.jobs = 2, .part = 1, .new_seeds = -1}};
+} cmd = {.many = {.jobs = 2, .part = 1, .every = 1, .new_seeds = -1}};
 
 static int list(void)
 {
@@ -167,6 +168,9 @@ static int option(int c)
 	case 'P':
 		cmd.many.part = (unsigned)strtoul(optarg, &end, 10);
 		return *end || cmd.many.part < 1 ? bad("--part is a number, not", optarg) : 0;
+	case 'E':
+		cmd.many.every = (unsigned)strtoul(optarg, &end, 10);
+		return *end || cmd.many.every < 1 ? bad("--every is a number, not", optarg) : 0;
 	case 'F':
 		o->seed = strtoull(optarg, &end, 10);
 		return *end ? bad("--first is a seed, not", optarg) : 0;
@@ -197,13 +201,17 @@ static int option(int c)
 int sim_main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"hosts", 1, NULL, 'h'},      {"seconds", 1, NULL, 's'},   {"faults", 1, NULL, 'f'},
-		{"events", 1, NULL, 'e'},     {"workload", 1, NULL, 'w'},  {"trace", 1, NULL, 't'},
-		{"perfetto", 1, NULL, 'p'},   {"shrink", 0, NULL, 'S'},	   {"check", 1, NULL, 'c'},
-		{"soak", 1, NULL, 'k'},	      {"new", 1, NULL, 'n'},	   {"jobs", 1, NULL, 'j'},
-		{"quiet", 0, NULL, 'q'},      {"first", 1, NULL, 'F'},	   {"part", 1, NULL, 'P'},
-		{"list", 0, NULL, 'l'},	      {"unchecked", 0, NULL, 'u'}, {"stop", 0, NULL, 'x'},
-		{"all-faults", 0, NULL, 'a'}, {"cascade", 0, NULL, 'C'},   {NULL, 0, NULL, 0}};
+		{"hosts", 1, NULL, 'h'},      {"seconds", 1, NULL, 's'},
+		{"faults", 1, NULL, 'f'},     {"events", 1, NULL, 'e'},
+		{"workload", 1, NULL, 'w'},   {"trace", 1, NULL, 't'},
+		{"perfetto", 1, NULL, 'p'},   {"shrink", 0, NULL, 'S'},
+		{"check", 1, NULL, 'c'},      {"soak", 1, NULL, 'k'},
+		{"new", 1, NULL, 'n'},	      {"jobs", 1, NULL, 'j'},
+		{"quiet", 0, NULL, 'q'},      {"first", 1, NULL, 'F'},
+		{"part", 1, NULL, 'P'},	      {"list", 0, NULL, 'l'},
+		{"unchecked", 0, NULL, 'u'},  {"stop", 0, NULL, 'x'},
+		{"all-faults", 0, NULL, 'a'}, {"cascade", 0, NULL, 'C'},
+		{"every", 1, NULL, 'E'},      {NULL, 0, NULL, 0}};
 	char *end;
 	int c, rc;
 

@@ -243,7 +243,7 @@ struct sim_many {
 	const char *fixed; /* a file of seeds, or NULL */
 	long new_seeds;	   /* beside them; < 0: as many */
 	double soak;	   /* new seeds for so many seconds, if that is not 0 */
-	unsigned jobs, part;
+	unsigned jobs, part, every;
 	bool stop; /* at the first that fails */
 	bool all;  /* each fault has to do something in the fixed seeds */
 };
