@@ -10,6 +10,7 @@
  * them all that goes over them, however long they are now; others go down and come up as if
  * somebody pulled cables.
  */
+#include "emu/engine/engine.h"
 #include "emu/machine/requests.h"
 #include "emu/machine/room.h"
 
@@ -464,6 +465,7 @@ int emu_change_apply(struct emu_room *r, struct sio_topology *own, struct sio_to
 	for (unsigned i = 0; i < r->n_hosts; i++)
 		if (c->part[i] == PART_GOES)
 			emu_log(r, "host %s is removed", r->host[i].topo->name);
+	emu_engines_collect(r); /* faults that they have kept have passed links of before */
 	find_linked(r, &linked);
 	sio_outage_follow(c->outage, outage, own);
 	r->outage = c->outage;
