@@ -1099,8 +1099,8 @@ SIO_PORT_SIZE(struct sio_req_shadow_peer, 72);
 /*
  * IDENTIFY: what a descriptor is that somebody showed us: descriptor 0 of the request. @owner of
  * the answer's header: whose it is. -EBADF: none of this port's. REOPEN: descriptor 0 (of an IRQ: 0
- * and 1) of a MEM, BAR or IRQ that lives, as when it was made. Both for a daemon that was started
- * again.
+ * and 1) of a MEM, BAR, IRQ or MAP that lives, as when it was made. Both for a daemon that was
+ * started again.
  */
 struct sio_req_identify {
 	struct sio_req h;

@@ -416,6 +416,18 @@ static void local_event(struct sio_journal *j, const struct sio_evm_segment *evm
 	}
 }
 
+/* Of a path the next smartiod says only what its library does not know. */
+static void remote_event(struct sio_journal *j, const struct sio_evm_segment *evm)
+{
+	struct sio_journal_entry *e = find(j, evm->handle);
+	uint32_t reason = sio_from_le32(evm->reason);
+
+	if (sio_from_le32(evm->loss) == SIO_LOSS_LOST)
+		lose(j, evm->handle);
+	else if (e && (reason == SCI_CB_NOT_OPERATIONAL || reason == SCI_CB_OPERATIONAL))
+		set_bit(&e->m.flags, SIO_RESTORE_DOWN, reason == SCI_CB_NOT_OPERATIONAL);
+}
+
 static void ring_event(struct sio_journal *j, const struct sio_evm_dint_ring *evm)
 {
 	struct sio_journal_entry *e;
@@ -460,8 +472,7 @@ void sio_journal_event(struct sio_journal *j, const struct sio_msg *msg)
 		local_event(j, segment);
 		return;
 	case SIO_EVM_SEGMENT_REMOTE:
-		if (sio_from_le32(segment->loss) == SIO_LOSS_LOST)
-			lose(j, segment->handle);
+		remote_event(j, segment);
 		return;
 	case SIO_EVM_DINT_RING:
 	case SIO_EVM_DINT_RING_END:

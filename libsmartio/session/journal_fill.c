@@ -32,6 +32,11 @@ void sio_journal_fill_object(struct sio_msg_restore *m, const struct sio_msg *re
 	case SIO_MSG_DEV_SEG_CONNECT:
 		m->key = connect->key;
 		m->seal = connect->seal;
+		m->extra = connect->connection;
+		m->number = connect->segment_id;
+		m->path = connect->path;
+		m->bytes = connect->bytes;
+		m->peer_boot = connect->peer_boot;
 		return;
 	case SIO_MSG_DINT_CREATE:
 		m->number = dint->number;
@@ -51,6 +56,7 @@ void sio_journal_fill_object(struct sio_msg_restore *m, const struct sio_msg *re
 		m->key = ((const struct sio_rep_dma_map *)reply)->key;
 		return;
 	case SIO_MSG_SEG_MAP:
+		m->key = map->key;
 		n = sio_from_le32(map->n_pieces);
 		for (unsigned i = 0; i < n && i < SIO_RESTORE_VIEWS && i < SIO_MAP_PIECES; i++)
 			m->view[i] = map->piece[i].bar_id_lo;

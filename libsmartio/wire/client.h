@@ -26,7 +26,7 @@
  * it: ends with the same number go on with each other in any order of restarts, others say which is
  * older.
  */
-#define SIO_CLIENT_VERSION 16
+#define SIO_CLIENT_VERSION 17
 
 /*
  * All requests, in one list for each room of smartiod that serves some, from which tables are made:
@@ -180,11 +180,12 @@ SIO_WIRE_SIZE(struct sio_rep_hello, 136);
  * event that says so, if there is one for its kind, was sent before the reply.
  *
  * @key, which the library got when the object was made: the port's number of memory (segment,
- * connection, ring, link to one), interrupt (and link to a plain one), or DMA map; of a borrow
- * @borrower; of a pin its number. @extra: of a shared interrupt the number of the one that its
- * owners share; of a segment its bytes. No key gives access: nothing is handed out for it. @seal,
- * which came with the key, proves to smartiod that it gave the key to this program, where the port
- * cannot tell; 0 where it can.
+ * connection, ring, link to one), interrupt (and link to a plain one), DMA map, or window (map); of
+ * a connection to another host the segment's number there; of a borrow @borrower; of a pin its
+ * number. @extra: of a shared interrupt the number of the one that its owners share; of a segment
+ * its bytes; of a connection to another host its own number. No key gives access: nothing is handed
+ * out for it. @seal, which came with the key, proves to smartiod that it gave the key to this
+ * program, where the port cannot tell; 0 where it can.
  */
 #define SIO_RESTORE_STEPS 3
 #define SIO_RESTORE_REQUEST 64
@@ -193,6 +194,7 @@ SIO_WIRE_SIZE(struct sio_rep_hello, 136);
 #define SIO_RESTORE_RELEASED 4 /* a borrow that was opened to others */
 #define SIO_RESTORE_ENDED 8    /* a ring whose sender is gone */
 #define SIO_RESTORE_LEAVING 16 /* a connection that is being given back, and no answer came */
+#define SIO_RESTORE_DOWN 32    /* one of which its library has heard SCI_CB_NOT_OPERATIONAL last */
 #define SIO_RESTORE_VIEWS 16
 struct sio_msg_restore {
 	struct sio_msg h;
@@ -202,10 +204,12 @@ struct sio_msg_restore {
 	sio_le32 told;	 /* segment: connections that its library has heard of */
 	sio_le32 number; /* segment id; interrupt; ring; vector; of a borrow the generation */
 	sio_le32 flags;
+	sio_le32 path, reserved;	  /* connection: as in the reply to SEG_CONNECT; */
+	sio_le64 bytes, peer_boot;	  /* to another host: the same */
 	sio_le32 view[SIO_RESTORE_VIEWS]; /* map of a BAR: of its pieces */
 	uint8_t request[SIO_RESTORE_REQUEST];
 };
-SIO_WIRE_SIZE(struct sio_msg_restore, 200);
+SIO_WIRE_SIZE(struct sio_msg_restore, 224);
 struct sio_msg_restore_step {
 	struct sio_msg h;
 	sio_le32 step;
@@ -336,11 +340,12 @@ struct sio_rep_seg_connect {	   /* also DEV_SEG_CONNECT */
 	sio_le32 handle, node, segment_id;
 	sio_le32 path; /* adapter << 16 | the other's adapter; SIO_PATH_NONE: of this host, a BAR */
 	sio_le64 bytes;
-	sio_le64 peer_boot; /* of a path: SIO_LINK_START of the host that it leads to */
-	sio_le64 key, seal; /* for RESTORE */
-	sio_le64 bar_addr;  /* of a BAR: in the physical map of its host */
+	sio_le64 peer_boot;  /* of a path: SIO_LINK_START of the host that it leads to */
+	sio_le64 key, seal;  /* for RESTORE */
+	sio_le64 bar_addr;   /* of a BAR: in the physical map of its host */
+	sio_le64 connection; /* for RESTORE; 0: not to another host */
 };
-SIO_WIRE_SIZE(struct sio_rep_seg_connect, 72);
+SIO_WIRE_SIZE(struct sio_rep_seg_connect, 80);
 
 /*
  * Maps a connected segment (or BAR). The pieces cover what may be reached, ascending; what lies
@@ -365,9 +370,10 @@ struct sio_rep_seg_map {
 	struct sio_msg h;
 	sio_le32 map, n_pieces;
 	sio_le64 address; /* of @offset in this host's physical map, while mapped; 0: of a BAR */
+	sio_le64 key;	  /* for RESTORE; 0: no window to another host's segment */
 	struct sio_wire_piece piece[SIO_MAP_PIECES];
 };
-SIO_WIRE_SIZE(struct sio_rep_seg_map, 672);
+SIO_WIRE_SIZE(struct sio_rep_seg_map, 680);
 /*
  * How stores through [@offset, @offset + @bytes) of a map wake a sleeping device: sent for each
  * piece that is SIO_BAR_POLLED and writable, before the program gets the map; and again, to choose

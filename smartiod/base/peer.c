@@ -49,7 +49,8 @@ uint64_t smartiod_path_start(struct smartiod *d, uint32_t node, uint32_t adapter
 
 	for (unsigned i = 0; p && i < p->n_paths; i++)
 		if (p->path[i].adapter == adapter && p->path[i].peer_adapter == peer_adapter)
-			return SIO_LINK_START(p->generation, p->path[i].turn);
+			return SIO_LINK_START(p->generation ? p->generation : p->path[i].generation,
+					      p->path[i].turn);
 	return 0;
 }
 

@@ -60,13 +60,31 @@ uint64_t smartiod_new_secret(struct smartiod *d)
 	return smartiod_is_real(d) ? d->ops->random(d->ctx) >> 2 | 1 : 0;
 }
 
+uint64_t smartiod_seal_words(const struct smartiod_session *s, uint32_t type, const uint64_t *words,
+			     unsigned n)
+{
+	const uint64_t secret[2] = {s ? s->secret : 0, type};
+
+	return s && s->secret ? smartiod_siphash(secret, words, n) : 0;
+}
+
 uint64_t smartiod_seal(const struct smartiod_session *s, uint32_t type, uint32_t handle,
 		       uint64_t key, uint64_t number, uint64_t more)
 {
-	const uint64_t secret[2] = {s ? s->secret : 0, type};
 	const uint64_t words[] = {handle, key, number, more};
 
-	return s && s->secret ? smartiod_siphash(secret, words, 4) : 0;
+	return smartiod_seal_words(s, type, words, 4);
+}
+
+int smartiod_seal_compare(const struct smartiod_session *s, const struct sio_msg_restore *m,
+			  uint64_t seal, struct sio_err *reterr)
+{
+	if (s->secret && seal == sio_from_le64(m->seal))
+		return 0;
+	return sio_fail(
+		reterr, -EACCES,
+		"no smartiod has given it that, by that handle: what came with the handle is "
+		"right");
 }
 
 int smartiod_seal_check(const struct smartiod_session *s, const struct sio_msg_restore *m,
@@ -75,10 +93,5 @@ int smartiod_seal_check(const struct smartiod_session *s, const struct sio_msg_r
 	uint64_t seal = smartiod_seal(s, type, sio_from_le32(m->handle), sio_from_le64(m->key),
 				      number, more);
 
-	if (s->secret && seal == sio_from_le64(m->seal))
-		return 0;
-	return sio_fail(
-		reterr, -EACCES,
-		"no smartiod has given it that, by that handle: what came with the handle is "
-		"right");
+	return smartiod_seal_compare(s, m, seal, reterr);
 }

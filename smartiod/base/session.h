@@ -136,9 +136,15 @@ typedef int smartiod_restore_fn(struct smartiod *d, struct smartiod_session *s,
 uint64_t smartiod_new_secret(struct smartiod *d);
 uint64_t smartiod_seal(const struct smartiod_session *s, uint32_t type, uint32_t handle,
 		       uint64_t key, uint64_t number, uint64_t more);
+/* The same of @n words: of another number of them it is another seal. */
+uint64_t smartiod_seal_words(const struct smartiod_session *s, uint32_t type, const uint64_t *words,
+			     unsigned n);
 /* Checks the seal of @m: was this program sent such a reply, of type @type? -EACCES: it was not. */
 int smartiod_seal_check(const struct smartiod_session *s, const struct sio_msg_restore *m,
 			uint32_t type, uint64_t number, uint64_t more, struct sio_err *reterr);
+/* The same, where @seal is what it must be. */
+int smartiod_seal_compare(const struct smartiod_session *s, const struct sio_msg_restore *m,
+			  uint64_t seal, struct sio_err *reterr);
 uint64_t smartiod_siphash(const uint64_t key[2], const uint64_t *words, unsigned n);
 
 /* Behind the name of an object whose request is not answered yet. */

@@ -59,7 +59,8 @@ struct smartiod_path_state {
 	bool up;
 	bool anew;     /* while it was down all that the two hosts shared has ended */
 	uint64_t turn; /* how often it came back with other addresses; as of when it was up last */
-	uint32_t hops; /* links on the path now; 0: as the topology has it */
+	uint64_t generation; /* the peer's start then */
+	uint32_t hops;	     /* links on the path now; 0: as the topology has it */
 };
 
 enum smartiod_peer_state {

@@ -16,6 +16,7 @@ int smartiod_unclaimed_add(struct smartiod *d, const struct sio_list_entry *e)
 	if (!l)
 		return -ENOMEM;
 	l->kind = e->kind;
+	l->node = e->node;
 	l->owner = e->owner;
 	l->address = e->address;
 	l->length = e->length;

@@ -382,6 +382,7 @@ void smartiod_peer_link_event(struct smartiod *d, const struct sio_evt_link *evt
 		    (p->generation != evt->generation || (s->turn != evt->turn && !s->anew)))
 			cut(d, p);
 		s->turn = evt->turn;
+		s->generation = evt->generation;
 		s->hops = evt->hops;
 		s->anew = false;
 		s->up = true;

@@ -176,16 +176,16 @@ static int adopt_grant(struct smartiod *d, const struct sio_list_entry *e)
 	return rc == -ENOSPC ? 0 : rc;
 }
 
-/*
- * Programs have lost their connections to other hosts, and those are notified that we know no
- * window. What a device reaches through is its borrow's.
- */
+/* What a device reaches through is its borrow's; what a program maps it may claim again. */
 static int adopt_map(struct smartiod *d, const struct sio_list_entry *e)
 {
 	struct sio_req_unmap req = {.h.op = SIO_OP_UNMAP, .id = e->id};
 
-	if (!smartiod_dma_adopt_map(d, e) && !smartiod_loan_by_owner(d, e->owner))
-		smartiod_port_send(d, &req, sizeof(req));
+	if (smartiod_dma_adopt_map(d, e) || smartiod_loan_by_owner(d, e->owner))
+		return 0;
+	if (smartiod_recovery_expects(d, e->owner))
+		return smartiod_unclaimed_add(d, e);
+	smartiod_port_send(d, &req, sizeof(req));
 	return 0;
 }
 

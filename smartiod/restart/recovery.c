@@ -48,6 +48,11 @@ static void forget(struct smartiod *d, uint64_t owner)
 	free(a);
 }
 
+bool smartiod_recovery_expects(struct smartiod *d, uint64_t owner)
+{
+	return owner && *find(d, owner);
+}
+
 /* Have all that are expected said RESTORE_STEP @step? */
 static bool all_at(struct smartiod *d, unsigned step)
 {
@@ -155,6 +160,7 @@ static void over(struct smartiod *d)
 				     a->owner);
 	resume_all(d);
 	smartiod_unclaimed_give_back(d, 0); /* what nobody shares any more */
+	smartiod_unclaimed_windows_end(d);
 	resume_others(d);
 	smartiod_rooms_ready(d);
 }

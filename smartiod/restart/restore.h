@@ -47,10 +47,17 @@ void smartiod_unclaimed_owner_gone(struct smartiod *d, uint64_t owner);
 void smartiod_unclaimed_resumed(struct smartiod *d, uint32_t node);
 /* Releases at the port the unclaimed resources of @owner. */
 void smartiod_unclaimed_give_back(struct smartiod *d, uint64_t owner);
+/*
+ * The same for windows to other hosts, whoever owns them: the exporters are about to ask what this
+ * host has of them.
+ */
+void smartiod_unclaimed_windows_end(struct smartiod *d);
 
 /* ---- recovery.c ---- */
 
 int smartiod_recovery_expect(struct smartiod *d, uint64_t owner, uint64_t cookie);
+/* Is it the owner of a program that is expected? */
+bool smartiod_recovery_expects(struct smartiod *d, uint64_t owner);
 /* The port's resources are listed: programs of before the restart are served from now on. */
 void smartiod_recovery_start(struct smartiod *d);
 /* A HELLO with an owner's descriptor, of a program of before the restart. */

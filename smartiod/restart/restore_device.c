@@ -180,7 +180,14 @@ static int restore_map(struct smartiod *d, struct smartiod_session *s,
 		return sio_fail(reterr, -ECONNRESET, "the connection is lost");
 	if (c->route == SMARTIOD_BAR)
 		return restore_bar_map(d, s, m, reterr);
-	return smartiod_map_new(d, s, c, reterr) ? 0 : reterr->code;
+	if (c->route == SMARTIOD_REMOTE &&
+	    smartiod_window_again(d, s, c, sio_from_le64(m->key), reterr) < 0)
+		return reterr->code;
+	if (smartiod_map_new(d, s, c, reterr))
+		return 0;
+	if (c->n_maps == 0)
+		smartiod_window_release(d, c);
+	return reterr->code;
 }
 
 /* The memory of the segment or connection that was mapped; 0: it is gone, with *reterr. */

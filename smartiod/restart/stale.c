@@ -10,6 +10,7 @@
 #include "smartiod/base/room.h"
 #include "smartiod/restart/restore.h"
 #include "smartiod/segment/grant.h"
+#include "smartiod/segment/restore.h"
 
 static void end_at_port(struct smartiod *d, const struct smartiod_unclaimed *l)
 {
@@ -24,6 +25,9 @@ static void end_at_port(struct smartiod *d, const struct smartiod_unclaimed *l)
 	case SIO_KIND_BAR:
 		smartiod_dma_view_ends(d, l->owner, l->by_id.key);
 		smartiod_port_send(d, &bar, sizeof(bar));
+		return;
+	case SIO_KIND_MAP:
+		smartiod_window_unclaimed(d, l);
 		return;
 	case SIO_KIND_IRQ:
 		smartiod_irq_ends(d, l->by_id.key);
@@ -86,6 +90,19 @@ void smartiod_unclaimed_owner_gone(struct smartiod *d, uint64_t owner)
 void smartiod_unclaimed_give_back(struct smartiod *d, uint64_t owner)
 {
 	drop(d, owner, true);
+}
+
+void smartiod_unclaimed_windows_end(struct smartiod *d)
+{
+	struct smartiod_unclaimed *l, *next;
+
+	for (l = smartiod_unclaimed_after(d, 0); l; l = next) {
+		next = smartiod_unclaimed_after(d, l->by_id.key);
+		if (l->kind != SIO_KIND_MAP)
+			continue;
+		end_at_port(d, l);
+		smartiod_unclaimed_done(d, l);
+	}
 }
 
 void smartiod_unclaimed_resumed(struct smartiod *d, uint32_t node)

@@ -24,9 +24,10 @@ void smartiod_connection_enter(struct smartiod *d, struct smartiod_connection *c
 	SIO_PROBE(smartiod, connection_state, c->id, before, c->state, event);
 }
 
-struct smartiod_connection *smartiod_connection_new(struct smartiod *d, struct smartiod_session *s,
-						    enum smartiod_route route,
-						    struct sio_err *reterr)
+struct smartiod_connection *smartiod_connection_again(struct smartiod *d,
+						      struct smartiod_session *s,
+						      enum smartiod_route route, uint64_t id,
+						      struct sio_err *reterr)
 {
 	struct smartiod_connection *c = calloc(1, sizeof(*c));
 
@@ -41,9 +42,37 @@ struct smartiod_connection *smartiod_connection_new(struct smartiod *d, struct s
 	c->route = route;
 	c->pid = s->pid;
 	c->map_fd = -1;
-	c->id = smartiod_uid(d);
+	c->id = id;
 	smartiod_tree_add(&d->connections, &c->by_id, c->id);
 	return c;
+}
+
+struct smartiod_connection *smartiod_connection_new(struct smartiod *d, struct smartiod_session *s,
+						    enum smartiod_route route,
+						    struct sio_err *reterr)
+{
+	return smartiod_connection_again(d, s, route, smartiod_uid(d), reterr);
+}
+
+uint64_t smartiod_connection_seal(const struct smartiod_session *s,
+				  const struct smartiod_connection *c)
+{
+	const uint64_t words[] = {
+		smartiod_handle(&c->o),
+		c->uid,
+		c->id,
+		(uint64_t)c->node << 32 | c->segment_id,
+		c->adapter << 16 | c->peer_adapter,
+		c->bytes,
+		c->peer_boot,
+	};
+
+	return smartiod_seal_words(s, SIO_MSG_SEG_CONNECT, words, sizeof(words) / sizeof(words[0]));
+}
+
+bool smartiod_connection_stale(struct smartiod *d, const struct smartiod_connection *c)
+{
+	return c->peer_boot != smartiod_path_start(d, c->node, c->adapter, c->peer_adapter);
 }
 
 static void connection_free(struct smartiod *d, struct smartiod_connection *c)
@@ -56,7 +85,7 @@ static void connection_free(struct smartiod *d, struct smartiod_connection *c)
 
 void smartiod_connection_check(struct smartiod *d, struct smartiod_connection *c)
 {
-	if (c->state == SMARTIOD_CONNECTION_CLOSED && c->pins == 0 && !c->old_grant)
+	if (c->state == SMARTIOD_CONNECTION_CLOSED && c->pins == 0 && !c->prev_unmapping)
 		connection_free(d, c);
 }
 
@@ -192,6 +221,10 @@ void smartiod_connection_path(struct smartiod *d, uint32_t node, uint32_t adapte
 		if (c->adapter != adapter || c->peer_adapter != peer_adapter || is_down(c) != up ||
 		    smartiod_connection_over(c))
 			continue;
+		if (up && smartiod_connection_stale(d, c)) {
+			smartiod_connection_lost(d, c, SCI_CB_LOST);
+			continue;
+		}
 		smartiod_connection_enter(
 			d, c, up ? SMARTIOD_CONNECTION_PATH_UP : SMARTIOD_CONNECTION_PATH_DOWN);
 		if (!smartiod_connection_connecting(c))
@@ -218,21 +251,21 @@ struct connect_op {
 static void connect_reply(struct smartiod *d, struct smartiod_session *s, const void *request,
 			  const struct smartiod_connection *c)
 {
-	uint32_t path = c->adapter << 16 | c->peer_adapter;
+	bool far = c->route == SMARTIOD_REMOTE;
 	uint64_t mem = c->segment ? c->segment->mem : 0;
+	uint64_t seal = far ? smartiod_connection_seal(s, c)
+			    : smartiod_seal(s, SIO_MSG_SEG_CONNECT, smartiod_handle(&c->o), mem,
+					    c->adapter, 0);
 	struct sio_rep_seg_connect rep = {
 		.handle = sio_to_le32(smartiod_handle(&c->o)),
 		.node = sio_to_le32(c->node),
 		.segment_id = sio_to_le32(c->segment_id),
-		.path = sio_to_le32(c->route == SMARTIOD_REMOTE ? path : SIO_PATH_NONE),
+		.path = sio_to_le32(far ? c->adapter << 16 | c->peer_adapter : SIO_PATH_NONE),
 		.bytes = sio_to_le64(c->bytes),
-		.peer_boot = sio_to_le64(
-			c->route == SMARTIOD_REMOTE
-				? smartiod_path_start(d, c->node, c->adapter, c->peer_adapter)
-				: 0),
-		.key = sio_to_le64(mem),
-		.seal = sio_to_le64(smartiod_seal(s, SIO_MSG_SEG_CONNECT, smartiod_handle(&c->o),
-						  mem, c->adapter, 0)),
+		.peer_boot = sio_to_le64(c->peer_boot),
+		.key = sio_to_le64(far ? c->uid : mem),
+		.seal = sio_to_le64(seal),
+		.connection = sio_to_le64(far ? c->id : 0),
 	};
 
 	smartiod_reply(d, s, request, &rep, sizeof(rep), NULL, 0);
@@ -266,6 +299,7 @@ static void connect_step(struct smartiod *d, struct smartiod_op *op,
 		c->uid = sio_from_le64(rep->uid);
 		c->bytes = sio_from_le64(rep->bytes);
 		c->segment_id = sio_from_le32(rep->segment_id);
+		c->peer_boot = smartiod_path_start(d, c->node, c->adapter, c->peer_adapter);
 		smartiod_connection_enter(d, c, SMARTIOD_CONNECTION_CONNECTED);
 		if (op->session) /* else its end will release the connection */
 			connect_reply(d, op->session, &request, c);

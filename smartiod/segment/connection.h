@@ -42,20 +42,20 @@ struct smartiod_connection {
 	uint32_t node, segment_id, pid;
 	uint64_t uid, bytes;		  /* uid: the segment's at its exporter */
 	unsigned adapter, peer_adapter;	  /* REMOTE */
+	uint64_t peer_boot;		  /* smartiod_path_start() when it was made */
 	struct smartiod_segment *segment; /* LOCAL: a segment of this host, pinned by its ref */
 	/* REMOTE: one window, shared by all maps. */
 	enum { SMARTIOD_UNMAPPED, SMARTIOD_MAPPING, SMARTIOD_MAPPED } window;
 	uint64_t map, map_offset, map_bus_addr; /* the port's */
-	uint64_t grant;				/* the exporter's */
-	uint64_t start;				/* the start of the exporter that granted it */
-	int map_fd;				/* -1 */
-	/*
-	 * The previous window: its grant is released when the port has unmapped it. 0: there is
-	 * none.
-	 */
-	uint64_t old_grant, old_start;
-	struct smartiod_connection *next_unmapping; /* of d->unmapping, while old_grant is set */
-	struct smartiod_connection **prev_unmapping;
+	uint64_t there; /* the bus address at the exporter, by which a grant is recognised */
+	/* The exporter's. 0: the window is of before our start, and the exporter has not told. */
+	uint64_t grant;
+	uint64_t start; /* the start of the exporter that granted it */
+	int map_fd;	/* -1 */
+	/* The previous window: its grant is released when the port has unmapped it. */
+	uint64_t old_grant, old_start, old_there;
+	struct smartiod_connection *next_unmapping;  /* of d->unmapping; */
+	struct smartiod_connection **prev_unmapping; /* NULL: it is not there */
 	struct smartiod_op unmap;      /* embedded, so that giving back needs no memory */
 	unsigned n_maps;	       /* live SMARTIOD_MAP objects */
 	unsigned dma;		       /* DMA maps through it: SEG_DISCONNECT is EBUSY */
@@ -112,7 +112,14 @@ struct smartiod_map {
 int smartiod_connect_open(struct smartiod *d, struct smartiod_session *s, const void *request,
 			  uint32_t node, const struct smartiod_wanted *w, uint32_t adapter,
 			  struct sio_err *reterr);
-/* A new connection object with a handle. */
+/*
+ * A new connection object with a handle; _again: with the number @id, which it had before the
+ * restart.
+ */
+struct smartiod_connection *smartiod_connection_again(struct smartiod *d,
+						      struct smartiod_session *s,
+						      enum smartiod_route route, uint64_t id,
+						      struct sio_err *reterr);
 struct smartiod_connection *smartiod_connection_new(struct smartiod *d, struct smartiod_session *s,
 						    enum smartiod_route route,
 						    struct sio_err *reterr);
@@ -136,6 +143,14 @@ void smartiod_connection_event(struct smartiod *d, uint32_t node, uint64_t conne
 /* Part of the room's table: reports programs that are connected. They stay connected. */
 void smartiod_connections_forbidden(struct smartiod *d, const struct smartiod_forbid *f);
 void smartiod_connection_free_all(struct smartiod *d);
+/* The seal of a connection to another host, which it has with its handle. */
+uint64_t smartiod_connection_seal(const struct smartiod_session *s,
+				  const struct smartiod_connection *c);
+/*
+ * The path leads to another start of the exporter, or by other addresses, than when @c was made:
+ * its window leads nowhere. To be asked while the path is up.
+ */
+bool smartiod_connection_stale(struct smartiod *d, const struct smartiod_connection *c);
 /* A new mapping with a handle, counted in c->n_maps. */
 struct smartiod_map *smartiod_map_new(struct smartiod *d, struct smartiod_session *s,
 				      struct smartiod_connection *c, struct sio_err *reterr);
@@ -185,6 +200,9 @@ struct smartiod_window_op {
 	void (*failed)(struct smartiod *d, struct smartiod_window_op *w);
 };
 smartiod_step smartiod_window_step;
+/* The port is to unmap a window of @c, which is not c->map any more. */
+void smartiod_window_unmap(struct smartiod *d, struct smartiod_connection *c, uint64_t map,
+			   uint64_t grant);
 void smartiod_window_go(struct smartiod *d, struct smartiod_window_op *w);
 
 #endif

@@ -176,9 +176,12 @@ int smartiod_restore_connection(struct smartiod *d, struct smartiod_session *s,
 	struct smartiod_segment *seg;
 	int rc;
 
-	if (sio_from_le32(r->node) != d->node || adapter >= d->host->n_adapters ||
-	    sio_from_le32(r->flags) & SCI_FLAG_BROADCAST)
-		return sio_fail(reterr, -ENOENT, "a connection to another host is not restored");
+	if (sio_from_le32(r->flags) & SCI_FLAG_BROADCAST)
+		return sio_fail(reterr, -ENOENT, "a connection to a group is not restored");
+	if (sio_from_le32(r->node) != d->node)
+		return smartiod_restore_far(d, s, sio_from_le32(r->node), m, reterr);
+	if (adapter >= d->host->n_adapters)
+		return sio_fail(reterr, -ENOENT, "%s has no adapter %u", d->host->name, adapter);
 	if (smartiod_seal_check(s, m, SIO_MSG_SEG_CONNECT, adapter, 0, reterr) < 0)
 		return reterr->code;
 	seg = smartiod_segment_by_mem(d, sio_from_le64(m->key), reterr);

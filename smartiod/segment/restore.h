@@ -18,6 +18,21 @@ struct smartiod_segment *smartiod_segment_by_mem(struct smartiod *d, uint64_t me
 int smartiod_restore_connect(struct smartiod *d, struct smartiod_session *s,
 			     struct smartiod_segment *seg, uint32_t adapter,
 			     const struct sio_msg_restore *m, struct sio_err *reterr);
+/* ---- restore_far.c: connections to other hosts, and their windows ---- */
+
+/* Restores a connection of @s to a segment of @node, which says when the daemons meet what it has. */
+int smartiod_restore_far(struct smartiod *d, struct smartiod_session *s, uint32_t node,
+			 const struct sio_msg_restore *m, struct sio_err *reterr);
+/* The port's map @map is the window of @c again. */
+int smartiod_window_again(struct smartiod *d, struct smartiod_session *s,
+			  struct smartiod_connection *c, uint64_t map, struct sio_err *reterr);
+/* Nobody claimed window @l, a map: unmaps it, and its grant is released after that. */
+void smartiod_window_unclaimed(struct smartiod *d, const struct smartiod_unclaimed *l);
+/* Parts of the room's table (base/room.h). */
+bool smartiod_window_grant_again(struct smartiod *d, uint32_t node,
+				 const struct sio_peer_resume_grant *q);
+void smartiod_windows_resumed(struct smartiod *d, uint32_t node);
+
 /*
  * The session has restored all that belongs to segment @o: its handles are notified of connections
  * that came or ended meanwhile.

@@ -180,6 +180,7 @@ static void exports_end(struct smartiod *d, uint32_t node, enum smartiod_loss wh
 
 static void resumed(struct smartiod *d, uint32_t node)
 {
+	smartiod_windows_resumed(d, node);
 	smartiod_segment_resumed(d, node);
 	smartiod_segments_notify(d);
 }
@@ -233,4 +234,5 @@ const struct smartiod_room smartiod_room_segment = {
 	.exports_end = exports_end,
 	.path = path,
 	.has_grant = smartiod_window_has,
+	.grant_again = smartiod_window_grant_again,
 };

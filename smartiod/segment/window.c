@@ -37,6 +37,7 @@ static void unmapped(struct smartiod *d, struct smartiod_op *op, const struct sm
 	*c->prev_unmapping = c->next_unmapping;
 	if (c->next_unmapping)
 		c->next_unmapping->prev_unmapping = c->prev_unmapping;
+	c->prev_unmapping = NULL;
 	give_grant(d, c, c->old_grant, c->old_start);
 	c->old_grant = 0;
 	c->pins++;
@@ -45,12 +46,14 @@ static void unmapped(struct smartiod *d, struct smartiod_op *op, const struct sm
 }
 
 /* As long as the port has the window, stores and transfers may be on their way through it. */
-static void unmap(struct smartiod *d, struct smartiod_connection *c, uint64_t map, uint64_t grant)
+void smartiod_window_unmap(struct smartiod *d, struct smartiod_connection *c, uint64_t map,
+			   uint64_t grant)
 {
 	struct sio_req_unmap req = {.h.op = SIO_OP_UNMAP, .id = map};
 
 	c->old_grant = grant;
 	c->old_start = c->start;
+	c->old_there = c->there;
 	c->next_unmapping = d->unmapping;
 	c->prev_unmapping = &d->unmapping;
 	if (c->next_unmapping)
@@ -67,7 +70,7 @@ void smartiod_window_release(struct smartiod *d, struct smartiod_connection *c)
 		return;
 	c->window = SMARTIOD_UNMAPPED;
 	smartiod_close_fd(d, &c->map_fd);
-	unmap(d, c, c->map, c->grant);
+	smartiod_window_unmap(d, c, c->map, c->grant);
 	c->map = 0;
 	c->grant = 0;
 }
@@ -158,6 +161,7 @@ static int map_reply(struct smartiod *d, struct smartiod_session *s, const void 
 		return 0;
 	}
 	rep.address = sio_to_le64((local ? c->segment->phys : c->map_bus_addr) + offset);
+	rep.key = sio_to_le64(c->route == SMARTIOD_REMOTE ? c->map : 0);
 	rep.piece[0].offset = sio_to_le64(offset);
 	rep.piece[0].bytes = sio_to_le64(bytes);
 	rep.piece[0].fd_offset = sio_to_le64(local ? offset : c->map_offset + offset);
@@ -254,7 +258,7 @@ void smartiod_window_go(struct smartiod *d, struct smartiod_window_op *w)
 		smartiod_op_park(&w->op);
 		return;
 	case SMARTIOD_UNMAPPED:
-		if (c->old_grant) { /* one after the other */
+		if (c->prev_unmapping) { /* one after the other */
 			smartiod_op_park(&w->op);
 			return;
 		}
@@ -290,7 +294,7 @@ static void window_made(struct smartiod *d, struct smartiod_window_op *w,
 	int fd = lost || wrong ? -1 : smartiod_take_fd(a, 0);
 
 	if (fd < 0) {
-		unmap(d, c, evt->id, sio_from_le64(w->grant.grant));
+		smartiod_window_unmap(d, c, evt->id, sio_from_le64(w->grant.grant));
 		w->grant.grant = sio_to_le64(0);
 		if (lost)
 			window_failed(d, w, -ECONNRESET, "the connection is lost");
@@ -328,6 +332,7 @@ void smartiod_window_step(struct smartiod *d, struct smartiod_op *op,
 	} else {
 		w->grant = ((const struct sio_prep_seg_grant *)a->msg)->g;
 		c->start = smartiod_peer_find(d, c->node)->generation;
+		c->there = sio_from_le64(w->grant.bus_addr);
 		if (!smartiod_grant_holds(&w->grant, c->bytes))
 			window_failed(d, w, -EPROTO, "its host granted less than was asked for");
 		else if (smartiod_connection_over(c) || !op->session)

@@ -241,7 +241,7 @@ static void map(struct world *w, unsigned host, const struct sio_req_map *req)
 	r->size = req->length;
 	r->cookie = req->bus_addr;
 	evt.id = r->id;
-	evt.bus_addr = 0x4000000000ULL + r->id * 0x10000000;
+	evt.bus_addr = r->address = 0x4000000000ULL + r->id * 0x10000000;
 	if (g->target_kind == SIO_KIND_IRQ)
 		evt.map_flags = SIO_MAP_TRIGGER;
 	else if (g->target_kind == SIO_KIND_BAR && !(g->access & SIO_ACCESS_WRITE))

@@ -98,7 +98,8 @@ static void reopen(struct world *w, unsigned host, const struct sio_req_reopen *
 	struct sio_evt_reopen evt = {.length = 0};
 	int fds[2];
 
-	assert(req->kind == SIO_KIND_MEM || req->kind == SIO_KIND_BAR || req->kind == SIO_KIND_IRQ);
+	assert(req->kind == SIO_KIND_MEM || req->kind == SIO_KIND_BAR ||
+	       req->kind == SIO_KIND_IRQ || req->kind == SIO_KIND_MAP);
 	if (!r || r->quarantined) {
 		world_answer_error(w, host, &req->h, -ENOENT, "no such thing that lives");
 		return;

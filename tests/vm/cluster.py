@@ -144,11 +144,16 @@ def restart(p, m, host, other):
 
 
 def check_restart(p):
+    p.b.run(f"begin export sharer export {SEGMENT}; runs export")
+    p.a.run(f"begin import sharer import {NODE['b']} {SEGMENT}; runs import")
     p.b.run(f"start_io {DRIVE} 4096 64")
     for _ in range(2):
         restart(p, p.a, "a", "b")
         p.a.run(f"until_ok same_borrowers {DRIVE} 2 0")
     p.step("the lender's daemon was killed under I/O and started again, twice: " + p.b.run("end_io"))
+    p.a.run("goes_on import; finish import")
+    p.b.run("finish export")
+    p.step("its program's map of the other machine's memory is as it was before")
     copy_there_and_back(p, p.b)
     p.both("as_before")
     p.step("nothing is left of it")

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Real hosts, of which one has connected to segments of another, whose daemon is killed and started
+ * again: the windows stay, and neither side is told anything. What ended meanwhile is told when the
+ * two have met.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "calls.h"
+#include "library.h"
+#include "smartiod/daemon/bond.h"
+#include "smartiod/restart/restore.h"
+
+#define EXPORTER 0
+#define IMPORTER 1
+#define NODE(host) (4 * ((host) + 1))
+#define MEET 1000000000ull /* ns in which two daemons have met */
+
+struct fixture {
+	struct world *w;
+	struct world_client *owner, *c;
+	uint32_t segment, other, connection, map[2], unmapped;
+	unsigned messages; /* events that both had received */
+};
+
+static void pump(struct world *w, void *arg)
+{
+	(void)arg;
+	library_pump(w);
+}
+
+static unsigned events(const struct world_client *c)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < c->n_messages; i++)
+		n += c->message[i]->type >= SIO_EVM_SEGMENT_LOCAL;
+	return n;
+}
+
+static unsigned heard(const struct fixture *f)
+{
+	return events(f->c) + events(f->owner);
+}
+
+static int begin(void **state, bool iommu)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct world *w = world_new(3, 0);
+
+	assert_non_null(f);
+	f->w = w;
+	w->iommu = iommu;
+	w->real = true;
+	for (unsigned i = 0; i < 3; i++)
+		w->topology->host[i].real = true;
+	world_start(w);
+	library_begin(w);
+	w->before_step = pump;
+	f->owner = world_client(w, EXPORTER, SIO_CLIENT_LIBRARY);
+	f->c = world_client(w, IMPORTER, SIO_CLIENT_LIBRARY);
+	assert_int_equal(call_seg_export(w, f->owner, 1, 8192, &f->segment), 0);
+	assert_int_equal(call_seg_export(w, f->owner, 2, 4096, &f->other), 0);
+	assert_int_equal(call_seg_connect(w, f->c, NODE(EXPORTER), 1, &f->connection), 0);
+	assert_int_equal(call_seg_connect(w, f->c, NODE(EXPORTER), 2, &f->unmapped), 0);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(
+			call_seg_map(w, f->c, f->connection, 4096ull * i, 4096, &f->map[i]), 0);
+	f->messages = heard(f);
+	*state = f;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	return begin(state, false);
+}
+
+static int setup_iommu(void **state)
+{
+	return begin(state, true);
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	library_end(f->w);
+	world_pass(f->w, MEET);
+	assert_nothing_left(f->w);
+	assert_int_equal(f->w->wild, 0);
+	assert_int_equal(f->w->bad_ends, 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_false(f->w->host[i].fatal);
+	world_free(f->w);
+	free(f);
+	return 0;
+}
+
+#define TEST(name)                                                                                 \
+	cmocka_unit_test_setup_teardown(name, setup, teardown),                                    \
+		cmocka_unit_test_setup_teardown(name, setup_iommu, teardown)
+
+static void expect_quiet(const struct fixture *f)
+{
+	assert_int_equal(world_count(f->w, IMPORTER, SIO_KIND_MAP), 1);
+	assert_int_equal(world_count(f->w, EXPORTER, SIO_KIND_GRANT), 1);
+	assert_int_equal(heard(f), f->messages);
+}
+
+static void start_again(struct fixture *f)
+{
+	world_stop(f->w, IMPORTER);
+	world_run(f->w);
+	world_restart(f->w, IMPORTER);
+	world_pass(f->w, MEET);
+	assert_true(f->w->open[EXPORTER][IMPORTER]);
+}
+
+/* Each handle is what it was, and all comes back. */
+static void give_back(struct fixture *f)
+{
+	struct world *w = f->w;
+	uint32_t map;
+
+	assert_int_equal(call_seg_map(w, f->c, f->connection, 0, 8192, &map), 0);
+	assert_int_equal(world_count(w, IMPORTER, SIO_KIND_MAP), 1); /* by the same window */
+	assert_int_equal(call_handle(w, f->c, SIO_MSG_SEG_DISCONNECT, f->connection, 0), EBUSY);
+	assert_int_equal(call_handle(w, f->c, SIO_MSG_SEG_UNMAP, map, 0), 0);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(call_handle(w, f->c, SIO_MSG_SEG_UNMAP, f->map[i], 0), 0);
+	world_run(w);
+	assert_int_equal(world_resources(w, SIO_KIND_MAP), 0);
+	assert_int_equal(world_resources(w, SIO_KIND_GRANT), 0);
+	assert_int_equal(call_seg_map(w, f->c, f->unmapped, 0, 4096, &map), 0);
+	assert_int_equal(call_handle(w, f->c, SIO_MSG_SEG_UNMAP, map, 0), 0);
+	assert_int_equal(call_handle(w, f->c, SIO_MSG_SEG_DISCONNECT, f->unmapped, 0), 0);
+	assert_int_equal(call_handle(w, f->c, SIO_MSG_SEG_DISCONNECT, f->connection, 0), 0);
+	assert_int_equal(call_handle(w, f->owner, SIO_MSG_SEG_REMOVE, f->other, 0), 0);
+	assert_int_equal(call_handle(w, f->owner, SIO_MSG_SEG_REMOVE, f->segment, 0), 0);
+	world_run(w);
+	assert_int_equal(world_resources(w, SIO_KIND_MEM), 0);
+}
+
+static void nobody_notices(void **state)
+{
+	struct fixture *f = *state;
+
+	for (unsigned i = 0; i < 3; i++) {
+		start_again(f);
+		expect_quiet(f);
+	}
+	give_back(f);
+}
+
+static void both_are_started_again(void **state)
+{
+	struct fixture *f = *state;
+
+	for (unsigned i = 0; i < 3; i++) {
+		world_stop(f->w, IMPORTER);
+		world_stop(f->w, EXPORTER);
+		world_run(f->w);
+		world_restart(f->w, i % 2 ? IMPORTER : EXPORTER);
+		world_run(f->w);
+		world_restart(f->w, i % 2 ? EXPORTER : IMPORTER);
+		world_pass(f->w, MEET);
+		expect_quiet(f);
+	}
+	give_back(f);
+}
+
+/* Killed once more at any point of the meeting; or the connection breaks there. */
+static void it_is_killed_at_every_step(void **state)
+{
+	struct fixture *f = *state;
+	bool ended = false;
+	unsigned steps = 0;
+
+	for (; !ended; steps++) {
+		world_restart(f->w, IMPORTER);
+		for (unsigned i = 0; i < steps && !ended; i++)
+			ended = !world_step(f->w);
+		if (steps % 2)
+			world_restart(f->w, steps % 4 == 1 ? IMPORTER : EXPORTER);
+		else
+			world_cut(f->w, EXPORTER, IMPORTER);
+		world_pass(f->w, MEET);
+		expect_quiet(f);
+	}
+	assert_true(steps > 20);
+	give_back(f);
+}
+
+/* The program unmaps at any point of the meeting: the grant ends after the window, never before. */
+static void it_unmaps_at_every_step(void **state)
+{
+	struct fixture *f = *state;
+	struct world *w = f->w;
+	bool ended = false;
+
+	for (unsigned steps = 0; !ended; steps++) {
+		world_restart(w, IMPORTER);
+		while (!library_settled(w))
+			assert_true(world_step(w));
+		for (unsigned i = 0; i < steps && !ended; i++)
+			ended = !world_step(w);
+		for (unsigned i = 0; i < 2; i++)
+			assert_int_equal(call_handle(w, f->c, SIO_MSG_SEG_UNMAP, f->map[i], 0), 0);
+		world_pass(w, MEET);
+		assert_int_equal(world_resources(w, SIO_KIND_MAP), 0);
+		assert_int_equal(world_resources(w, SIO_KIND_GRANT), 0);
+		assert_int_equal(w->bad_ends, 0);
+		for (unsigned i = 0; i < 2; i++)
+			assert_int_equal(call_seg_map(w, f->c, f->connection, 0, 4096, &f->map[i]),
+					 0);
+	}
+	give_back(f);
+}
+
+static void the_exporter_ends_meanwhile(void **state)
+{
+	struct fixture *f = *state;
+
+	world_forget(f->c);
+	world_stop(f->w, IMPORTER);
+	world_run(f->w);
+	library_gone(f->owner);
+	world_kill(f->w, f->owner);
+	world_run(f->w);
+	world_restart(f->w, IMPORTER);
+	world_pass(f->w, MEET);
+	expect_event(f->c, SIO_EVM_SEGMENT_REMOTE, 0, f->connection, SCI_CB_LOST, SIO_LOSS_LOST);
+	expect_event(f->c, SIO_EVM_SEGMENT_REMOTE, 1, f->unmapped, SCI_CB_LOST, SIO_LOSS_LOST);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+}
+
+/* @up: the new smartiod finds the link up, at the exporter's new start. */
+static void restart_after_exporter(struct fixture *f, bool up)
+{
+	world_forget(f->c);
+	f->w->lossy = true;
+	world_stop(f->w, IMPORTER);
+	world_run(f->w);
+	library_gone(f->owner);
+	world_crash(f->w, EXPORTER);
+	world_boot(f->w, EXPORTER);
+	world_run(f->w);
+	f->w->link[EXPORTER][IMPORTER] = f->w->link[IMPORTER][EXPORTER] = up;
+	world_restart(f->w, IMPORTER);
+	world_pass(f->w, MEET);
+}
+
+/* Its windows lead to memory of an earlier start, whatever is there now. */
+static void the_exporters_host_starts_again_meanwhile(void **state)
+{
+	struct fixture *f = *state;
+
+	restart_after_exporter(f, true);
+	expect_event(f->c, SIO_EVM_SEGMENT_REMOTE, 0, f->connection, SCI_CB_LOST, SIO_LOSS_LOST);
+	expect_event(f->c, SIO_EVM_SEGMENT_REMOTE, 1, f->unmapped, SCI_CB_LOST, SIO_LOSS_LOST);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+}
+
+static void it_comes_up_later(void **state)
+{
+	struct fixture *f = *state;
+
+	restart_after_exporter(f, false);
+	expect_event(f->c, SIO_EVM_SEGMENT_REMOTE, 0, f->connection, SCI_CB_NOT_OPERATIONAL,
+		     SIO_LOSS_NONE);
+	world_forget(f->c);
+	world_link(f->w, EXPORTER, IMPORTER, true);
+	world_pass(f->w, MEET);
+	expect_event(f->c, SIO_EVM_SEGMENT_REMOTE, 0, f->connection, SCI_CB_LOST, SIO_LOSS_LOST);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+}
+
+static void the_program_ends_meanwhile(void **state)
+{
+	struct fixture *f = *state;
+
+	world_forget(f->owner);
+	world_stop(f->w, IMPORTER);
+	world_run(f->w);
+	library_gone(f->c);
+	world_kill(f->w, f->c);
+	world_run(f->w);
+	world_restart(f->w, IMPORTER);
+	world_pass(f->w, MEET);
+	expect_event(f->owner, SIO_EVM_SEGMENT_LOCAL, 0, f->segment, SCI_CB_LOST, SIO_LOSS_NONE);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+}
+
+/* It lives, but says nothing: its windows end before the exporter is met. */
+static void the_program_does_not_come_back(void **state)
+{
+	struct fixture *f = *state;
+
+	world_forget(f->owner);
+	library_gone(f->c);
+	world_restart(f->w, IMPORTER);
+	world_run(f->w);
+	assert_int_equal(world_count(f->w, IMPORTER, SIO_KIND_MAP), 1);
+	assert_false(f->w->open[EXPORTER][IMPORTER]);
+	world_pass(f->w, SMARTIOD_GRACE_NS);
+	world_pass(f->w, MEET);
+	assert_true(f->w->open[EXPORTER][IMPORTER]);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+	expect_event(f->owner, SIO_EVM_SEGMENT_LOCAL, 0, f->segment, SCI_CB_LOST, SIO_LOSS_NONE);
+}
+
+/* An exporter that is away for too long is lost, as ever. */
+static void the_exporter_does_not_come_back(void **state)
+{
+	struct fixture *f = *state;
+
+	world_forget(f->c);
+	f->w->lossy = true;
+	world_stop(f->w, EXPORTER);
+	world_restart(f->w, IMPORTER);
+	world_pass(f->w, MEET);
+	assert_int_equal(world_count(f->w, IMPORTER, SIO_KIND_MAP), 1);
+	world_pass(f->w, SMARTIOD_EXPECT_NS);
+	expect_event(f->c, SIO_EVM_SEGMENT_REMOTE, 0, f->connection, SCI_CB_LOST, SIO_LOSS_LOST);
+	assert_int_equal(world_count(f->w, IMPORTER, SIO_KIND_MAP), 0);
+	world_restart(f->w, EXPORTER);
+	world_pass(f->w, MEET);
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+}
+
+/* The memory is kept at both ends, and the path leads there again. */
+static void the_link_is_down_meanwhile(void **state)
+{
+	struct fixture *f = *state;
+
+	world_forget(f->c);
+	f->w->lossy = true;
+	world_link(f->w, EXPORTER, IMPORTER, false);
+	world_run(f->w);
+	expect_event(f->c, SIO_EVM_SEGMENT_REMOTE, 1, f->unmapped, SCI_CB_NOT_OPERATIONAL,
+		     SIO_LOSS_NONE);
+	f->messages = heard(f);
+	world_restart(f->w, IMPORTER);
+	world_pass(f->w, MEET);
+	expect_quiet(f);
+	assert_int_equal(call_seg_map(f->w, f->c, f->unmapped, 0, 4096, &f->map[1]), ENETDOWN);
+	world_forget(f->c);
+	world_link(f->w, EXPORTER, IMPORTER, true);
+	world_pass(f->w, MEET);
+	expect_event(f->c, SIO_EVM_SEGMENT_REMOTE, 0, f->connection, SCI_CB_OPERATIONAL,
+		     SIO_LOSS_NONE);
+	assert_int_equal(world_count(f->w, IMPORTER, SIO_KIND_MAP), 1);
+}
+
+/* What it has heard of a path is not said again, and what it has missed is. */
+static void a_path_changes_meanwhile(void **state)
+{
+	struct fixture *f = *state;
+	struct sio_msg_restore m;
+	uint64_t at = 0;
+
+	world_link(f->w, EXPORTER, IMPORTER, false);
+	world_run(f->w);
+	expect_event(f->c, SIO_EVM_SEGMENT_REMOTE, 0, f->connection, SCI_CB_NOT_OPERATIONAL,
+		     SIO_LOSS_NONE);
+	assert_true(library_next(f->c, 3, &at, &m));
+	assert_int_equal(sio_from_le32(m.flags), SIO_RESTORE_DOWN);
+	world_link(f->w, EXPORTER, IMPORTER, true);
+	world_pass(f->w, MEET);
+	at = 0;
+	assert_true(library_next(f->c, 3, &at, &m));
+	assert_int_equal(sio_from_le32(m.flags), 0);
+	f->messages = heard(f);
+	start_again(f);
+	expect_quiet(f);
+	give_back(f);
+}
+
+/* ---- half the truth ---- */
+
+static int say(struct fixture *f, const struct sio_msg_restore *m)
+{
+	struct sio_msg_restore copy = *m;
+	const struct world_message *rep =
+		world_call(f->w, f->c, SIO_MSG_RESTORE, &copy, sizeof(copy));
+
+	return rep ? (int)rep->error : -1;
+}
+
+/* The program speaks for itself from now on, to the next smartiod. */
+static void speak(struct fixture *f)
+{
+	struct sio_msg_hello m = {.version = sio_to_le32(SIO_CLIENT_VERSION),
+				  .kind = sio_to_le32(SIO_CLIENT_LIBRARY)};
+
+	f->w->before_step = NULL;
+	world_restart(f->w, IMPORTER);
+	world_run(f->w);
+	world_reconnect(f->w, f->c);
+	f->w->shown = f->c->owner;
+	world_send_with(f->w, f->c, SIO_MSG_HELLO, &m, sizeof(m), 1);
+	world_run(f->w);
+	for (uint32_t step = 1; step < SIO_RESTORE_STEPS; step++) {
+		struct sio_msg_restore_step end = {.step = sio_to_le32(step)};
+
+		world_send(f->w, f->c, SIO_MSG_RESTORE_STEP, &end, sizeof(end));
+	}
+	world_run(f->w);
+}
+
+static void a_word_is_wrong(void **state)
+{
+	struct fixture *f = *state;
+	struct sio_msg_restore truth, map, lie = {.type = 0};
+	sio_le64 *const word[] = {&lie.key, &lie.extra, &lie.seal, &lie.bytes, &lie.peer_boot};
+	sio_le32 *const half[] = {&lie.number, &lie.path, &lie.handle};
+	struct sio_msg_seg_connect *r = (void *)lie.request;
+	uint64_t at = 0;
+
+	assert_true(library_next(f->c, 3, &at, &truth));
+	assert_int_equal(sio_from_le32(truth.type), SIO_MSG_SEG_CONNECT);
+	do
+		assert_true(library_next(f->c, 3, &at, &map));
+	while (sio_from_le32(map.type) != SIO_MSG_SEG_MAP);
+	speak(f);
+	for (unsigned i = 0; i < sizeof(word) / sizeof(word[0]); i++) {
+		lie = truth;
+		*word[i] = sio_to_le64(sio_from_le64(*word[i]) + 1);
+		assert_int_equal(say(f, &lie), ENOENT);
+	}
+	for (unsigned i = 0; i < sizeof(half) / sizeof(half[0]); i++) {
+		lie = truth;
+		*half[i] = sio_to_le32(sio_from_le32(*half[i]) + 1);
+		assert_int_equal(say(f, &lie), ENOENT);
+	}
+	lie = truth;
+	r->node = sio_to_le32(NODE(2));
+	assert_int_equal(say(f, &lie), ENOENT);
+	r->node = sio_to_le32(NODE(7)); /* no host */
+	assert_int_equal(say(f, &lie), ENOENT);
+	assert_int_equal(say(f, &truth), 0);
+	lie = truth;
+	assert_int_equal(say(f, &lie), ENOENT); /* twice */
+	lie = map;
+	lie.key = sio_to_le64(sio_from_le64(map.key) + 1);
+	assert_int_equal(say(f, &lie), ENOENT);
+	assert_int_equal(say(f, &map), 0);
+	assert_int_equal(world_count(f->w, IMPORTER, SIO_KIND_MAP), 1);
+}
+
+/* A window of its own, but of another segment: shorter than that, or already somebody's. */
+static void a_window_is_anothers(void **state)
+{
+	struct fixture *f = *state;
+	struct sio_msg_restore entry[5], lie;
+	struct sio_msg_seg_map *r = (void *)lie.request;
+	uint64_t at = 0;
+	uint32_t map;
+
+	assert_int_equal(call_seg_map(f->w, f->c, f->unmapped, 0, 4096, &map), 0);
+	for (unsigned i = 0; i < 5; i++) /* two connections, three maps */
+		assert_true(library_next(f->c, 3, &at, &entry[i]));
+	speak(f);
+	assert_int_equal(say(f, &entry[0]), 0);
+	assert_int_equal(say(f, &entry[1]), 0);
+	lie = entry[4];
+	r->handle = sio_to_le32(f->connection);
+	assert_int_equal(say(f, &lie), ENOENT); /* too short */
+	assert_int_equal(say(f, &entry[2]), 0);
+	lie = entry[3];
+	lie.key = entry[4].key;
+	assert_int_equal(say(f, &lie), ENOENT); /* there is another one */
+	assert_int_equal(say(f, &entry[3]), 0);
+	assert_int_equal(say(f, &entry[4]), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(nobody_notices),
+		TEST(both_are_started_again),
+		TEST(it_is_killed_at_every_step),
+		TEST(it_unmaps_at_every_step),
+		TEST(the_exporter_ends_meanwhile),
+		TEST(the_exporters_host_starts_again_meanwhile),
+		TEST(it_comes_up_later),
+		TEST(the_program_ends_meanwhile),
+		TEST(the_program_does_not_come_back),
+		TEST(the_exporter_does_not_come_back),
+		TEST(the_link_is_down_meanwhile),
+		TEST(a_path_changes_meanwhile),
+		TEST(a_word_is_wrong),
+		TEST(a_window_is_anothers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
