@@ -18,11 +18,12 @@ struct sio_journal_entry {
 	struct sio_hash_node by_handle;
 	struct sio_hash_node by_mapped; /* a map: by the handle of what it maps */
 	uint64_t number;		/* ascending */
-	struct sio_msg_restore m;
 	/* Segment: connections to it that the program has been notified of, by adapter. */
 	uint32_t heard_of[SIO_MAX_ADAPTERS];
-	bool known; /* to the present smartiod, unless that has refused it */
-	bool lost;  /* lost, but its handle stays in use until the program gives it back */
+	bool known;  /* to the present smartiod, unless that has refused it */
+	bool lost;   /* lost, but its handle stays in use until the program gives it back */
+	bool claims; /* @m.claim is there: without it most entries are half as long */
+	struct sio_msg_restore m; /* last */
 };
 
 struct sio_journal {
@@ -61,6 +62,39 @@ static unsigned maker(uint32_t type)
 }
 
 /* ---- life ---- */
+
+#define SHORT_MESSAGE offsetof(struct sio_msg_restore, claim)
+
+static size_t entry_size(bool claims)
+{
+	return offsetof(struct sio_journal_entry, m) +
+	       (claims ? sizeof(struct sio_msg_restore) : SHORT_MESSAGE);
+}
+
+/* NULL: no memory. */
+static struct sio_journal_entry *entry_new(uint32_t type)
+{
+	bool claims = type == SIO_MSG_SEG_MAP;
+	struct sio_journal_entry *e = calloc(1, entry_size(claims));
+
+	if (!e)
+		return NULL;
+	e->claims = claims;
+	e->m.type = sio_to_le32(type);
+	return e;
+}
+
+/* Nothing refers to it yet. */
+static struct sio_journal_entry *shortened(struct sio_journal_entry *e)
+{
+	struct sio_journal_entry *less;
+
+	if (!e->claims || e->m.claim[0].view)
+		return e;
+	e->claims = false;
+	less = realloc(e, entry_size(false));
+	return less ? less : e;
+}
 
 struct sio_journal *sio_journal_new(void)
 {
@@ -120,11 +154,8 @@ int sio_journal_prepare(uint32_t type, struct sio_journal_entry **ret)
 	*ret = NULL;
 	if (maker(type) == N_MAKERS)
 		return 0;
-	*ret = calloc(1, sizeof(**ret));
-	if (!*ret)
-		return -ENOMEM;
-	(*ret)->m.type = sio_to_le32(type);
-	return 0;
+	*ret = entry_new(type);
+	return *ret ? 0 : -ENOMEM;
 }
 
 void sio_journal_drop(struct sio_journal_entry *e)
@@ -223,7 +254,7 @@ static void made(struct sio_journal *j, struct sio_journal_entry *e, const struc
 	} else {
 		sio_journal_fill_part(&e->m, req, rep);
 	}
-	add(j, e);
+	add(j, shortened(e));
 }
 
 /* ---- what was changed ---- */
@@ -516,7 +547,8 @@ bool sio_journal_next(struct sio_journal *j, unsigned step, uint64_t *at,
 	e->known = true;
 	for (unsigned i = 0; i < SIO_MAX_ADAPTERS; i++)
 		heard_of += e->heard_of[i];
-	*ret = e->m;
+	memset(ret, 0, sizeof(*ret));
+	memcpy(ret, &e->m, e->claims ? sizeof(*ret) : SHORT_MESSAGE);
 	ret->told = sio_to_le32(heard_of);
 	*at = e->number;
 	return true;

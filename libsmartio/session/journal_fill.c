@@ -34,6 +34,7 @@ void sio_journal_fill_object(struct sio_msg_restore *m, const struct sio_msg *re
 		m->seal = connect->seal;
 		m->extra = connect->connection;
 		m->number = connect->segment_id;
+		m->node = connect->node;
 		m->path = connect->path;
 		m->bytes = connect->bytes;
 		m->peer_boot = connect->peer_boot;
@@ -51,15 +52,21 @@ void sio_journal_fill_object(struct sio_msg_restore *m, const struct sio_msg *re
 	case SIO_MSG_DEV_BORROW:
 		m->number = borrow->generation;
 		m->key = borrow->borrower;
+		m->seal = borrow->seal;
+		m->bdf = borrow->info.bdf;
+		m->class_code = borrow->info.class_code;
 		return;
 	case SIO_MSG_DMA_MAP:
 		m->key = ((const struct sio_rep_dma_map *)reply)->key;
 		return;
 	case SIO_MSG_SEG_MAP:
 		m->key = map->key;
+		m->seal = map->seal;
+		m->path = map->path;
+		m->doorbells = map->doorbells;
 		n = sio_from_le32(map->n_pieces);
-		for (unsigned i = 0; i < n && i < SIO_RESTORE_VIEWS && i < SIO_MAP_PIECES; i++)
-			m->view[i] = map->piece[i].bar_id_lo;
+		for (unsigned i = 0; i < n && i < SIO_MAP_PIECES; i++)
+			m->claim[i] = map->claim[i];
 		return;
 	}
 }

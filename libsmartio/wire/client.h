@@ -195,7 +195,14 @@ SIO_WIRE_SIZE(struct sio_rep_hello, 136);
 #define SIO_RESTORE_ENDED 8    /* a ring whose sender is gone */
 #define SIO_RESTORE_LEAVING 16 /* a connection that is being given back, and no answer came */
 #define SIO_RESTORE_DOWN 32    /* one of which its library has heard SCI_CB_NOT_OPERATIONAL last */
-#define SIO_RESTORE_VIEWS 16
+/*
+ * What a piece of a BAR's map has: @view, the lender's number, and where the lender is another host
+ * its @grant and @map, this host's port's.
+ */
+#define SIO_MAP_PIECES 16
+struct sio_wire_claim {
+	sio_le64 view, grant, map;
+};
 struct sio_msg_restore {
 	struct sio_msg h;
 	sio_le32 type, handle;
@@ -204,12 +211,15 @@ struct sio_msg_restore {
 	sio_le32 told;	 /* segment: connections that its library has heard of */
 	sio_le32 number; /* segment id; interrupt; ring; vector; of a borrow the generation */
 	sio_le32 flags;
-	sio_le32 path, reserved;	  /* connection: as in the reply to SEG_CONNECT; */
-	sio_le64 bytes, peer_boot;	  /* to another host: the same */
-	sio_le32 view[SIO_RESTORE_VIEWS]; /* map of a BAR: of its pieces */
+	/* To another host, as the replies had it: of connections, maps of BARs, */
+	sio_le32 path, doorbells;
+	sio_le64 bytes, peer_boot;
+	sio_le32 node, reserved;  /* its own, where the request has it not, */
+	sio_le32 bdf, class_code; /* and borrows: by these the device has its name */
 	uint8_t request[SIO_RESTORE_REQUEST];
+	struct sio_wire_claim claim[SIO_MAP_PIECES]; /* map of a BAR: of its pieces, in order */
 };
-SIO_WIRE_SIZE(struct sio_msg_restore, 224);
+SIO_WIRE_SIZE(struct sio_msg_restore, 560);
 struct sio_msg_restore_step {
 	struct sio_msg h;
 	sio_le32 step;
@@ -352,7 +362,6 @@ SIO_WIRE_SIZE(struct sio_rep_seg_connect, 80);
  * between them, and pieces without access, read as all ones. Piece i uses descriptor fd_index. Of
  * an exact multicast group nothing can be reached, and SCI_FLAG_READONLY_MAP must be given.
  */
-#define SIO_MAP_PIECES 16
 struct sio_msg_seg_map {
 	struct sio_msg h;
 	sio_le32 handle, flags; /* SCI_FLAG_READONLY_MAP, _IO_MAP_IOSPACE */
@@ -370,10 +379,16 @@ struct sio_rep_seg_map {
 	struct sio_msg h;
 	sio_le32 map, n_pieces;
 	sio_le64 address; /* of @offset in this host's physical map, while mapped; 0: of a BAR */
-	sio_le64 key;	  /* for RESTORE; 0: no window to another host's segment */
+	/*
+	 * For RESTORE. Of another host's segment @key, its window. Of a BAR the claims of its
+	 * pieces; of another host's also @path, @seal, and as bits the pieces that are @doorbells.
+	 */
+	sio_le64 key, seal;
+	sio_le32 path, doorbells;
 	struct sio_wire_piece piece[SIO_MAP_PIECES];
+	struct sio_wire_claim claim[SIO_MAP_PIECES];
 };
-SIO_WIRE_SIZE(struct sio_rep_seg_map, 680);
+SIO_WIRE_SIZE(struct sio_rep_seg_map, 1080);
 /*
  * How stores through [@offset, @offset + @bytes) of a map wake a sleeping device: sent for each
  * piece that is SIO_BAR_POLLED and writable, before the program gets the map; and again, to choose
@@ -512,9 +527,10 @@ struct sio_rep_dev_borrow {
 	struct sio_msg h;
 	sio_le32 handle, generation;
 	sio_le64 borrower; /* the lender's number for this borrow; never used again */
+	sio_le64 seal;	   /* for RESTORE; 0: of this host's device */
 	struct sio_rep_dev_list info;
 };
-SIO_WIRE_SIZE(struct sio_rep_dev_borrow, 304);
+SIO_WIRE_SIZE(struct sio_rep_dev_borrow, 312);
 
 struct sio_msg_dev_seg_create {
 	struct sio_msg h;
@@ -525,7 +541,7 @@ struct sio_msg_dev_seg_create {
 SIO_WIRE_SIZE(struct sio_msg_dev_seg_create, 48);
 struct sio_rep_dev_seg_create {
 	struct sio_msg h;
-	sio_le64 key; /* for RESTORE; 0: of another host */
+	sio_le64 key; /* for RESTORE; 0: in another host's memory */
 };
 SIO_WIRE_SIZE(struct sio_rep_dev_seg_create, 24);
 struct sio_msg_dev_seg_connect {

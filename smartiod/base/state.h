@@ -96,6 +96,7 @@ struct smartiod_peer {
 	 * since this daemon's start: it may have something of this host, and has not reported yet
 	 */
 	bool expected;
+	bool unmet;	/* the same, and it has not answered all that was reported to it */
 	uint64_t until; /* EXPECTED: then it is lost; else UINT64_MAX */
 	/* counts how often the two daemons have connected since this daemon's start; from 1 on */
 	uint32_t meeting;

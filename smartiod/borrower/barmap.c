@@ -215,6 +215,53 @@ static struct sio_wire_piece asked_part(const struct map_op *m, unsigned i)
 	};
 }
 
+uint64_t smartiod_bar_seal(const struct smartiod_session *s, const struct smartiod_map *map)
+{
+	const struct smartiod_bar_map *bar = map->bar;
+	uint64_t words[5 + 3 * SIO_MAP_PIECES] = {
+		smartiod_handle(&map->o),
+		smartiod_handle(&map->connection->o),
+		bar->bar,
+		bar->adapter << 16 | bar->peer_adapter,
+		smartiod_bar_doorbells(bar),
+	};
+	unsigned n = 5;
+
+	for (unsigned i = 0; i < bar->n; i++) {
+		words[n++] = bar->piece[i].view;
+		words[n++] = bar->piece[i].grant;
+		words[n++] = bar->piece[i].map;
+	}
+	return smartiod_seal_words(s, SIO_MSG_SEG_MAP, words, n);
+}
+
+uint32_t smartiod_bar_doorbells(const struct smartiod_bar_map *bar)
+{
+	uint32_t bits = 0;
+
+	for (unsigned i = 0; i < bar->n; i++)
+		bits |= bar->piece[i].doorbells ? 1u << i : 0;
+	return bits;
+}
+
+/* By which a library has it again at the next smartiod. */
+static void claims(struct smartiod *d, const struct smartiod_session *s,
+		   const struct smartiod_map *map, struct sio_rep_seg_map *ret)
+{
+	const struct smartiod_bar_map *bar = map->bar;
+	bool far = bar->borrow->node != d->node;
+
+	for (unsigned i = 0; i < bar->n; i++)
+		ret->claim[i] = (struct sio_wire_claim){
+			.view = sio_to_le64(bar->piece[i].view),
+			.grant = sio_to_le64(bar->piece[i].grant),
+			.map = sio_to_le64(bar->piece[i].map),
+		};
+	ret->path = sio_to_le32(far ? bar->adapter << 16 | bar->peer_adapter : SIO_PATH_NONE);
+	ret->doorbells = sio_to_le32(smartiod_bar_doorbells(bar));
+	ret->seal = sio_to_le64(far ? smartiod_bar_seal(s, map) : 0);
+}
+
 /* All pieces have a descriptor, @fds. */
 static void map_reply(struct smartiod *d, struct map_op *m, const int *fds)
 {
@@ -230,8 +277,9 @@ static void map_reply(struct smartiod *d, struct map_op *m, const int *fds)
 	rep.map = sio_to_le32(smartiod_handle(&map->o));
 	for (unsigned i = 0; i < m->bar->n; i++)
 		rep.piece[i] = asked_part(m, i);
-	smartiod_op_reply(d, &m->op, &rep, sizeof(rep), fds, m->bar->n);
 	map->bar = m->bar;
+	claims(d, m->op.session, map, &rep);
+	smartiod_op_reply(d, &m->op, &rep, sizeof(rep), fds, m->bar->n);
 	m->bar = NULL;
 	map_end(d, m);
 }

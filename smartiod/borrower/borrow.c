@@ -401,6 +401,10 @@ static void borrow_step(struct smartiod *d, struct smartiod_op *op, const struct
 			.borrower = rep->borrower,
 		};
 		smartiod_device_info(d, b->device, &reply.info);
+		if (b->node != d->node)
+			reply.seal = sio_to_le64(
+				smartiod_borrow_seal(op->session, smartiod_handle(&b->o), b->id,
+						     b->device->fdid, &reply.info));
 		smartiod_op_reply(d, op, &reply, sizeof(reply), NULL, 0);
 	}
 	smartiod_op_free(d, op);

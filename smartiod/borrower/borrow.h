@@ -129,6 +129,15 @@ struct smartiod_borrow *smartiod_borrow_new(struct smartiod *d, struct smartiod_
 struct smartiod_connection *smartiod_connect_bar(struct smartiod *d, struct smartiod_session *s,
 						 struct smartiod_borrow *b, uint32_t bar,
 						 struct sio_err *reterr);
+/* The same, of @bytes bytes, where the lender has not announced its device yet. */
+struct smartiod_connection *smartiod_bar_connection(struct smartiod *d, struct smartiod_session *s,
+						    struct smartiod_borrow *b, uint32_t bar,
+						    uint64_t bytes, struct sio_err *reterr);
+/* A segment of @b in this host's memory; NULL with *reterr. */
+struct smartiod_placed *smartiod_placed_new(struct smartiod *d, struct smartiod_session *s,
+					    struct smartiod_borrow *b, uint32_t id,
+					    uint32_t memtype, uint64_t bytes,
+					    struct sio_err *reterr);
 void smartiod_borrow_unuse(struct smartiod *d, struct smartiod_borrow *b);
 void smartiod_borrow_node_down(struct smartiod *d, uint32_t node);
 /*
@@ -170,6 +179,10 @@ void smartiod_shadow_bars_close(struct smartiod *d, struct smartiod_borrow *b);
 void smartiod_bar_map_lost(struct smartiod *d, struct smartiod_bar_map *bar);
 /* The device was reset: doorbells among the pieces lead nowhere. */
 void smartiod_bar_map_doorbells_gone(struct smartiod *d, struct smartiod_bar_map *bar);
+/* A bit for each piece that is doorbells. */
+uint32_t smartiod_bar_doorbells(const struct smartiod_bar_map *bar);
+/* The seal of a map of another host's BAR, which it has with its handle. */
+uint64_t smartiod_bar_seal(const struct smartiod_session *s, const struct smartiod_map *map);
 /* Is @grant of the lender @node mapped, or about to be? */
 bool smartiod_bar_has_grant(struct smartiod *d, uint32_t node, uint64_t grant);
 
@@ -235,6 +248,27 @@ void smartiod_held_reset(struct smartiod *d, const struct smartiod_device *dev);
 void smartiod_held_end(struct smartiod *d, const struct smartiod_device *dev);
 void smartiod_held_lost(struct smartiod *d, uint32_t node);
 void smartiod_held_free_all(struct smartiod *d);
+
+/*
+ * restore.c: what the library of @s had of another host's device before smartiod was started again.
+ * The lender says what of it there still is when the daemons meet.
+ */
+uint64_t smartiod_borrow_seal(const struct smartiod_session *s, uint32_t handle, uint64_t id,
+			      uint32_t fdid, const struct sio_rep_dev_list *info);
+smartiod_restore_fn smartiod_borrow_again;
+int smartiod_dev_seg_placed_again(struct smartiod *d, struct smartiod_session *s,
+				  struct smartiod_borrow *b, const struct sio_msg_restore *m,
+				  struct sio_err *reterr);
+int smartiod_dev_connection_again(struct smartiod *d, struct smartiod_session *s,
+				  struct smartiod_borrow *b, const struct sio_msg_restore *m,
+				  struct sio_err *reterr);
+int smartiod_bar_map_again(struct smartiod *d, struct smartiod_session *s,
+			   struct smartiod_connection *c, const struct sio_msg_restore *m,
+			   struct sio_err *reterr);
+int smartiod_dma_again(struct smartiod *d, struct smartiod_session *s, struct smartiod_borrow *b,
+		       const struct sio_msg_restore *m, struct sio_err *reterr);
+/* Does a borrow of @s wait for the word of its lender, who has not been met since our start? */
+bool smartiod_borrows_wait(struct smartiod *d, const struct smartiod_session *s);
 
 /* ---- barwatch.c ---- */
 

@@ -95,11 +95,12 @@ static void ask_lender(struct smartiod *d, struct create_op *c, uint64_t uid)
 
 static void created(struct smartiod *d, struct create_op *c, const struct sio_prep_dev_seg *made)
 {
-	struct smartiod_segment *seg =
-		c->borrow->node == d->node ? smartiod_segment_by_uid(d, sio_from_le64(made->uid))
-					   : NULL;
-	struct sio_rep_dev_seg_create rep = {.key = sio_to_le64(seg ? seg->mem : 0)};
+	struct smartiod_segment *seg = c->placed ? c->placed->segment : NULL;
+	struct sio_rep_dev_seg_create rep;
 
+	if (!seg && c->borrow->node == d->node)
+		seg = smartiod_segment_by_uid(d, sio_from_le64(made->uid));
+	rep = (struct sio_rep_dev_seg_create){.key = sio_to_le64(seg ? seg->mem : 0)};
 	smartiod_op_reply(d, &c->op, &rep, sizeof(rep), NULL, 0);
 }
 
@@ -144,6 +145,32 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 	}
 }
 
+struct smartiod_placed *smartiod_placed_new(struct smartiod *d, struct smartiod_session *s,
+					    struct smartiod_borrow *b, uint32_t id,
+					    uint32_t memtype, uint64_t bytes,
+					    struct sio_err *reterr)
+{
+	struct smartiod_placed *p;
+
+	if (smartiod_quota_program(d, s, SIO_QUOTA_EXPORTED, bytes, reterr) < 0)
+		return NULL;
+	p = calloc(1, sizeof(*p));
+	if (!p) {
+		sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
+		return NULL;
+	}
+	if (smartiod_segment_new(d, NULL, s->owner, false, id, bytes, &p->segment, reterr) < 0) {
+		free(p);
+		return NULL;
+	}
+	p->segment->pid = s->pid;
+	smartiod_account_add(&s->account, &p->segment->charge, SIO_QUOTA_EXPORTED, bytes);
+	p->memtype = memtype;
+	p->next = b->placed;
+	b->placed = p;
+	return p;
+}
+
 /* Make it in this host's memory, then tell the lender. Return: -errno: nothing was asked. */
 static int place_here(struct smartiod *d, struct create_op *c, struct sio_err *reterr)
 {
@@ -154,30 +181,14 @@ static int place_here(struct smartiod *d, struct create_op *c, struct sio_err *r
 		.highest = SIO_PORT_ANY,
 		.access = SIO_ACCESS_READ | SIO_ACCESS_WRITE,
 	};
-	struct smartiod_placed *p;
-	int rc;
 
 	if (c->bytes > d->host->ram_size)
 		return sio_fail_exhausted(reterr, -ENOSPC, SIO_OUT_OF_RAM,
 					  "%" PRIu64 " bytes; %s has %" PRIu64 " bytes of memory",
 					  c->bytes, d->host->name, d->host->ram_size);
-	rc = smartiod_quota_program(d, s, SIO_QUOTA_EXPORTED, c->bytes, reterr);
-	if (rc < 0)
-		return rc;
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
-	rc = smartiod_segment_new(d, NULL, s->owner, false, c->id, c->bytes, &p->segment, reterr);
-	if (rc < 0) {
-		free(p);
-		return rc;
-	}
-	p->segment->pid = s->pid;
-	smartiod_account_add(&s->account, &p->segment->charge, SIO_QUOTA_EXPORTED, c->bytes);
-	p->memtype = c->memtype;
-	p->next = c->borrow->placed;
-	c->borrow->placed = p;
-	c->placed = p;
+	c->placed = smartiod_placed_new(d, s, c->borrow, c->id, c->memtype, c->bytes, reterr);
+	if (!c->placed)
+		return reterr->code;
 	smartiod_port_ask(d, &c->op, &req, sizeof(req));
 	return 0;
 }
@@ -343,14 +354,13 @@ static void connect_step(struct smartiod *d, struct smartiod_op *op,
 	smartiod_borrow_unpin(d, b);
 }
 
-/* A BAR: its size came with the borrow; nobody is asked. */
-struct smartiod_connection *smartiod_connect_bar(struct smartiod *d, struct smartiod_session *s,
-						 struct smartiod_borrow *b, uint32_t bar,
-						 struct sio_err *reterr)
+struct smartiod_connection *smartiod_bar_connection(struct smartiod *d, struct smartiod_session *s,
+						    struct smartiod_borrow *b, uint32_t bar,
+						    uint64_t bytes, struct sio_err *reterr)
 {
 	struct smartiod_connection *c;
 
-	if (bar >= SIO_DEVICE_BARS || b->device->info.bar_size[bar] == 0) {
+	if (bar >= SIO_DEVICE_BARS || bytes == 0) {
 		sio_fail(reterr, -ENOENT, "%s has no BAR %" PRIu32, b->device->topo->name, bar);
 		return NULL;
 	}
@@ -359,11 +369,23 @@ struct smartiod_connection *smartiod_connect_bar(struct smartiod *d, struct smar
 		return NULL;
 	c->node = b->node;
 	c->segment_id = bar;
-	c->bytes = sio_from_le64(b->device->info.bar_size[bar]);
+	c->bytes = bytes;
 	c->device = b;
 	c->ops = &smartiod_bar_ops;
 	b->users++;
 	return c;
+}
+
+/* A BAR: its size came with the borrow; nobody is asked. */
+struct smartiod_connection *smartiod_connect_bar(struct smartiod *d, struct smartiod_session *s,
+						 struct smartiod_borrow *b, uint32_t bar,
+						 struct sio_err *reterr)
+{
+	const struct sio_rep_dev_list *info = &b->device->info;
+
+	return smartiod_bar_connection(
+		d, s, b, bar, bar < SIO_DEVICE_BARS ? sio_from_le64(info->bar_size[bar]) : 0,
+		reterr);
 }
 
 static int connect_bar(struct smartiod *d, struct smartiod_session *s, const void *msg,

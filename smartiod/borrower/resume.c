@@ -186,9 +186,24 @@ static void send_placed(struct smartiod *d, const struct smartiod_borrow *b,
 		smartiod_peer_send(d, b->node, &msg, sizeof(msg));
 }
 
+/*
+ * Maps of before our start are of grants of the lender's start in which it gave the borrow its
+ * number. Of another start it does not know the borrow.
+ */
+static void know_start(struct smartiod *d, struct smartiod_borrow *b)
+{
+	uint64_t start = smartiod_peer_find(d, b->node)->generation;
+
+	for (struct smartiod_bar_map *bar = b->maps; bar; bar = bar->next)
+		if (!bar->start && (uint32_t)start == b->id >> 32)
+			bar->start = start;
+}
+
 void smartiod_borrow_resume(struct smartiod *d, uint32_t node)
 {
-	for (const struct smartiod_borrow *b = d->borrows; b; b = b->next) {
+	for (struct smartiod_borrow *b = d->borrows; b; b = b->next) {
+		if (b->node == node && b->id)
+			know_start(d, b);
 		if (b->node != node || !b->id || smartiod_borrow_ended(b) ||
 		    smartiod_borrow_lost(b))
 			continue;

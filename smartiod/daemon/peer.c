@@ -132,7 +132,7 @@ void smartiod_peer_start(struct smartiod *d)
 
 		if (!p->removed && smartiod_outlives(d, p) && p->bond == SMARTIOD_BOND_APART) {
 			enter(d, p, SMARTIOD_BOND_EXPECT);
-			p->expected = true;
+			p->expected = p->unmet = true;
 		}
 		if (!is_serving(d))
 			continue;
@@ -149,7 +149,7 @@ void smartiod_peer_start(struct smartiod *d)
 static void node_lost(struct smartiod *d, struct smartiod_peer *p)
 {
 	enter(d, p, SMARTIOD_BOND_END);
-	p->expected = false;
+	p->expected = p->unmet = false;
 	p->generation = 0;
 	for (unsigned i = 0; i < p->n_paths; i++)
 		p->path[i].anew |= !p->path[i].up;
@@ -479,6 +479,7 @@ int smartiod_peer_resume_done(struct smartiod *d, const struct smartiod_from *fr
 {
 	(void)msg;
 	(void)reterr;
+	smartiod_peer_find(d, from->node)->unmet = false;
 	for (unsigned i = 0; d->rooms[i]; i++)
 		if (d->rooms[i]->answered)
 			d->rooms[i]->answered(d, from->node);

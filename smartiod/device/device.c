@@ -288,6 +288,22 @@ static struct smartiod_device *learn(struct smartiod *d, uint32_t node, uint32_t
 	return dev;
 }
 
+struct smartiod_device *smartiod_device_again(struct smartiod *d, uint32_t fdid, uint32_t bdf,
+					      uint32_t class_code, struct sio_err *reterr)
+{
+	struct smartiod_device *dev = smartiod_device_known(d, fdid);
+
+	if (!dev)
+		dev = learn(d, sio_topology_fdid_node(fdid), fdid);
+	if (!dev) {
+		sio_fail(reterr, -ENODEV, "no device of the cluster has id %#" PRIx32, fdid);
+		return NULL;
+	}
+	if (smartiod_device_is_found(dev) && !dev->found.name[0])
+		smartiod_device_name(d, dev, bdf, class_code);
+	return dev;
+}
+
 int smartiod_peer_devices(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			  struct sio_err *reterr)
 {

@@ -50,6 +50,12 @@ struct smartiod_device *smartiod_device_find(struct smartiod *d, uint32_t fdid,
 					     struct sio_err *reterr);
 /* The same, also if the device is not present now; NULL: no device of the cluster has that id. */
 struct smartiod_device *smartiod_device_known(struct smartiod *d, uint32_t fdid);
+/*
+ * The same, of another host that has not announced it since our start: it was at place @bdf and of
+ * that class. NULL with *reterr.
+ */
+struct smartiod_device *smartiod_device_again(struct smartiod *d, uint32_t fdid, uint32_t bdf,
+					      uint32_t class_code, struct sio_err *reterr);
 /* Is @f a virtual function of @physical? */
 bool smartiod_device_is_function(struct smartiod *d, const struct smartiod_device *f,
 				 const struct smartiod_device *physical);

@@ -89,14 +89,19 @@ static void step_step(struct smartiod *d, struct smartiod_op *op, const struct s
 {
 	struct smartiod_session *s = op->session;
 
+	if (!a->error && s->step == SMARTIOD_RESTORE_ALL && s->state != SMARTIOD_OPEN) {
+		smartiod_restore_finish_devices(d, s);
+		finish(d, s);
+		forget(d, s->owner);
+		s->state = SMARTIOD_OPEN;
+	}
+	/* Before that its devices are not known well enough for any request. */
+	if (!a->error && s->state == SMARTIOD_OPEN && smartiod_borrows_wait(d, s)) {
+		smartiod_op_park(op);
+		return;
+	}
 	if (!a->error) {
 		s->step_op = NULL;
-		if (s->step == SMARTIOD_RESTORE_ALL) {
-			smartiod_restore_finish_devices(d, s);
-			finish(d, s);
-			forget(d, s->owner);
-			s->state = SMARTIOD_OPEN;
-		}
 		smartiod_op_ok(d, op);
 	}
 	smartiod_op_free(d, op);
@@ -440,13 +445,34 @@ static uint64_t next_owner(struct smartiod *d, uint64_t after)
 	return least;
 }
 
+/* Lenders have been met, or are lost. */
+static void lenders_known(struct smartiod *d)
+{
+	if (d->ready && !smartiod_recovering(d))
+		resume_sessions(d, SMARTIOD_RESTORE_ALL);
+}
+
+static void answered(struct smartiod *d, uint32_t node)
+{
+	smartiod_unclaimed_resumed(d, node);
+	lenders_known(d);
+}
+
+static void exports_end(struct smartiod *d, uint32_t node, enum smartiod_loss why)
+{
+	(void)node;
+	(void)why;
+	lenders_known(d);
+}
+
 const struct smartiod_room smartiod_room_restart = {
 	.name = "restart",
 	.requests = requests,
 	.restores = smartiod_restores,
 	.start = smartiod_adopt_start,
 	.free_all = smartiod_recovery_free,
-	.answered = smartiod_unclaimed_resumed,
+	.answered = answered,
+	.exports_end = exports_end,
 	.owner_gone = smartiod_recovery_gone,
 	.next_owner = next_owner,
 };

@@ -35,11 +35,14 @@ static int restore_borrow(struct smartiod *d, struct smartiod_session *s,
 			  const struct sio_msg_restore *m, struct sio_err *reterr)
 {
 	const struct sio_msg_dev_borrow *r = (const void *)m->request;
-	struct smartiod_device *dev = smartiod_device_ours(d, sio_from_le32(r->fdid), reterr);
 	struct smartiod_loan *l = smartiod_loan_find(d, sio_from_le64(m->key));
 	struct sio_policy_thing thing;
+	struct smartiod_device *dev;
 	struct smartiod_borrow *b;
 
+	if (sio_topology_fdid_node(sio_from_le32(r->fdid)) != d->node)
+		return smartiod_borrow_again(d, s, m, reterr);
+	dev = smartiod_device_ours(d, sio_from_le32(r->fdid), reterr);
 	if (!dev)
 		return reterr->code;
 	if (!l || l->device != dev || l->state != SMARTIOD_LOAN_OLD || !is_its(l, s))
@@ -68,9 +71,12 @@ static int restore_dev_seg(struct smartiod *d, struct smartiod_session *s,
 {
 	const struct sio_msg_dev_seg_create *r = (const void *)m->request;
 	struct smartiod_borrow *b = smartiod_borrow_get(s, sio_from_le32(r->device), reterr);
-	struct smartiod_loan *l = b ? loan_of(d, b, reterr) : NULL;
 	struct smartiod_unclaimed *left;
+	struct smartiod_loan *l;
 
+	if (b && b->node != d->node)
+		return smartiod_dev_seg_placed_again(d, s, b, m, reterr);
+	l = b ? loan_of(d, b, reterr) : NULL;
 	if (!l)
 		return reterr->code;
 	left = smartiod_unclaimed_get(d, SIO_KIND_MEM, l->owner, sio_from_le64(m->key), reterr);
@@ -104,12 +110,16 @@ static int restore_bar_map(struct smartiod *d, struct smartiod_session *s,
 	struct smartiod_connection *c =
 		smartiod_object_get(s, sio_from_le32(r->handle), SMARTIOD_CONNECTION, reterr);
 	struct smartiod_borrow *b = c ? c->device : NULL;
-	struct smartiod_loan *l = b ? loan_of(d, b, reterr) : NULL;
 	struct smartiod_bar_map *bar;
-	struct smartiod_map *map;
-	bool reset = l && b->generation != l->device->generation;
 	struct smartiod_view *v;
+	struct smartiod_loan *l;
+	struct smartiod_map *map;
+	bool reset;
 
+	if (b && b->node != d->node)
+		return smartiod_bar_map_again(d, s, c, m, reterr);
+	l = b ? loan_of(d, b, reterr) : NULL;
+	reset = l && b->generation != l->device->generation;
 	if (!l)
 		return c && !b ? sio_fail(reterr, -ECONNRESET, "the device is lost") : reterr->code;
 	bar = calloc(1, sizeof(*bar));
@@ -126,8 +136,8 @@ static int restore_bar_map(struct smartiod *d, struct smartiod_session *s,
 	b->maps = bar;
 	b->pins++;
 	map->bar = bar;
-	for (unsigned i = 0; i < SIO_RESTORE_VIEWS && i < SIO_MAP_PIECES && m->view[i]; i++) {
-		const struct smartiod_view_grant what = {.view = sio_from_le32(m->view[i]),
+	for (unsigned i = 0; i < SIO_MAP_PIECES && m->claim[i].view; i++) {
+		const struct smartiod_view_grant what = {.view = sio_from_le64(m->claim[i].view),
 							 .node = d->node};
 
 		if (smartiod_view_again(d, l, c->segment_id, &what, reset, &v, reterr)) {
@@ -149,6 +159,8 @@ static int restore_dev_connection(struct smartiod *d, struct smartiod_session *s
 
 	if (!b)
 		return reterr->code;
+	if (b->node != d->node)
+		return smartiod_dev_connection_again(d, s, b, m, reterr);
 	if (sio_from_le32(r->memtype) == SCI_MEMTYPE_BAR)
 		return smartiod_connect_bar(d, s, b, sio_from_le32(r->segment_id), reterr)
 			       ? 0
@@ -244,12 +256,15 @@ static int restore_dma_map(struct smartiod *d, struct smartiod_session *s,
 {
 	const struct sio_msg_dma_map *r = (const void *)m->request;
 	struct smartiod_borrow *b = smartiod_borrow_get(s, sio_from_le32(r->device), reterr);
-	struct smartiod_loan *l = b ? loan_of(d, b, reterr) : NULL;
 	struct smartiod_connection *c = NULL;
 	struct smartiod_segment *seg = NULL;
 	struct smartiod_dma_handle *h;
+	struct smartiod_loan *l;
 	struct smartiod_dma *dma;
 
+	if (b && b->node != d->node)
+		return smartiod_dma_again(d, s, b, m, reterr);
+	l = b ? loan_of(d, b, reterr) : NULL;
 	if (!l)
 		return reterr->code;
 	dma = SMARTIOD_OF(smartiod_tree_find(&d->dmas, sio_from_le64(m->key)), struct smartiod_dma,
@@ -296,10 +311,13 @@ static int restore_hold(struct smartiod *d, struct smartiod_session *s,
 {
 	const struct sio_msg_dev_hold *r = (const void *)m->request;
 	struct smartiod_borrow *b = smartiod_borrow_get(s, sio_from_le32(r->device), reterr);
-	struct smartiod_loan *l = b ? loan_of(d, b, reterr) : NULL;
+	struct smartiod_loan *l;
 	struct smartiod_dma *dma;
 	int rc;
 
+	if (b && b->node != d->node)
+		return smartiod_held_add(d, b->device, sio_from_le64(m->key), b->generation);
+	l = b ? loan_of(d, b, reterr) : NULL;
 	if (!l)
 		return reterr->code;
 	rc = sio_ledger_may_settle(&l->device->ledger, l->id, reterr);

@@ -179,7 +179,9 @@ int smartiod_restore_connection(struct smartiod *d, struct smartiod_session *s,
 	if (sio_from_le32(r->flags) & SCI_FLAG_BROADCAST)
 		return sio_fail(reterr, -ENOENT, "a connection to a group is not restored");
 	if (sio_from_le32(r->node) != d->node)
-		return smartiod_restore_far(d, s, sio_from_le32(r->node), m, reterr);
+		return smartiod_restore_far(d, s, sio_from_le32(r->node), NULL, m, reterr)
+			       ? 0
+			       : reterr->code;
 	if (adapter >= d->host->n_adapters)
 		return sio_fail(reterr, -ENOENT, "%s has no adapter %u", d->host->name, adapter);
 	if (smartiod_seal_check(s, m, SIO_MSG_SEG_CONNECT, adapter, 0, reterr) < 0)

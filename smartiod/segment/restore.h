@@ -20,9 +20,21 @@ int smartiod_restore_connect(struct smartiod *d, struct smartiod_session *s,
 			     const struct sio_msg_restore *m, struct sio_err *reterr);
 /* ---- restore_far.c: connections to other hosts, and their windows ---- */
 
-/* Restores a connection of @s to a segment of @node, which says when the daemons meet what it has. */
-int smartiod_restore_far(struct smartiod *d, struct smartiod_session *s, uint32_t node,
-			 const struct sio_msg_restore *m, struct sio_err *reterr);
+/*
+ * Restores a connection of @s to a segment of @node, which says when the daemons meet what it has.
+ * @wanted: what is known of a device segment beyond that; NULL: it is none. NULL with *reterr.
+ */
+struct smartiod_connection *smartiod_restore_far(struct smartiod *d, struct smartiod_session *s,
+						 uint32_t node,
+						 const struct smartiod_wanted *wanted,
+						 const struct sio_msg_restore *m,
+						 struct sio_err *reterr);
+/*
+ * The peer @node, if nothing that the two hosts share has ended: not with the last path, nor in the
+ * time that it had. NULL with *reterr.
+ */
+const struct smartiod_peer *smartiod_restore_peer(struct smartiod *d, uint32_t node,
+						  struct sio_err *reterr);
 /* The port's map @map is the window of @c again. */
 int smartiod_window_again(struct smartiod *d, struct smartiod_session *s,
 			  struct smartiod_connection *c, uint64_t map, struct sio_err *reterr);

@@ -19,16 +19,23 @@
 
 /* ---- connections ---- */
 
-/* Nothing that the two hosts share has ended: not with the last path, nor in the time that it had. */
-static const struct smartiod_peer *exporter(struct smartiod *d, uint32_t node,
-					    struct sio_err *reterr)
+const struct smartiod_peer *smartiod_restore_peer(struct smartiod *d, uint32_t node,
+						  struct sio_err *reterr)
 {
 	const struct smartiod_peer *p = smartiod_peer_find(d, node);
 
-	if (p && !p->removed && p->bond != SMARTIOD_BOND_APART)
-		return p;
-	sio_fail(reterr, -ENOENT, "node %u is lost, and with it what was connected there", node);
-	return NULL;
+	if (!p || p->removed || p->bond == SMARTIOD_BOND_APART) {
+		sio_fail(reterr, -ENOENT, "node %u is lost, and with it what the program had there",
+			 node);
+		return NULL;
+	}
+	if (!smartiod_recovering(d)) {
+		sio_fail(reterr, -ENOENT,
+			 "the program came too late: node %u has been told that it has nothing",
+			 node);
+		return NULL;
+	}
+	return p;
 }
 
 static bool is_up(const struct smartiod_peer *p, const struct smartiod_connection *c)
@@ -83,42 +90,49 @@ static struct smartiod_connection *connection_of(struct smartiod *d, struct smar
 	return c;
 }
 
-static bool is_known(struct smartiod *d, uint64_t connection)
-{
-	return smartiod_tree_find(&d->connections, connection) != NULL;
-}
-
-int smartiod_restore_far(struct smartiod *d, struct smartiod_session *s, uint32_t node,
-			 const struct sio_msg_restore *m, struct sio_err *reterr)
+static bool may_again(struct smartiod *d, struct smartiod_session *s, uint32_t node,
+		      const struct smartiod_wanted *wanted, const struct sio_msg_restore *m,
+		      struct sio_err *reterr)
 {
 	const struct sio_policy_thing thing =
 		smartiod_thing(d, SIO_POLICY_SEGMENTS, node, sio_from_le32(m->number));
-	const struct smartiod_peer *p = exporter(d, node, reterr);
+
+	if (!smartiod_tree_find(&d->connections, sio_from_le64(m->extra)))
+		return wanted || smartiod_allow_program(d, s, &thing, reterr) == 0;
+	sio_fail(reterr, -EEXIST, "connection %" PRIu64 " is restored twice",
+		 sio_from_le64(m->extra));
+	return false;
+}
+
+struct smartiod_connection *smartiod_restore_far(struct smartiod *d, struct smartiod_session *s,
+						 uint32_t node,
+						 const struct smartiod_wanted *wanted,
+						 const struct sio_msg_restore *m,
+						 struct sio_err *reterr)
+{
+	const struct smartiod_peer *p = smartiod_restore_peer(d, node, reterr);
 	struct smartiod_connection *c;
 
-	if (!p)
-		return reterr->code;
-	if (!smartiod_recovering(d))
-		return sio_fail(reterr, -ENOENT,
-				"the program came too late: node %u has been told that it has "
-				"nothing",
-				node);
-	if (is_known(d, sio_from_le64(m->extra)))
-		return sio_fail(reterr, -EEXIST, "connection %" PRIu64 " is restored twice",
-				sio_from_le64(m->extra));
-	if (smartiod_allow_program(d, s, &thing, reterr) < 0)
-		return reterr->code;
+	if (!p || !may_again(d, s, node, wanted, m, reterr))
+		return NULL;
 	c = connection_of(d, s, node, m, reterr);
 	if (!c)
-		return reterr->code;
+		return NULL;
 	if (smartiod_seal_compare(s, m, smartiod_connection_seal(s, c), reterr) < 0 ||
 	    leads_elsewhere(d, p, c, reterr)) {
 		smartiod_connection_enter(d, c, SMARTIOD_CONNECTION_LOSE);
 		smartiod_connection_close(d, c, SCI_CB_LOST);
-		return reterr->code;
+		return NULL;
+	}
+	if (wanted) {
+		c->borrow = wanted->borrow;
+		c->via = wanted->via;
+		c->lender = wanted->lender;
+		c->fdid = wanted->device;
+		c->memtype = wanted->memtype;
 	}
 	take_path(d, c, p, sio_from_le32(m->flags) & SIO_RESTORE_DOWN);
-	return 0;
+	return c;
 }
 
 /* ---- windows ---- */
