@@ -159,7 +159,7 @@ int smartiod_resume_borrow(struct smartiod *d, const struct smartiod_from *from,
 		/* Its views follow: until then its registers are nobody else's. */
 		sio_ledger_known(&l->device->ledger, l->id, false);
 	}
-	/* A borrower that was started again has made another one: at each meeting the first counts. */
+	/* A borrower that was started again has made another one: the first of a meeting counts. */
 	if (l->meeting != meeting_with(d, from->node))
 		l->ticket = sio_from_le64(m->ticket);
 	l->session = sio_from_le64(m->session);
