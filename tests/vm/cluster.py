@@ -143,21 +143,28 @@ def restart(p, m, host, other):
     p.b.run("more_io")
 
 
-def check_restart(p):
+def check_import(p):
+    """The daemon of a machine that maps the other one's memory is killed, and started again."""
     p.b.run(f"begin export sharer export {SEGMENT}; runs export")
     p.a.run(f"begin import sharer import {NODE['b']} {SEGMENT}; runs import")
+    p.b.run("meetings a")
+    p.a.run("meetings b; kill_daemon; goes_on import; start_daemon a; until_ok met b")
+    p.b.run("until_ok met a")
+    p.a.run("goes_on import; finish import")
+    p.b.run("finish export")
+    p.step("the importer's daemon was killed and started again: the map is as it was before")
+
+
+def check_restart(p):
     p.b.run(f"start_io {DRIVE} 4096 64")
     for _ in range(2):
         restart(p, p.a, "a", "b")
         p.a.run(f"until_ok same_borrowers {DRIVE} 2 0")
     p.step("the lender's daemon was killed under I/O and started again, twice")
-    for _ in range(2):
+    for _ in range(5 if p.soak else 1):
         restart(p, p.b, "b", "a")
         p.a.run(f"until_ok same_borrowers {DRIVE} 2 0")
     p.step("the borrower's daemon as well: " + p.b.run("end_io"))
-    p.a.run("goes_on import; finish import")
-    p.b.run("finish export")
-    p.step("its program's map of the other machine's memory is as it was before")
     copy_there_and_back(p, p.b)
     p.both("as_before")
     p.step("nothing is left of it")
@@ -192,7 +199,8 @@ class Cluster(pair.Kind):
     drive = ""  # more of the drive's properties
     drive_host = "a"
     tell = "cat /tmp/smartiod.log"
-    checks = (start, check_memory, check_interrupts, give_drive, check_drive, check_link, check_restart, check_death)
+    checks = (start, check_memory, check_interrupts, give_drive, check_drive, check_link, check_import,
+              check_restart, check_death)
 
     def check_wakeup(self, p):
         p.step(p.b.run(f"start_io {DRIVE} 4096 64 interrupt; end_io") + ", woken by the drive")
