@@ -173,11 +173,10 @@ int smartiod_window_again(struct smartiod *d, struct smartiod_session *s,
 /* The connection is nobody's, and lives until the port has unmapped its window. */
 void smartiod_window_unclaimed(struct smartiod *d, const struct smartiod_unclaimed *l)
 {
-	struct sio_req_unmap req = {.h.op = SIO_OP_UNMAP, .id = l->by_id.key};
 	struct smartiod_connection *c = calloc(1, sizeof(*c));
 
 	if (!c) {
-		smartiod_port_send(d, &req, sizeof(req));
+		smartiod_port_unmap(d, l->by_id.key);
 		return;
 	}
 	c->route = SMARTIOD_REMOTE;

@@ -69,7 +69,7 @@ static void both_are_started_again(void **state)
 	give_back(f);
 }
 
-/* Killed once more at any point of the meeting, or its lender is; or the connection breaks there. */
+/* Killed once more at any point of the meeting, or its lender is; or the connection breaks. */
 static void it_is_killed_at_every_step(void **state)
 {
 	struct fixture *f = *state;

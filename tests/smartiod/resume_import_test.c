@@ -197,6 +197,16 @@ static void it_is_killed_at_every_step(void **state)
 	give_back(f);
 }
 
+/* Both at once, as a program with two threads may. */
+static void send_unmaps(struct fixture *f)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct sio_msg_handle m = {.handle = sio_to_le32(f->map[i])};
+
+		world_send(f->w, f->c, SIO_MSG_SEG_UNMAP, &m, sizeof(m));
+	}
+}
+
 /* The program unmaps at any point of the meeting: the grant ends after the window, never before. */
 static void it_unmaps_at_every_step(void **state)
 {
@@ -210,8 +220,7 @@ static void it_unmaps_at_every_step(void **state)
 			assert_true(world_step(w));
 		for (unsigned i = 0; i < steps && !ended; i++)
 			ended = !world_step(w);
-		for (unsigned i = 0; i < 2; i++)
-			assert_int_equal(call_handle(w, f->c, SIO_MSG_SEG_UNMAP, f->map[i], 0), 0);
+		send_unmaps(f);
 		world_pass(w, MEET);
 		assert_int_equal(world_resources(w, SIO_KIND_MAP), 0);
 		assert_int_equal(world_resources(w, SIO_KIND_GRANT), 0);
@@ -221,6 +230,25 @@ static void it_unmaps_at_every_step(void **state)
 					 0);
 	}
 	give_back(f);
+}
+
+/* The port takes its time: the exporter has been met long before the window is gone. */
+static void its_grant_ends_after_its_window(void **state)
+{
+	struct fixture *f = *state;
+	struct world *w = f->w;
+
+	world_restart(w, IMPORTER);
+	while (!library_settled(w))
+		assert_true(world_step(w));
+	w->late = SIO_OP_UNMAP;
+	send_unmaps(f);
+	world_pass(w, MEET);
+	assert_true(w->open[EXPORTER][IMPORTER]);
+	assert_int_equal(world_count(w, EXPORTER, SIO_KIND_GRANT), 1);
+	w->late = 0;
+	world_run(w);
+	assert_int_equal(world_count(w, EXPORTER, SIO_KIND_GRANT), 0);
 }
 
 static void the_exporter_ends_meanwhile(void **state)
@@ -492,6 +520,7 @@ int main(void)
 		TEST(both_are_started_again),
 		TEST(it_is_killed_at_every_step),
 		TEST(it_unmaps_at_every_step),
+		TEST(its_grant_ends_after_its_window),
 		TEST(the_exporter_ends_meanwhile),
 		TEST(the_exporters_host_starts_again_meanwhile),
 		TEST(it_comes_up_later),
