@@ -85,6 +85,7 @@ void sio_journal_fill_part(struct sio_msg_restore *m, const struct sio_msg *req,
 	case SIO_MSG_DEV_HOLD:
 		m->handle = ((const struct sio_msg_dev_hold *)req)->device;
 		m->key = ((const struct sio_rep_dev_hold *)reply)->hold;
+		m->seal = ((const struct sio_rep_dev_hold *)reply)->seal;
 		return;
 	}
 }

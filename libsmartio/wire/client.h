@@ -49,7 +49,7 @@
 	  sio_rep_reload_line, reserved) \
 	X(FILE, file, 68, sio_msg_file, h, sio_rep_file, h)
 #define SIO_CLIENT_RESTART(X) \
-	X(RESTORE, restore, 4, sio_msg_restore, h, sio_msg, size) \
+	X(RESTORE, restore, 4, sio_msg_restore, reserved, sio_msg, size) \
 	X(RESTORE_STEP, restore_step, 5, sio_msg_restore_step, h, sio_msg, size)
 #define SIO_CLIENT_SEGMENT(X) \
 	X(SEG_CREATE, seg_create, 16, sio_msg_seg_create, h, sio_rep_seg_create, h) \
@@ -380,8 +380,8 @@ struct sio_rep_seg_map {
 	sio_le32 map, n_pieces;
 	sio_le64 address; /* of @offset in this host's physical map, while mapped; 0: of a BAR */
 	/*
-	 * For RESTORE. Of another host's segment @key, its window. Of a BAR the claims of its
-	 * pieces; of another host's also @path, @seal, and as bits the pieces that are @doorbells.
+	 * For RESTORE. Of another host's segment @key, its window, and @seal. Of a BAR the claims
+	 * of its pieces; of another host's also @path, @seal, and as bits those of @doorbells.
 	 */
 	sio_le64 key, seal;
 	sio_le32 path, doorbells;
@@ -598,8 +598,9 @@ SIO_WIRE_SIZE(struct sio_msg_dev_hold, 48);
 struct sio_rep_dev_hold {
 	struct sio_msg h;
 	sio_le64 hold; /* the lender's number */
+	sio_le64 seal; /* for RESTORE */
 };
-SIO_WIRE_SIZE(struct sio_rep_dev_hold, 24);
+SIO_WIRE_SIZE(struct sio_rep_dev_hold, 32);
 /* Ends a pin. EINVAL: no such pin (any more: a reset ends all). */
 struct sio_msg_dev_unhold {
 	struct sio_msg h;

@@ -35,6 +35,7 @@ struct smartiod_session {
 	bool peers;		     /* its shadow and others with this flag reach each other */
 	unsigned step;		     /* RESTORING: the last RESTORE_STEP that it has sent */
 	struct smartiod_op *step_op; /* the operation of the step that it waits in; NULL: none */
+	uint64_t lenders_by;	     /* it has restored all, and waits for its lenders until then */
 	/* came with the request that is being served; -1: none. A handler that keeps it sets -1 */
 	int request_fd;
 	/* the operation that ends the session; embedded, so that ending needs no memory */

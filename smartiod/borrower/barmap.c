@@ -218,14 +218,16 @@ static struct sio_wire_piece asked_part(const struct map_op *m, unsigned i)
 uint64_t smartiod_bar_seal(const struct smartiod_session *s, const struct smartiod_map *map)
 {
 	const struct smartiod_bar_map *bar = map->bar;
-	uint64_t words[5 + 3 * SIO_MAP_PIECES] = {
+	uint64_t words[7 + 3 * SIO_MAP_PIECES] = {
 		smartiod_handle(&map->o),
 		smartiod_handle(&map->connection->o),
+		bar->borrow->id,
+		bar->borrow->device->fdid,
 		bar->bar,
 		bar->adapter << 16 | bar->peer_adapter,
 		smartiod_bar_doorbells(bar),
 	};
-	unsigned n = 5;
+	unsigned n = 7;
 
 	for (unsigned i = 0; i < bar->n; i++) {
 		words[n++] = bar->piece[i].view;

@@ -239,6 +239,19 @@ void smartiod_borrow_link_lost(struct smartiod *d, uint32_t node)
 		}
 }
 
+void smartiod_borrow_give_up(struct smartiod *d, struct smartiod_borrow *b)
+{
+	notify_end(d, b, false);
+	lose(d, b);
+}
+
+void smartiod_borrows_late(struct smartiod *d, const struct smartiod_session *s)
+{
+	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
+		if (b->o.session == s && b->node != d->node)
+			smartiod_borrow_give_up(d, b);
+}
+
 /* Does its program reach BARs or device segments over this path? Of DMA the lender knows. */
 static bool uses_path(struct smartiod *d, const struct smartiod_borrow *b, uint32_t adapter,
 		      uint32_t peer_adapter)

@@ -133,7 +133,7 @@ struct smartiod_connection *smartiod_connect_bar(struct smartiod *d, struct smar
 struct smartiod_connection *smartiod_bar_connection(struct smartiod *d, struct smartiod_session *s,
 						    struct smartiod_borrow *b, uint32_t bar,
 						    uint64_t bytes, struct sio_err *reterr);
-/* A segment of @b in this host's memory; NULL with *reterr. */
+/* A segment of @b in this host's memory, charged to @s without asking; NULL with *reterr. */
 struct smartiod_placed *smartiod_placed_new(struct smartiod *d, struct smartiod_session *s,
 					    struct smartiod_borrow *b, uint32_t id,
 					    uint32_t memtype, uint64_t bytes,
@@ -265,8 +265,15 @@ int smartiod_dev_connection_again(struct smartiod *d, struct smartiod_session *s
 int smartiod_bar_map_again(struct smartiod *d, struct smartiod_session *s,
 			   struct smartiod_connection *c, const struct sio_msg_restore *m,
 			   struct sio_err *reterr);
-int smartiod_dma_again(struct smartiod *d, struct smartiod_session *s, struct smartiod_borrow *b,
+int smartiod_dma_again(struct smartiod_session *s, struct smartiod_borrow *b,
 		       const struct sio_msg_restore *m, struct sio_err *reterr);
+/* What was restored of @b is not enough: it is lost. */
+void smartiod_borrow_give_up(struct smartiod *d, struct smartiod_borrow *b);
+/* The program of @s has not said in time what it has: its borrows of other hosts are lost. */
+void smartiod_borrows_late(struct smartiod *d, const struct smartiod_session *s);
+int smartiod_hold_again(struct smartiod *d, const struct smartiod_session *s,
+			const struct smartiod_borrow *b, const struct sio_msg_restore *m,
+			struct sio_err *reterr);
 /* Does a borrow of @s wait for the word of its lender, who has not been met since our start? */
 bool smartiod_borrows_wait(struct smartiod *d, const struct smartiod_session *s);
 

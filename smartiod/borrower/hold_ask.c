@@ -34,6 +34,9 @@ static void hold_step(struct smartiod *d, struct smartiod_op *op, const struct s
 		smartiod_op_error(d, op, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 	} else {
 		rep.hold = m->hold;
+		rep.seal = sio_to_le64(smartiod_seal(op->session, SIO_MSG_DEV_HOLD,
+						     smartiod_handle(&b->o), sio_from_le64(m->hold),
+						     0, 0));
 		smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
 	}
 	smartiod_op_free(d, op);

@@ -150,11 +150,8 @@ struct smartiod_placed *smartiod_placed_new(struct smartiod *d, struct smartiod_
 					    uint32_t memtype, uint64_t bytes,
 					    struct sio_err *reterr)
 {
-	struct smartiod_placed *p;
+	struct smartiod_placed *p = calloc(1, sizeof(*p));
 
-	if (smartiod_quota_program(d, s, SIO_QUOTA_EXPORTED, bytes, reterr) < 0)
-		return NULL;
-	p = calloc(1, sizeof(*p));
 	if (!p) {
 		sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 		return NULL;
@@ -186,6 +183,8 @@ static int place_here(struct smartiod *d, struct create_op *c, struct sio_err *r
 		return sio_fail_exhausted(reterr, -ENOSPC, SIO_OUT_OF_RAM,
 					  "%" PRIu64 " bytes; %s has %" PRIu64 " bytes of memory",
 					  c->bytes, d->host->name, d->host->ram_size);
+	if (smartiod_quota_program(d, s, SIO_QUOTA_EXPORTED, c->bytes, reterr) < 0)
+		return reterr->code;
 	c->placed = smartiod_placed_new(d, s, c->borrow, c->id, c->memtype, c->bytes, reterr);
 	if (!c->placed)
 		return reterr->code;

@@ -156,6 +156,9 @@ int smartiod_dev_connection_again(struct smartiod *d, struct smartiod_session *s
 		return connect_here(d, s, b, m, reterr);
 	else
 		c = smartiod_restore_far(d, s, sio_from_le32(m->node), &wanted, m, reterr);
+	/* Its path went down meanwhile, and what a device wrote over it is lost. */
+	if (c && c->borrow && c->state == SMARTIOD_CONNECTION_DOWN)
+		smartiod_borrow_give_up(d, b);
 	return c ? 0 : reterr->code;
 }
 
@@ -246,11 +249,11 @@ int smartiod_bar_map_again(struct smartiod *d, struct smartiod_session *s,
 /* ---- DMA mappings ---- */
 
 /* Whose the mapping is the lender knows, who is asked whenever it is used. */
-int smartiod_dma_again(struct smartiod *d, struct smartiod_session *s, struct smartiod_borrow *b,
+int smartiod_dma_again(struct smartiod_session *s, struct smartiod_borrow *b,
 		       const struct sio_msg_restore *m, struct sio_err *reterr)
 {
 	const struct sio_msg_dma_map *r = (const void *)m->request;
-	uint64_t bytes = sio_from_le64(r->bytes);
+	const uint64_t mask = SIO_PAGE_SIZE - 1;
 	struct smartiod_connection *c = NULL;
 	struct smartiod_dma_handle *h;
 
@@ -259,13 +262,26 @@ int smartiod_dma_again(struct smartiod *d, struct smartiod_session *s, struct sm
 		if (!c)
 			return reterr->code;
 	}
-	if (smartiod_quota_program(d, s, SIO_QUOTA_DMA, bytes, reterr) < 0)
-		return reterr->code;
 	h = smartiod_dma_handle_new(s, b, c, reterr);
 	if (!h)
 		return reterr->code;
-	smartiod_account_add(&s->account, &h->charge, SIO_QUOTA_DMA, bytes);
+	/* Charged, not asked for: a device uses it. */
+	smartiod_account_add(&s->account, &h->charge, SIO_QUOTA_DMA,
+			     (sio_from_le64(r->bytes) + mask) & ~mask);
 	h->busy = false;
 	h->map = sio_from_le64(m->key);
 	return 0;
+}
+
+int smartiod_hold_again(struct smartiod *d, const struct smartiod_session *s,
+			const struct smartiod_borrow *b, const struct sio_msg_restore *m,
+			struct sio_err *reterr)
+{
+	const struct sio_msg_dev_hold *r = (const void *)m->request;
+
+	if (r->device != m->handle || smartiod_seal_check(s, m, SIO_MSG_DEV_HOLD, 0, 0, reterr) < 0)
+		return sio_fail(reterr, -EACCES,
+				"this borrow has taken no hold with number %" PRIu64,
+				sio_from_le64(m->key));
+	return smartiod_held_add(d, b->device, sio_from_le64(m->key), b->generation);
 }

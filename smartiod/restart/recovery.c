@@ -53,13 +53,15 @@ bool smartiod_recovery_expects(struct smartiod *d, uint64_t owner)
 	return owner && *find(d, owner);
 }
 
-/* Have all that are expected said RESTORE_STEP @step? */
+/* Have all that are expected said RESTORE_STEP @step? Nobody waits for who is late. */
 static bool all_at(struct smartiod *d, unsigned step)
 {
 	for (const struct smartiod_expected *a = d->recovery.expected; a; a = a->next) {
 		const struct smartiod_session *s =
 			a->back ? smartiod_session_by_owner(d, a->owner) : NULL;
 
+		if (a->late && !a->back)
+			continue;
 		if (!s || s->step < step)
 			return false;
 	}
@@ -85,25 +87,33 @@ static void finish(struct smartiod *d, struct smartiod_session *s)
 	smartiod_unclaimed_give_back(d, s->owner);
 }
 
+static void restored(struct smartiod *d, struct smartiod_session *s)
+{
+	smartiod_restore_finish_devices(d, s);
+	finish(d, s);
+	forget(d, s->owner);
+	s->state = SMARTIOD_OPEN;
+	s->lenders_by = d->ops->now(d->ctx) + SMARTIOD_LENDERS_NS;
+}
+
 static void step_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct smartiod_session *s = op->session;
 
-	if (!a->error && s->step == SMARTIOD_RESTORE_ALL && s->state != SMARTIOD_OPEN) {
-		smartiod_restore_finish_devices(d, s);
-		finish(d, s);
-		forget(d, s->owner);
-		s->state = SMARTIOD_OPEN;
-	}
-	/* Before that its devices are not known well enough for any request. */
-	if (!a->error && s->state == SMARTIOD_OPEN && smartiod_borrows_wait(d, s)) {
-		smartiod_op_park(op);
+	if (!s || (a->error && a->error != -ETIMEDOUT)) { /* it has ended */
+		smartiod_op_free(d, op);
 		return;
 	}
-	if (!a->error) {
-		s->step_op = NULL;
-		smartiod_op_ok(d, op);
+	if (s->step == SMARTIOD_RESTORE_ALL && s->state != SMARTIOD_OPEN)
+		restored(d, s);
+	/* Before that its devices are not known well enough for any request. */
+	if (!a->error && s->state == SMARTIOD_OPEN && smartiod_borrows_wait(d, s) &&
+	    d->ops->now(d->ctx) < s->lenders_by) {
+		smartiod_op_doze(d, op, s->lenders_by - d->ops->now(d->ctx));
+		return;
 	}
+	s->step_op = NULL;
+	smartiod_op_ok(d, op);
 	smartiod_op_free(d, op);
 }
 
@@ -153,9 +163,25 @@ static void resume_others(struct smartiod *d)
 	}
 }
 
+/* What they have of other hosts those are about to be told that they have not. */
+static void lose_late(struct smartiod *d)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->sessions, key))) {
+		struct smartiod_session *s = SMARTIOD_OF(n, struct smartiod_session, by_client);
+
+		key = n->key;
+		if (s->state == SMARTIOD_RESTORING && s->step < SMARTIOD_RESTORE_ALL)
+			smartiod_borrows_late(d, s);
+	}
+}
+
 static void over(struct smartiod *d)
 {
 	d->recovery.grace = NULL;
+	lose_late(d);
 	for (const struct smartiod_expected *a = d->recovery.expected; a; a = a->next)
 		if (!a->back)
 			smartiod_log(d, SMARTIOD_WARNING,
@@ -199,9 +225,40 @@ static void check(struct smartiod *d)
 		smartiod_op_resume(d, grace);
 }
 
+/* Nobody waits any more for those that are not back. Return: somebody has waited for them alone. */
+static bool give_up_absent(struct smartiod *d)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	for (struct smartiod_expected *a = d->recovery.expected; a; a = a->next)
+		a->late |= !a->back;
+	while ((n = smartiod_tree_after(&d->sessions, key))) {
+		const struct smartiod_session *s =
+			SMARTIOD_OF(n, struct smartiod_session, by_client);
+
+		key = n->key;
+		if (s->step_op && s->step < SMARTIOD_RESTORE_ALL && all_at(d, s->step))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Who waited for others that do not come back goes on, and has time for that: otherwise what it has
+ * of other hosts would be lost.
+ */
 static void grace_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
+	uint64_t now = d->ops->now(d->ctx);
+	uint64_t left = d->recovery.latest > now ? d->recovery.latest - now : 0;
+
 	(void)a;
+	if (left && give_up_absent(d)) {
+		smartiod_op_doze(d, op, left < SMARTIOD_GRACE_NS ? left : SMARTIOD_GRACE_NS);
+		check(d);
+		return;
+	}
 	smartiod_op_free(d, op);
 	over(d);
 }

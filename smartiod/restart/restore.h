@@ -25,6 +25,11 @@
  */
 #define SMARTIOD_GRACE_NS 5000000000ULL
 #define SMARTIOD_GRACE_MAX_NS 20000000000ULL
+/*
+ * Time for the lenders of a program's borrows to be met, or lost, before its calls go on: longer
+ * than a peer is expected, which only one outlasts that greets and does not say what it has.
+ */
+#define SMARTIOD_LENDERS_NS 32000000000ULL
 
 /*
  * The owner of a session of before the restart, until its program has connected again, or has
@@ -34,6 +39,7 @@ struct smartiod_expected {
 	struct smartiod_expected *next;
 	uint64_t owner, secret;
 	bool back; /* a session has claimed it */
+	bool late; /* it had not, when the time for that was over */
 };
 
 /* ---- stale.c ---- */

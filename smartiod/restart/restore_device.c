@@ -192,8 +192,7 @@ static int restore_map(struct smartiod *d, struct smartiod_session *s,
 		return sio_fail(reterr, -ECONNRESET, "the connection is lost");
 	if (c->route == SMARTIOD_BAR)
 		return restore_bar_map(d, s, m, reterr);
-	if (c->route == SMARTIOD_REMOTE &&
-	    smartiod_window_again(d, s, c, sio_from_le64(m->key), reterr) < 0)
+	if (c->route == SMARTIOD_REMOTE && smartiod_window_again(d, s, c, m, reterr) < 0)
 		return reterr->code;
 	if (smartiod_map_new(d, s, c, reterr))
 		return 0;
@@ -263,7 +262,7 @@ static int restore_dma_map(struct smartiod *d, struct smartiod_session *s,
 	struct smartiod_dma *dma;
 
 	if (b && b->node != d->node)
-		return smartiod_dma_again(d, s, b, m, reterr);
+		return smartiod_dma_again(s, b, m, reterr);
 	l = b ? loan_of(d, b, reterr) : NULL;
 	if (!l)
 		return reterr->code;
@@ -299,8 +298,13 @@ static int restore_vector(struct smartiod *d, struct smartiod_session *s,
 {
 	const struct sio_msg_dev_vector *r = (const void *)m->request;
 	struct smartiod_borrow *b = smartiod_borrow_get(s, sio_from_le32(r->device), reterr);
-	struct smartiod_loan *l = b ? loan_of(d, b, reterr) : NULL;
+	struct smartiod_loan *l;
 
+	if (b &&
+	    b->node != d->node) /* it was lost with the daemons' connection, and its borrow is */
+		return sio_fail(reterr, -ENOENT,
+				"vectors of other hosts' devices are not restored");
+	l = b ? loan_of(d, b, reterr) : NULL;
 	if (!l)
 		return reterr->code;
 	return smartiod_vector_again(d, l, sio_from_le32(m->number), reterr);
@@ -316,7 +320,7 @@ static int restore_hold(struct smartiod *d, struct smartiod_session *s,
 	int rc;
 
 	if (b && b->node != d->node)
-		return smartiod_held_add(d, b->device, sio_from_le64(m->key), b->generation);
+		return smartiod_hold_again(d, s, b, m, reterr);
 	l = b ? loan_of(d, b, reterr) : NULL;
 	if (!l)
 		return reterr->code;
@@ -355,7 +359,7 @@ static void finish_loan(struct smartiod *d, struct smartiod_loan *l)
 	}
 	drop_unclaimed(d, l);
 	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
-		if (b->id == l->id && b->generation != l->device->generation)
+		if (b->node == d->node && b->id == l->id && b->generation != l->device->generation)
 			smartiod_loan_notify(d, l, SIO_DEVICE_EV_RESET, 0);
 	if (l->device->ledger.holder == l->id)
 		smartiod_holder_welcome(d, l);

@@ -65,9 +65,20 @@ uint64_t smartiod_connection_seal(const struct smartiod_session *s,
 		c->adapter << 16 | c->peer_adapter,
 		c->bytes,
 		c->peer_boot,
+		c->via,
+		(uint64_t)c->lender << 32 | c->memtype,
 	};
 
 	return smartiod_seal_words(s, SIO_MSG_SEG_CONNECT, words, sizeof(words) / sizeof(words[0]));
+}
+
+void smartiod_connection_via(struct smartiod_connection *c, const struct smartiod_wanted *w)
+{
+	c->borrow = w->borrow;
+	c->via = w->via;
+	c->lender = w->lender;
+	c->fdid = w->device;
+	c->memtype = w->memtype;
 }
 
 bool smartiod_connection_stale(struct smartiod *d, const struct smartiod_connection *c)
@@ -359,11 +370,7 @@ static int connect_remote(struct smartiod *d, struct smartiod_session *s, const 
 	}
 	c->node = node;
 	c->segment_id = w->id;
-	c->borrow = w->borrow;
-	c->via = w->via;
-	c->lender = w->lender;
-	c->fdid = w->device;
-	c->memtype = w->memtype;
+	smartiod_connection_via(c, w);
 	c->adapter = path->adapter;
 	c->peer_adapter = path->peer_adapter;
 	smartiod_connection_enter(d, c, SMARTIOD_CONNECTION_CONNECT);

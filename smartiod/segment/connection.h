@@ -143,6 +143,11 @@ void smartiod_connection_event(struct smartiod *d, uint32_t node, uint64_t conne
 /* Part of the room's table: reports programs that are connected. They stay connected. */
 void smartiod_connections_forbidden(struct smartiod *d, const struct smartiod_forbid *f);
 void smartiod_connection_free_all(struct smartiod *d);
+/* It is to a device segment: what @w says of the borrow and the lender. */
+void smartiod_connection_via(struct smartiod_connection *c, const struct smartiod_wanted *w);
+/* The seal of the map @handle of a connection to another host, by the port's map @window. */
+uint64_t smartiod_window_seal(const struct smartiod_session *s, uint32_t handle,
+			      const struct smartiod_connection *c, uint64_t window);
 /* The seal of a connection to another host, which it has with its handle. */
 uint64_t smartiod_connection_seal(const struct smartiod_session *s,
 				  const struct smartiod_connection *c);

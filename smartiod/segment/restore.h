@@ -35,9 +35,10 @@ struct smartiod_connection *smartiod_restore_far(struct smartiod *d, struct smar
  */
 const struct smartiod_peer *smartiod_restore_peer(struct smartiod *d, uint32_t node,
 						  struct sio_err *reterr);
-/* The port's map @map is the window of @c again. */
+/* The port's map that @m names, as its seal says, is the window of @c again. */
 int smartiod_window_again(struct smartiod *d, struct smartiod_session *s,
-			  struct smartiod_connection *c, uint64_t map, struct sio_err *reterr);
+			  struct smartiod_connection *c, const struct sio_msg_restore *m,
+			  struct sio_err *reterr);
 /* Nobody claimed window @l, a map: unmaps it, and its grant is released after that. */
 void smartiod_window_unclaimed(struct smartiod *d, const struct smartiod_unclaimed *l);
 /* Parts of the room's table (base/room.h). */

@@ -118,18 +118,13 @@ struct smartiod_connection *smartiod_restore_far(struct smartiod *d, struct smar
 	c = connection_of(d, s, node, m, reterr);
 	if (!c)
 		return NULL;
+	if (wanted)
+		smartiod_connection_via(c, wanted);
 	if (smartiod_seal_compare(s, m, smartiod_connection_seal(s, c), reterr) < 0 ||
 	    leads_elsewhere(d, p, c, reterr)) {
 		smartiod_connection_enter(d, c, SMARTIOD_CONNECTION_LOSE);
 		smartiod_connection_close(d, c, SCI_CB_LOST);
 		return NULL;
-	}
-	if (wanted) {
-		c->borrow = wanted->borrow;
-		c->via = wanted->via;
-		c->lender = wanted->lender;
-		c->fdid = wanted->device;
-		c->memtype = wanted->memtype;
 	}
 	take_path(d, c, p, sio_from_le32(m->flags) & SIO_RESTORE_DOWN);
 	return c;
@@ -150,17 +145,22 @@ static void take_window(struct smartiod *d, struct smartiod_connection *c,
 }
 
 int smartiod_window_again(struct smartiod *d, struct smartiod_session *s,
-			  struct smartiod_connection *c, uint64_t map, struct sio_err *reterr)
+			  struct smartiod_connection *c, const struct sio_msg_restore *m,
+			  struct sio_err *reterr)
 {
+	uint64_t map = sio_from_le64(m->key);
+	uint64_t seal = smartiod_window_seal(s, sio_from_le32(m->handle), c, map);
 	struct smartiod_unclaimed *l;
 
+	if (smartiod_seal_compare(s, m, seal, reterr) < 0)
+		return reterr->code;
 	if (c->window == SMARTIOD_MAPPED && c->map == map)
 		return 0;
 	l = smartiod_unclaimed_get(d, SIO_KIND_MAP, s->owner, map, reterr);
 	if (!l)
 		return reterr->code;
-	if (c->window != SMARTIOD_UNMAPPED || l->node != c->node || l->length < c->bytes ||
-	    l->device != SIO_LIST_PATH(c->adapter, c->peer_adapter))
+	if (c->window != SMARTIOD_UNMAPPED || c->prev_unmapping || l->node != c->node ||
+	    l->length < c->bytes || l->device != SIO_LIST_PATH(c->adapter, c->peer_adapter))
 		return sio_fail(reterr, -EINVAL,
 				"map %" PRIu64 " is no window to segment %#x of node %u", map,
 				c->segment_id, c->node);

@@ -22,7 +22,9 @@ struct map_op {
 static void give_grant(struct smartiod *d, const struct smartiod_connection *c, uint64_t grant,
 		       uint64_t start)
 {
-	if (smartiod_peer_find(d, c->node)->generation == start)
+	const struct smartiod_peer *p = smartiod_peer_find(d, c->node);
+
+	if (p && p->generation == start) /* it may have left the cluster's file */
 		smartiod_grant_release(d, c->node, grant);
 }
 
@@ -142,6 +144,14 @@ void smartiod_map_drop(struct smartiod *d, struct smartiod_map *m)
 		smartiod_window_release(d, c);
 }
 
+uint64_t smartiod_window_seal(const struct smartiod_session *s, uint32_t handle,
+			      const struct smartiod_connection *c, uint64_t window)
+{
+	const uint64_t words[] = {handle, smartiod_handle(&c->o), window};
+
+	return smartiod_seal_words(s, SIO_MSG_SEG_MAP, words, sizeof(words) / sizeof(words[0]));
+}
+
 /* The range [offset, offset + bytes) of @fd, mapped. */
 static int map_reply(struct smartiod *d, struct smartiod_session *s, const void *request,
 		     struct smartiod_connection *c, uint64_t offset, uint64_t bytes, uint32_t flags,
@@ -161,7 +171,10 @@ static int map_reply(struct smartiod *d, struct smartiod_session *s, const void 
 		return 0;
 	}
 	rep.address = sio_to_le64((local ? c->segment->phys : c->map_bus_addr) + offset);
-	rep.key = sio_to_le64(c->route == SMARTIOD_REMOTE ? c->map : 0);
+	if (c->route == SMARTIOD_REMOTE) {
+		rep.key = sio_to_le64(c->map);
+		rep.seal = sio_to_le64(smartiod_window_seal(s, smartiod_handle(&m->o), c, c->map));
+	}
 	rep.piece[0].offset = sio_to_le64(offset);
 	rep.piece[0].bytes = sio_to_le64(bytes);
 	rep.piece[0].fd_offset = sio_to_le64(local ? offset : c->map_offset + offset);

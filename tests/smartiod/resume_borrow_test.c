@@ -176,6 +176,50 @@ static void the_lender_does_not_come_back(void **state)
 	world_pass(f->w, MEET);
 }
 
+/* It greets, and then says nothing: calls go on after a time, and wait one by one. */
+static void the_lender_says_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct smartiod *d;
+	uint32_t map;
+
+	world_restart(f->w, BORROWER);
+	do {
+		assert_true(world_step(f->w));
+		d = f->w->host[BORROWER].daemon;
+	} while (smartiod_peer_find(d, NODE(LENDER))->state != SMARTIOD_PEER_READY);
+	f->w->drop_peer_messages = true;
+	world_pass(f->w, MEET);
+	assert_false(library_settled(f->w));
+	world_pass(f->w, SMARTIOD_LENDERS_NS);
+	assert_true(library_settled(f->w));
+	f->w->drop_peer_messages = false;
+	world_cut(f->w, LENDER, BORROWER);
+	world_pass(f->w, MEET);
+	assert_int_equal(call_seg_map(f->w, f->c, f->near, 0, 4096, &map), 0);
+}
+
+/* Another program of its host is stopped: that costs time, and nothing else. */
+static void another_program_does_not_come_back(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *silent = world_client(f->w, BORROWER, SIO_CLIENT_LIBRARY);
+	unsigned before[SIO_KIND_SHADOW + 1];
+	uint32_t segment;
+
+	assert_int_equal(call_seg_export(f->w, silent, 77, 4096, &segment), 0);
+	world_forget(f->c);
+	picture(f, before);
+	library_gone(silent);
+	world_restart(f->w, BORROWER);
+	world_pass(f->w, MEET);
+	assert_false(library_settled(f->w));
+	world_pass(f->w, SMARTIOD_GRACE_NS);
+	world_pass(f->w, MEET);
+	assert_true(library_settled(f->w));
+	expect_quiet(f, before);
+}
+
 static void its_program_dies_meanwhile(void **state)
 {
 	struct fixture *f = *state;
@@ -212,6 +256,16 @@ static void step(struct fixture *f, uint32_t number)
 	world_run(f->w);
 }
 
+/* A map of a segment's window has other words than one of a BAR. */
+static uint32_t what(const struct sio_msg_restore *m)
+{
+	uint32_t type = sio_from_le32(m->type);
+
+	if (!m->seal)
+		return 0;
+	return type == SIO_MSG_SEG_MAP && !m->claim[1].map ? 0xffff : type;
+}
+
 /* The words that are sealed, of what @m is; NULL: that is all. */
 static sio_le32 *sealed_half(struct sio_msg_restore *m, unsigned i)
 {
@@ -219,31 +273,36 @@ static sio_le32 *sealed_half(struct sio_msg_restore *m, unsigned i)
 	sio_le32 *const of_connection[] = {&m->node, &m->path, &m->number, &m->handle};
 	sio_le32 *const of_map[] = {&m->path, &m->doorbells, &m->handle};
 
-	switch (sio_from_le32(m->type)) {
+	switch (what(m)) {
 	case SIO_MSG_DEV_BORROW:
 		return i < 3 ? of_borrow[i] : NULL;
 	case SIO_MSG_DEV_SEG_CONNECT:
-		return i < 4 && m->seal ? of_connection[i] : NULL;
+		return i < 4 ? of_connection[i] : NULL;
 	case SIO_MSG_SEG_MAP:
-		return i < 3 && m->seal ? of_map[i] : NULL;
+		return i < 3 ? of_map[i] : NULL;
+	case SIO_MSG_DEV_HOLD:
+	case 0xffff:
+		return i < 1 ? &m->handle : NULL;
 	}
 	return NULL;
 }
 
 static sio_le64 *sealed_word(struct sio_msg_restore *m, unsigned i)
 {
-	sio_le64 *const of_borrow[] = {&m->key, &m->seal};
+	sio_le64 *const of_any[] = {&m->key, &m->seal};
 	sio_le64 *const of_connection[] = {&m->key, &m->extra, &m->bytes, &m->peer_boot, &m->seal};
 	sio_le64 *const of_map[] = {&m->claim[0].view, &m->claim[0].grant, &m->claim[0].map,
 				    &m->claim[2].view, &m->seal};
 
-	switch (sio_from_le32(m->type)) {
+	switch (what(m)) {
 	case SIO_MSG_DEV_BORROW:
-		return i < 2 ? of_borrow[i] : NULL;
+	case SIO_MSG_DEV_HOLD:
+	case 0xffff:
+		return i < 2 ? of_any[i] : NULL;
 	case SIO_MSG_DEV_SEG_CONNECT:
-		return i < 5 && m->seal ? of_connection[i] : NULL;
+		return i < 5 ? of_connection[i] : NULL;
 	case SIO_MSG_SEG_MAP:
-		return i < 5 && m->seal ? of_map[i] : NULL;
+		return i < 5 ? of_map[i] : NULL;
 	}
 	return NULL;
 }
@@ -269,19 +328,12 @@ static unsigned only_the_truth(struct fixture *f, const struct sio_msg_restore *
 	return lies;
 }
 
-static void a_word_is_wrong(void **state)
+/* The program speaks for itself from now on, to the next smartiod. */
+static void speak(struct fixture *f)
 {
 	struct sio_msg_hello m = {.version = sio_to_le32(SIO_CLIENT_VERSION),
 				  .kind = sio_to_le32(SIO_CLIENT_LIBRARY)};
-	struct fixture *f = *state;
-	struct sio_msg_restore truth[SIO_RESTORE_STEPS][ENTRIES];
-	unsigned n[SIO_RESTORE_STEPS] = {0}, before[SIO_KIND_SHADOW + 1], lies = 0;
-	uint64_t at;
 
-	picture(f, before);
-	for (unsigned i = 0; i < SIO_RESTORE_STEPS; i++)
-		for (at = 0; library_next(f->c, i + 1, &at, &truth[i][n[i]]);)
-			assert_true(++n[i] < ENTRIES);
 	f->w->before_step = NULL;
 	world_restart(f->w, BORROWER);
 	world_run(f->w);
@@ -289,17 +341,159 @@ static void a_word_is_wrong(void **state)
 	f->w->shown = f->c->owner;
 	world_send_with(f->w, f->c, SIO_MSG_HELLO, &m, sizeof(m), 1);
 	world_run(f->w);
+}
+
+/* All that it has, in the order in which it would be said. */
+struct truth {
+	struct sio_msg_restore m[SIO_RESTORE_STEPS][ENTRIES];
+	unsigned n[SIO_RESTORE_STEPS];
+};
+
+static void get_truth(struct fixture *f, struct truth *ret)
+{
+	uint64_t at;
+
+	for (unsigned i = 0; i < SIO_RESTORE_STEPS; i++)
+		for (ret->n[i] = at = 0; library_next(f->c, i + 1, &at, &ret->m[i][ret->n[i]]);)
+			assert_true(++ret->n[i] < ENTRIES);
+}
+
+/* The first map of a BAR, or (@bar false) of a segment's window. */
+static struct sio_msg_restore *map_in(struct truth *t, bool bar)
+{
+	for (unsigned i = 0; i < t->n[2]; i++)
+		if (what(&t->m[2][i]) == (bar ? SIO_MSG_SEG_MAP : 0xffff))
+			return &t->m[2][i];
+	fail();
+	return NULL;
+}
+
+static void a_word_is_wrong(void **state)
+{
+	struct fixture *f = *state;
+	struct truth t;
+	unsigned before[SIO_KIND_SHADOW + 1], lies = 0;
+	uint32_t dma;
+	uint64_t at;
+
+	assert_int_equal(
+		call_dma_map_at(f->w, f->c, f->b.handle, f->segment, 0, 4096, 4096, &dma, &at), 0);
+	hold_twice(f, at);
+	picture(f, before);
+	get_truth(f, &t);
+	speak(f);
 	for (unsigned i = 0; i < SIO_RESTORE_STEPS; i++) {
-		for (unsigned j = 0; j < n[i]; j++)
-			lies += only_the_truth(f, &truth[i][j]);
+		for (unsigned j = 0; j < t.n[i]; j++)
+			lies += only_the_truth(f, &t.m[i][j]);
 		step(f, i + 1);
 	}
-	assert_int_equal(lies, 5 + 9 + 8);
+	/* A borrow, a connection, a map of each kind, two holds. */
+	assert_int_equal(lies, 5 + 9 + 8 + 3 + 2 * 3);
 	world_pass(f->w, MEET);
 	for (uint32_t kind = 1; kind <= SIO_KIND_SHADOW; kind++)
 		assert_int_equal(world_resources(f->w, kind), before[kind]);
 	assert_non_null(call_device_event(f->c, 4)); /* so many lies were about the borrow */
 	assert_null(call_device_event(f->c, 5));
+}
+
+/* The window of a BAR as a segment's: the grant would go with the BAR, and not with the window. */
+static void a_window_is_of_something_else(void **state)
+{
+	struct fixture *f = *state;
+	struct truth t;
+	struct sio_msg_restore lie;
+
+	get_truth(f, &t);
+	speak(f);
+	for (unsigned i = 0; i < SIO_RESTORE_STEPS; i++) {
+		for (unsigned j = 0; j < t.n[i]; j++) {
+			if (what(&t.m[i][j]) == SIO_MSG_SEG_MAP) {
+				lie = *map_in(&t, false);
+				lie.key = map_in(&t, true)->claim[0].map;
+				assert_int_equal(say(f, &lie), ENOENT);
+			}
+			assert_int_equal(say(f, &t.m[i][j]), 0);
+		}
+		step(f, i + 1);
+	}
+	world_pass(f->w, MEET);
+	assert_int_equal(call_handle(f->w, f->c, SIO_MSG_SEG_UNMAP, f->bar_map, 0), 0);
+	world_run(f->w);
+	assert_int_equal(world_count(f->w, BORROWER, SIO_KIND_MAP), 1);
+}
+
+/* A map by a handle that is taken: its window is being unmapped when the next one is named. */
+static void two_windows_of_one_connection(void **state)
+{
+	struct fixture *f = *state;
+	struct truth t;
+	struct sio_msg_restore m;
+	uint32_t other;
+
+	assert_int_equal(call_seg_map(f->w, f->c, f->near, 0, 4096, &other), 0);
+	get_truth(f, &t);
+	speak(f);
+	for (unsigned i = 0; i < 2; i++) {
+		for (unsigned j = 0; j < t.n[i]; j++)
+			assert_int_equal(say(f, &t.m[i][j]), 0);
+		step(f, i + 1);
+	}
+	f->w->late = SIO_OP_UNMAP;
+	m = *map_in(&t, false);
+	for (unsigned j = 0; j < t.n[2]; j++)
+		if (what(&t.m[2][j]) == SIO_MSG_DEV_SEG_CONNECT)
+			assert_int_equal(say(f, &t.m[2][j]), 0);
+	m.handle = sio_to_le32(f->near);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(say(f, &m), ENOENT);
+	f->w->late = 0;
+	world_run(f->w);
+	step(f, 3);
+	world_pass(f->w, MEET);
+}
+
+/* It is here, but does not say the rest in time: it hears that the device is lost. */
+static void it_does_not_come_to_the_end(void **state)
+{
+	struct fixture *f = *state;
+	struct truth t;
+
+	get_truth(f, &t);
+	speak(f);
+	for (unsigned j = 0; j < t.n[0]; j++)
+		assert_int_equal(say(f, &t.m[0][j]), 0);
+	step(f, 1);
+	world_forget(f->c);
+	world_pass(f->w, SMARTIOD_GRACE_NS - 1);
+	assert_null(call_device_event(f->c, 0));
+	world_pass(f->w, 1);
+	expect_lost(f);
+	for (unsigned j = 0; j < t.n[2]; j++)
+		if (what(&t.m[2][j]))
+			assert_int_equal(say(f, &t.m[2][j]), EINVAL); /* before step 2 ends */
+	step(f, 2);
+	for (unsigned j = 0; j < t.n[2]; j++)
+		if (what(&t.m[2][j]))
+			assert_int_equal(say(f, &t.m[2][j]), ENOENT);
+	step(f, 3);
+}
+
+static void the_lender_leaves_the_file(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t node = f->w->topology->host[LENDER].node;
+
+	f->w->lossy = true;
+	world_stop(f->w, BORROWER);
+	world_run(f->w);
+	f->w->topology->host[LENDER].node = 40;
+	world_restart(f->w, BORROWER);
+	world_run(f->w);
+	expect_lost(f);
+	assert_true(library_settled(f->w));
+	f->w->topology->host[LENDER].node = node;
+	world_restart(f->w, BORROWER); /* which meets it again, for what it has of the borrower */
+	world_pass(f->w, MEET);
 }
 
 int main(void)
@@ -312,8 +506,14 @@ int main(void)
 		TEST(the_device_is_reset_meanwhile),
 		TEST(the_lenders_host_starts_again_meanwhile),
 		TEST(the_lender_does_not_come_back),
+		TEST(the_lender_says_nothing),
+		TEST(the_lender_leaves_the_file),
+		TEST(another_program_does_not_come_back),
 		TEST(its_program_dies_meanwhile),
 		TEST(a_word_is_wrong),
+		TEST(a_window_is_of_something_else),
+		TEST(two_windows_of_one_connection),
+		TEST(it_does_not_come_to_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
