@@ -101,12 +101,7 @@ class Cables(reload_test.Base):
         self.moves_on("west-east")
         self.cable(far="west", near="east", lender="east")
         self.moves_on("west-east")
-        self.is_well(near, far)
-        self.assertIsNone(manager.poll())
-        self.assertIn("ok", self.c.smartio("doctor"))
-        manager.send_signal(signal.SIGTERM)
-        self.c.end(manager)
-        self.c.audit_until(before)
+        self.all_is_well(before, manager, near, far)
 
     def test_any_that_joins_them(self):
         """Many clusters drawn at random, in which all three reach one another."""
@@ -150,11 +145,7 @@ class Cables(reload_test.Base):
         seen = [self.loses(*way) for way in ways]
         for other in seen[1:]:
             self.assertEqual(other, seen[0])
-        self.is_well(near)
-        self.assertIsNone(manager.poll())
-        manager.send_signal(signal.SIGTERM)
-        self.c.end(manager)
-        self.c.audit_until(before)
+        self.all_is_well(before, manager, near)
 
     def test_faults_stay(self):
         """A link that is down is down by the next file, too, and one that is new is not."""

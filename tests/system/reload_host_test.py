@@ -80,12 +80,7 @@ class Hosts(reload_test.Base):
             self.is_up(*ALL[:3])
             for name in ("port.16", "node.16"):
                 self.assertFalse(os.path.exists(os.path.join(self.c.state, name)), name)
-        self.is_well(near, far)
-        self.assertIsNone(manager.poll())
-        self.assertIn("ok", self.c.smartio("doctor"))
-        manager.send_signal(signal.SIGTERM)
-        self.c.end(manager)
-        self.c.audit_until(before)
+        self.all_is_well(before, manager, near, far)
 
     def test_many_times(self):
         """Also several in one reload, others than before, and of the same node ids."""
@@ -102,11 +97,7 @@ class Hosts(reload_test.Base):
             if turn % 6 == 4:
                 self.pings("other", "far")
                 self.sends("other", "far")
-        self.is_well(near)
-        self.assertIsNone(manager.poll())
-        manager.send_signal(signal.SIGTERM)
-        self.c.end(manager)
-        self.c.audit_until(before)
+        self.all_is_well(before, manager, near)
 
     def test_what_takes_a_restart_is_named(self):
         self.c.manager("lender")

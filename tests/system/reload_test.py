@@ -79,6 +79,15 @@ class Base(unittest.TestCase):
             self.assertIsNone(child.poll(), "a client ended")
             self.assertIn("rounds", self.c.finish(child))
 
+    def all_is_well(self, before, manager, *children):
+        """Nobody has noticed anything, and nothing is left when they have ended. @before: the audit before they began."""
+        self.is_well(*children)
+        self.assertIsNone(manager.poll())
+        self.assertIn("ok", self.c.smartio("doctor"))
+        manager.send_signal(signal.SIGTERM)
+        self.c.end(manager)
+        self.c.audit_until(before)
+
     def in_force(self):
         with open(os.path.join(self.c.state, "topology.yaml"), encoding="ascii") as f:
             return f.read()
@@ -287,12 +296,7 @@ class Reload(Base):
         self.reload(self.with_devices(more="", fewer="nvme1"))
         self.assertEqual(self.devices("far"), ["nvme0"])
         self.reload(self.write())
-        self.is_well(near, far)
-        self.assertIsNone(manager.poll())
-        self.assertIn("ok", self.c.smartio("doctor"))
-        manager.send_signal(signal.SIGTERM)
-        self.c.end(manager)
-        self.c.audit_until(before)
+        self.all_is_well(before, manager, near, far)
 
     def test_a_drive_with_a_file(self):
         path = os.path.join(self.c.dir, "blocks")
