@@ -1,6 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "session/journal_fill.h"
 
+static void fill_connection(struct sio_msg_restore *m, const struct sio_rep_seg_connect *connect)
+{
+	m->key = connect->key;
+	m->seal = connect->seal;
+	m->extra = connect->connection;
+	m->number = connect->segment_id;
+	m->node = connect->node;
+	m->path = connect->path;
+	m->bytes = connect->bytes;
+	m->peer_boot = connect->peer_boot;
+}
+
+static void fill_map(struct sio_msg_restore *m, const struct sio_rep_seg_map *map)
+{
+	unsigned n = sio_from_le32(map->n_pieces);
+
+	m->key = map->key;
+	m->seal = map->seal;
+	m->path = map->path;
+	m->doorbells = map->doorbells;
+	for (unsigned i = 0; i < n && i < SIO_MAP_PIECES; i++)
+		m->claim[i] = map->claim[i];
+}
+
 void sio_journal_fill_object(struct sio_msg_restore *m, const struct sio_msg *req,
 			     const void *reply)
 {
@@ -8,10 +32,7 @@ void sio_journal_fill_object(struct sio_msg_restore *m, const struct sio_msg *re
 	const struct sio_rep_seg_attach *attach = reply;
 	const struct sio_rep_dint_create *dint = reply;
 	const struct sio_rep_dev_borrow *borrow = reply;
-	const struct sio_rep_seg_connect *connect = reply;
 	const struct sio_rep_dint_connect *link = reply;
-	const struct sio_rep_seg_map *map = reply;
-	unsigned n;
 
 	m->handle = dint->handle; /* every reply that creates an object begins with its handle */
 	switch (sio_from_le32(m->type)) {
@@ -30,14 +51,7 @@ void sio_journal_fill_object(struct sio_msg_restore *m, const struct sio_msg *re
 		return;
 	case SIO_MSG_SEG_CONNECT:
 	case SIO_MSG_DEV_SEG_CONNECT:
-		m->key = connect->key;
-		m->seal = connect->seal;
-		m->extra = connect->connection;
-		m->number = connect->segment_id;
-		m->node = connect->node;
-		m->path = connect->path;
-		m->bytes = connect->bytes;
-		m->peer_boot = connect->peer_boot;
+		fill_connection(m, reply);
 		return;
 	case SIO_MSG_DINT_CREATE:
 		m->number = dint->number;
@@ -60,13 +74,7 @@ void sio_journal_fill_object(struct sio_msg_restore *m, const struct sio_msg *re
 		m->key = ((const struct sio_rep_dma_map *)reply)->key;
 		return;
 	case SIO_MSG_SEG_MAP:
-		m->key = map->key;
-		m->seal = map->seal;
-		m->path = map->path;
-		m->doorbells = map->doorbells;
-		n = sio_from_le32(map->n_pieces);
-		for (unsigned i = 0; i < n && i < SIO_MAP_PIECES; i++)
-			m->claim[i] = map->claim[i];
+		fill_map(m, reply);
 		return;
 	}
 }

@@ -18,7 +18,7 @@
 #include "wire/client.h"
 #include "wire/wire.h"
 
-#define SIO_PEER_VERSION 15
+#define SIO_PEER_VERSION 16
 #define SIO_PEER_REPLY 0x8000u
 #define SIO_TOKEN_BYTES 32
 
@@ -47,7 +47,7 @@ struct sio_no_reply {
 	X(GRANT_RELEASE, peer_grant_release, 531, sio_peer_grant_release, h, sio_no_reply, h) \
 	X(SEG_EVENT, peer_seg_event, 532, sio_peer_seg_event, h, sio_no_reply, h) \
 	X(GRANT_QUERY, peer_grant_query, 533, sio_peer_grant_query, h, sio_no_reply, h) \
-	X(RESUME_GRANT, peer_resume_grant, 608, sio_peer_resume_grant, h, sio_no_reply, h) \
+	X(RESUME_GRANT, peer_resume_grant, 608, sio_peer_resume_grant, reserved, sio_no_reply, h) \
 	X(RESUME_HELD, peer_resume_held, 609, sio_peer_resume_held, h, sio_no_reply, h) \
 	X(RESUME_SEG, peer_resume_seg, 610, sio_peer_resume_seg, reserved, sio_no_reply, h)
 #define SIO_PEER_INTERRUPT(X) \
@@ -522,14 +522,16 @@ SIO_WIRE_SIZE(struct sio_prep_config, 32);
 /*
  * The sender has granted this to the receiver: [bus_addr, ...) at @adapter, the sender's, for
  * @peer_adapter. A receiver that was restarted recognises its windows by the address. It answers
- * GRANT_RELEASE at once if it has none, else HELD.
+ * GRANT_RELEASE at once if it has none, else HELD. @empty 1: the memory was freed when the
+ * receiver was lost, and nothing lies at the address, which is kept until the release.
  */
 struct sio_peer_resume_grant {
 	struct sio_msg h;
 	sio_le64 grant, bus_addr;
 	sio_le32 adapter, peer_adapter;
+	sio_le32 empty, reserved;
 };
-SIO_WIRE_SIZE(struct sio_peer_resume_grant, 40);
+SIO_WIRE_SIZE(struct sio_peer_resume_grant, 48);
 /* @purpose: SIO_GRANT_*; @own 1: for a device that the receiver's program borrows of the sender. */
 struct sio_peer_resume_held {
 	struct sio_msg h;

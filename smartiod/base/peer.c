@@ -22,36 +22,30 @@ bool smartiod_peer_link_up(const struct smartiod_peer *p)
 	return false;
 }
 
-static const struct smartiod_path_state *state_of(const struct smartiod_peer *p,
-						  const struct sio_path *path)
+static const struct smartiod_path_state *state_of(const struct smartiod_peer *p, uint32_t adapter,
+						  uint32_t peer_adapter)
 {
-	for (unsigned i = 0; i < p->n_paths; i++)
-		if (p->path[i].adapter == path->adapter &&
-		    p->path[i].peer_adapter == path->peer_adapter)
+	for (unsigned i = 0; p && i < p->n_paths; i++)
+		if (p->path[i].adapter == adapter && p->path[i].peer_adapter == peer_adapter)
 			return &p->path[i];
 	return NULL;
 }
 
 bool smartiod_path_up(struct smartiod *d, uint32_t node, uint32_t adapter, uint32_t peer_adapter)
 {
-	const struct smartiod_peer *p = smartiod_peer_find(d, node);
+	const struct smartiod_path_state *s =
+		state_of(smartiod_peer_find(d, node), adapter, peer_adapter);
 
-	for (unsigned i = 0; p && i < p->n_paths; i++)
-		if (p->path[i].adapter == adapter && p->path[i].peer_adapter == peer_adapter)
-			return p->path[i].up;
-	return false;
+	return s && s->up;
 }
 
 uint64_t smartiod_path_start(struct smartiod *d, uint32_t node, uint32_t adapter,
 			     uint32_t peer_adapter)
 {
 	const struct smartiod_peer *p = smartiod_peer_find(d, node);
+	const struct smartiod_path_state *s = state_of(p, adapter, peer_adapter);
 
-	for (unsigned i = 0; p && i < p->n_paths; i++)
-		if (p->path[i].adapter == adapter && p->path[i].peer_adapter == peer_adapter)
-			return SIO_LINK_START(p->generation ? p->generation : p->path[i].generation,
-					      p->path[i].turn);
-	return 0;
+	return s ? SIO_LINK_START(p->generation ? p->generation : s->generation, s->turn) : 0;
 }
 
 static bool is_wanted(uint32_t wanted, uint32_t adapter)
@@ -77,7 +71,8 @@ int smartiod_path_between(struct smartiod *d, uint32_t node, uint32_t adapter,
 				d->topology->name, node);
 	n = sio_topology_paths(d->topology, d->node, node, path, SMARTIOD_MAX_PATHS);
 	for (unsigned i = 0; i < n && i < SMARTIOD_MAX_PATHS; i++) {
-		const struct smartiod_path_state *s = state_of(p, &path[i]);
+		const struct smartiod_path_state *s =
+			state_of(p, path[i].adapter, path[i].peer_adapter);
 		unsigned hops;
 
 		if (!is_wanted(adapter, path[i].adapter) ||

@@ -47,6 +47,13 @@ struct smartiod_unclaimed *smartiod_unclaimed_get(struct smartiod *d, uint32_t k
 	return NULL;
 }
 
+int smartiod_unclaimed_check(const struct smartiod_unclaimed *l, struct sio_err *reterr)
+{
+	if (l->fd[0] >= 0 && (l->kind != SIO_KIND_IRQ || l->fd[1] >= 0))
+		return 0;
+	return sio_fail(reterr, -EMFILE, "its descriptors could not be opened again");
+}
+
 int smartiod_unclaimed_take_fd(struct smartiod_unclaimed *l, unsigned index)
 {
 	int fd = l->fd[index];

@@ -21,6 +21,8 @@ int smartiod_unclaimed_add(struct smartiod *d, const struct sio_list_entry *e);
 /* The one of this kind, owner and number; NULL with *reterr ENOENT. */
 struct smartiod_unclaimed *smartiod_unclaimed_get(struct smartiod *d, uint32_t kind, uint64_t owner,
 						  uint64_t id, struct sio_err *reterr);
+/* -EMFILE with *reterr: the port could not open its descriptors again. */
+int smartiod_unclaimed_check(const struct smartiod_unclaimed *l, struct sio_err *reterr);
 /* The first with an id greater than @after; NULL. */
 struct smartiod_unclaimed *smartiod_unclaimed_after(struct smartiod *d, uint64_t after);
 /* It is somebody's now: forget it. Descriptors that were not taken are closed. */

@@ -229,20 +229,19 @@ void smartiod_borrow_away(struct smartiod *d, uint32_t node)
 			lose(d, b);
 }
 
+void smartiod_borrow_give_up(struct smartiod *d, struct smartiod_borrow *b)
+{
+	notify_end(d, b, false);
+	lose(d, b);
+}
+
 /* The lender may have made it when it knew of the link's end already: it is notified. */
 void smartiod_borrow_link_lost(struct smartiod *d, uint32_t node)
 {
 	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
 		if (b->node == node && !smartiod_borrow_ended(b)) {
-			notify_end(d, b, false);
-			lose(d, b);
+			smartiod_borrow_give_up(d, b);
 		}
-}
-
-void smartiod_borrow_give_up(struct smartiod *d, struct smartiod_borrow *b)
-{
-	notify_end(d, b, false);
-	lose(d, b);
 }
 
 void smartiod_borrows_late(struct smartiod *d, const struct smartiod_session *s)
@@ -284,8 +283,7 @@ void smartiod_borrow_path_down(struct smartiod *d, uint32_t node, uint32_t adapt
 	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
 		if (b->node == node && b->id && !smartiod_borrow_ended(b) &&
 		    !smartiod_borrow_lost(b) && uses_path(d, b, adapter, peer_adapter)) {
-			notify_end(d, b, false);
-			lose(d, b);
+			smartiod_borrow_give_up(d, b);
 		}
 }
 
@@ -305,8 +303,7 @@ void smartiod_borrows_forbidden(struct smartiod *d, const struct smartiod_forbid
 				"borrow of process %" PRIu32 ": %s", s->pid, why.text);
 		if (!f->act)
 			continue;
-		notify_end(d, b, false);
-		lose(d, b);
+		smartiod_borrow_give_up(d, b);
 	}
 }
 

@@ -139,6 +139,8 @@ struct smartiod_placed *smartiod_placed_new(struct smartiod *d, struct smartiod_
 					    uint32_t memtype, uint64_t bytes,
 					    struct sio_err *reterr);
 void smartiod_borrow_unuse(struct smartiod *d, struct smartiod_borrow *b);
+/* @b cannot be gone on with: its lender ends it, and its program is notified that it is lost. */
+void smartiod_borrow_give_up(struct smartiod *d, struct smartiod_borrow *b);
 void smartiod_borrow_node_down(struct smartiod *d, uint32_t node);
 /*
  * The connection to @node has ended, and it is expected to connect again. Interrupts do not outlive
@@ -267,8 +269,6 @@ int smartiod_bar_map_again(struct smartiod *d, struct smartiod_session *s,
 			   struct sio_err *reterr);
 int smartiod_dma_again(struct smartiod_session *s, struct smartiod_borrow *b,
 		       const struct sio_msg_restore *m, struct sio_err *reterr);
-/* What was restored of @b is not enough: it is lost. */
-void smartiod_borrow_give_up(struct smartiod *d, struct smartiod_borrow *b);
 /* The program of @s has not said in time what it has: its borrows of other hosts are lost. */
 void smartiod_borrows_late(struct smartiod *d, const struct smartiod_session *s);
 int smartiod_hold_again(struct smartiod *d, const struct smartiod_session *s,

@@ -29,14 +29,6 @@ uint64_t smartiod_borrow_seal(const struct smartiod_session *s, uint32_t handle,
 	return smartiod_seal_words(s, SIO_MSG_DEV_BORROW, words, sizeof(words) / sizeof(words[0]));
 }
 
-static bool is_restored(struct smartiod *d, uint32_t node, uint64_t id)
-{
-	for (const struct smartiod_borrow *b = d->borrows; b; b = b->next)
-		if (b->node == node && b->id == id)
-			return true;
-	return false;
-}
-
 static struct smartiod_device *device_of(struct smartiod *d, struct smartiod_session *s,
 					 const struct sio_msg_restore *m, struct sio_err *reterr)
 {
@@ -48,18 +40,13 @@ static struct smartiod_device *device_of(struct smartiod *d, struct smartiod_ses
 	struct smartiod_device *dev;
 	struct sio_policy_thing thing;
 
-	if (!smartiod_restore_peer(d, sio_topology_fdid_node(fdid), reterr) ||
+	if (smartiod_restore_peer(d, sio_topology_fdid_node(fdid), reterr) < 0 ||
 	    smartiod_seal_compare(s, m, seal, reterr) < 0)
 		return NULL;
 	dev = smartiod_device_again(d, fdid, sio_from_le32(m->bdf), sio_from_le32(m->class_code),
 				    reterr);
 	if (!dev)
 		return NULL;
-	if (is_restored(d, dev->node, id)) {
-		sio_fail(reterr, -EEXIST, "%s: borrow %" PRIu64 " is restored twice",
-			 dev->topo->name, id);
-		return NULL;
-	}
 	thing = smartiod_thing_device(d, dev->node, dev->topo->name);
 	return smartiod_allow_program(d, s, &thing, reterr) < 0 ? NULL : dev;
 }
@@ -107,8 +94,8 @@ int smartiod_dev_seg_placed_again(struct smartiod *d, struct smartiod_session *s
 	l = smartiod_unclaimed_get(d, SIO_KIND_MEM, s->owner, sio_from_le64(m->key), reterr);
 	if (!l)
 		return reterr->code;
-	if (l->fd[0] < 0)
-		return sio_fail(reterr, -EMFILE, "its descriptor could not be opened again");
+	if (smartiod_unclaimed_check(l, reterr) < 0)
+		return reterr->code;
 	p = smartiod_placed_new(d, s, b, sio_from_le32(r->segment_id), sio_from_le32(r->memtype),
 				l->length, reterr);
 	if (!p)

@@ -25,12 +25,8 @@ static struct smartiod_dint *find_hub(struct smartiod *d, uint32_t adapter, uint
 		return NULL;
 	}
 	l = smartiod_unclaimed_get(d, SIO_KIND_IRQ, 0, irq, reterr);
-	if (!l)
+	if (!l || smartiod_unclaimed_check(l, reterr) < 0)
 		return NULL;
-	if (l->fd[0] < 0 || l->fd[1] < 0) {
-		sio_fail(reterr, -EMFILE, "its descriptors could not be opened again");
-		return NULL;
-	}
 	there = smartiod_hub_again(d, adapter, number, irq, smartiod_unclaimed_take_fd(l, 0),
 				   smartiod_unclaimed_take_fd(l, 1), reterr);
 	smartiod_unclaimed_done(d, l);
@@ -73,8 +69,8 @@ int smartiod_restore_dint(struct smartiod *d, struct smartiod_session *s,
 	l = smartiod_unclaimed_get(d, SIO_KIND_IRQ, s->owner, sio_from_le64(m->key), reterr);
 	if (!l)
 		return reterr->code;
-	if (l->fd[1] < 0)
-		return sio_fail(reterr, -EMFILE, "its descriptor could not be opened again");
+	if (smartiod_unclaimed_check(l, reterr) < 0)
+		return reterr->code;
 	if (shared) {
 		hub = find_hub(d, adapter, number, sio_from_le64(m->extra), reterr);
 		if (!hub)

@@ -308,8 +308,8 @@ static int view_again(struct smartiod *d, struct smartiod_loan *l, uint32_t bar,
 				left->by_id.key, bar);
 	if (reset && run->use == SMARTIOD_BAR_DOORBELLS)
 		return 0;
-	if (left->fd[0] < 0)
-		return sio_fail(reterr, -EMFILE, "its descriptor could not be opened again");
+	if (smartiod_unclaimed_check(left, reterr) < 0)
+		return reterr->code;
 	v = calloc(1, sizeof(*v));
 	if (!v)
 		return sio_fail(reterr, -ENOMEM,

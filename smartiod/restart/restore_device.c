@@ -82,8 +82,8 @@ static int restore_dev_seg(struct smartiod *d, struct smartiod_session *s,
 	left = smartiod_unclaimed_get(d, SIO_KIND_MEM, l->owner, sio_from_le64(m->key), reterr);
 	if (!left)
 		return reterr->code;
-	if (left->fd[0] < 0)
-		return sio_fail(reterr, -EMFILE, "its descriptor could not be opened again");
+	if (smartiod_unclaimed_check(left, reterr) < 0)
+		return reterr->code;
 	return smartiod_dev_seg_again(d, l, sio_from_le32(r->segment_id), sio_from_le32(r->memtype),
 				      left, reterr);
 }

@@ -24,26 +24,44 @@ void smartiod_connection_enter(struct smartiod *d, struct smartiod_connection *c
 	SIO_PROBE(smartiod, connection_state, c->id, before, c->state, event);
 }
 
+static void connection_free(struct smartiod *d, struct smartiod_connection *c)
+{
+	smartiod_ranges_end(d, c, false);
+	smartiod_close_fd(d, &c->map_fd);
+	smartiod_tree_remove(&d->connections, &c->by_id);
+	free(c);
+}
+
+struct smartiod_connection *smartiod_connection_nobodys(struct smartiod *d,
+							enum smartiod_route route, uint64_t id)
+{
+	struct smartiod_connection *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->route = route;
+	c->map_fd = -1;
+	c->id = id;
+	smartiod_tree_add(&d->connections, &c->by_id, c->id);
+	return c;
+}
+
 struct smartiod_connection *smartiod_connection_again(struct smartiod *d,
 						      struct smartiod_session *s,
 						      enum smartiod_route route, uint64_t id,
 						      struct sio_err *reterr)
 {
-	struct smartiod_connection *c = calloc(1, sizeof(*c));
+	struct smartiod_connection *c = smartiod_connection_nobodys(d, route, id);
 
 	if (!c) {
 		sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 		return NULL;
 	}
 	if (smartiod_object_add(s, &c->o, SMARTIOD_CONNECTION, reterr) < 0) {
-		free(c);
+		connection_free(d, c);
 		return NULL;
 	}
-	c->route = route;
 	c->pid = s->pid;
-	c->map_fd = -1;
-	c->id = id;
-	smartiod_tree_add(&d->connections, &c->by_id, c->id);
 	return c;
 }
 
@@ -84,14 +102,6 @@ void smartiod_connection_via(struct smartiod_connection *c, const struct smartio
 bool smartiod_connection_stale(struct smartiod *d, const struct smartiod_connection *c)
 {
 	return c->peer_boot != smartiod_path_start(d, c->node, c->adapter, c->peer_adapter);
-}
-
-static void connection_free(struct smartiod *d, struct smartiod_connection *c)
-{
-	smartiod_ranges_end(d, c, false);
-	smartiod_close_fd(d, &c->map_fd);
-	smartiod_tree_remove(&d->connections, &c->by_id);
-	free(c);
 }
 
 void smartiod_connection_check(struct smartiod *d, struct smartiod_connection *c)

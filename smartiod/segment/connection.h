@@ -112,6 +112,9 @@ struct smartiod_map {
 int smartiod_connect_open(struct smartiod *d, struct smartiod_session *s, const void *request,
 			  uint32_t node, const struct smartiod_wanted *w, uint32_t adapter,
 			  struct sio_err *reterr);
+/* A new connection with number @id, of which nobody has a handle. NULL: no memory. */
+struct smartiod_connection *smartiod_connection_nobodys(struct smartiod *d,
+							enum smartiod_route route, uint64_t id);
 /*
  * A new connection object with a handle; _again: with the number @id, which it had before the
  * restart.

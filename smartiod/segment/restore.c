@@ -112,9 +112,8 @@ int smartiod_restore_segment(struct smartiod *d, struct smartiod_session *s,
 		l = own_memory(d, s, sio_from_le64(m->key), reterr);
 		if (!l)
 			return reterr->code;
-		if (l->fd[0] < 0)
-			return sio_fail(reterr, -EMFILE,
-					"its descriptor could not be opened again");
+		if (smartiod_unclaimed_check(l, reterr) < 0)
+			return reterr->code;
 		smartiod_restore_take_number(d, sio_from_le32(m->number));
 		owner = l->owner;
 	}
@@ -166,6 +165,17 @@ int smartiod_restore_connect(struct smartiod *d, struct smartiod_session *s,
 	return 0;
 }
 
+static int restore_plain_far(struct smartiod *d, struct smartiod_session *s, uint32_t node,
+			     const struct sio_msg_restore *m, struct sio_err *reterr)
+{
+	const struct sio_policy_thing thing =
+		smartiod_thing(d, SIO_POLICY_SEGMENTS, node, sio_from_le32(m->number));
+
+	if (smartiod_allow_program(d, s, &thing, reterr) < 0)
+		return reterr->code;
+	return smartiod_restore_far(d, s, node, NULL, m, reterr) ? 0 : reterr->code;
+}
+
 int smartiod_restore_connection(struct smartiod *d, struct smartiod_session *s,
 				const struct sio_msg_restore *m, struct sio_err *reterr)
 {
@@ -179,9 +189,7 @@ int smartiod_restore_connection(struct smartiod *d, struct smartiod_session *s,
 	if (sio_from_le32(r->flags) & SCI_FLAG_BROADCAST)
 		return sio_fail(reterr, -ENOENT, "a connection to a group is not restored");
 	if (sio_from_le32(r->node) != d->node)
-		return smartiod_restore_far(d, s, sio_from_le32(r->node), NULL, m, reterr)
-			       ? 0
-			       : reterr->code;
+		return restore_plain_far(d, s, sio_from_le32(r->node), m, reterr);
 	if (adapter >= d->host->n_adapters)
 		return sio_fail(reterr, -ENOENT, "%s has no adapter %u", d->host->name, adapter);
 	if (smartiod_seal_check(s, m, SIO_MSG_SEG_CONNECT, adapter, 0, reterr) < 0)

@@ -30,11 +30,10 @@ struct smartiod_connection *smartiod_restore_far(struct smartiod *d, struct smar
 						 const struct sio_msg_restore *m,
 						 struct sio_err *reterr);
 /*
- * The peer @node, if nothing that the two hosts share has ended: not with the last path, nor in the
- * time that it had. NULL with *reterr.
+ * May something be restored that is shared with @node? -ENOENT: it has ended, with the last path or
+ * in the time that the peer had; or the peer has been told already what there is.
  */
-const struct smartiod_peer *smartiod_restore_peer(struct smartiod *d, uint32_t node,
-						  struct sio_err *reterr);
+int smartiod_restore_peer(struct smartiod *d, uint32_t node, struct sio_err *reterr);
 /* The port's map that @m names, as its seal says, is the window of @c again. */
 int smartiod_window_again(struct smartiod *d, struct smartiod_session *s,
 			  struct smartiod_connection *c, const struct sio_msg_restore *m,

@@ -19,38 +19,25 @@
 
 /* ---- connections ---- */
 
-const struct smartiod_peer *smartiod_restore_peer(struct smartiod *d, uint32_t node,
-						  struct sio_err *reterr)
+int smartiod_restore_peer(struct smartiod *d, uint32_t node, struct sio_err *reterr)
 {
 	const struct smartiod_peer *p = smartiod_peer_find(d, node);
 
-	if (!p || p->removed || p->bond == SMARTIOD_BOND_APART) {
-		sio_fail(reterr, -ENOENT, "node %u is lost, and with it what the program had there",
-			 node);
-		return NULL;
-	}
-	if (!smartiod_recovering(d)) {
-		sio_fail(reterr, -ENOENT,
-			 "the program came too late: node %u has been told that it has nothing",
-			 node);
-		return NULL;
-	}
-	return p;
-}
-
-static bool is_up(const struct smartiod_peer *p, const struct smartiod_connection *c)
-{
-	for (unsigned i = 0; i < p->n_paths; i++)
-		if (p->path[i].adapter == c->adapter && p->path[i].peer_adapter == c->peer_adapter)
-			return p->path[i].up;
-	return false;
+	if (!p || p->removed || p->bond == SMARTIOD_BOND_APART)
+		return sio_fail(reterr, -ENOENT,
+				"node %u is lost, and with it what the program had there", node);
+	if (!smartiod_recovering(d))
+		return sio_fail(reterr, -ENOENT,
+				"the program came too late: node %u has been told that it has "
+				"nothing",
+				node);
+	return 0;
 }
 
 /* It was notified of the path's state as it was before the restart. */
-static void take_path(struct smartiod *d, struct smartiod_connection *c,
-		      const struct smartiod_peer *p, bool was_down)
+static void take_path(struct smartiod *d, struct smartiod_connection *c, bool was_down)
 {
-	bool up = is_up(p, c);
+	bool up = smartiod_path_up(d, c->node, c->adapter, c->peer_adapter);
 
 	if (!up)
 		smartiod_connection_enter(d, c, SMARTIOD_CONNECTION_PATH_DOWN);
@@ -60,10 +47,11 @@ static void take_path(struct smartiod *d, struct smartiod_connection *c,
 					  SIO_LOSS_NONE);
 }
 
-static bool leads_elsewhere(struct smartiod *d, const struct smartiod_peer *p,
-			    const struct smartiod_connection *c, struct sio_err *reterr)
+static bool leads_elsewhere(struct smartiod *d, const struct smartiod_connection *c,
+			    struct sio_err *reterr)
 {
-	if (!is_up(p, c) || !smartiod_connection_stale(d, c))
+	if (!smartiod_path_up(d, c->node, c->adapter, c->peer_adapter) ||
+	    !smartiod_connection_stale(d, c))
 		return false;
 	sio_fail(reterr, -ENOENT, "node %u has started again, or its path has other addresses",
 		 c->node);
@@ -90,30 +78,15 @@ static struct smartiod_connection *connection_of(struct smartiod *d, struct smar
 	return c;
 }
 
-static bool may_again(struct smartiod *d, struct smartiod_session *s, uint32_t node,
-		      const struct smartiod_wanted *wanted, const struct sio_msg_restore *m,
-		      struct sio_err *reterr)
-{
-	const struct sio_policy_thing thing =
-		smartiod_thing(d, SIO_POLICY_SEGMENTS, node, sio_from_le32(m->number));
-
-	if (!smartiod_tree_find(&d->connections, sio_from_le64(m->extra)))
-		return wanted || smartiod_allow_program(d, s, &thing, reterr) == 0;
-	sio_fail(reterr, -EEXIST, "connection %" PRIu64 " is restored twice",
-		 sio_from_le64(m->extra));
-	return false;
-}
-
 struct smartiod_connection *smartiod_restore_far(struct smartiod *d, struct smartiod_session *s,
 						 uint32_t node,
 						 const struct smartiod_wanted *wanted,
 						 const struct sio_msg_restore *m,
 						 struct sio_err *reterr)
 {
-	const struct smartiod_peer *p = smartiod_restore_peer(d, node, reterr);
 	struct smartiod_connection *c;
 
-	if (!p || !may_again(d, s, node, wanted, m, reterr))
+	if (smartiod_restore_peer(d, node, reterr) < 0)
 		return NULL;
 	c = connection_of(d, s, node, m, reterr);
 	if (!c)
@@ -121,12 +94,12 @@ struct smartiod_connection *smartiod_restore_far(struct smartiod *d, struct smar
 	if (wanted)
 		smartiod_connection_via(c, wanted);
 	if (smartiod_seal_compare(s, m, smartiod_connection_seal(s, c), reterr) < 0 ||
-	    leads_elsewhere(d, p, c, reterr)) {
+	    leads_elsewhere(d, c, reterr)) {
 		smartiod_connection_enter(d, c, SMARTIOD_CONNECTION_LOSE);
 		smartiod_connection_close(d, c, SCI_CB_LOST);
 		return NULL;
 	}
-	take_path(d, c, p, sio_from_le32(m->flags) & SIO_RESTORE_DOWN);
+	take_path(d, c, sio_from_le32(m->flags) & SIO_RESTORE_DOWN);
 	return c;
 }
 
@@ -159,13 +132,13 @@ int smartiod_window_again(struct smartiod *d, struct smartiod_session *s,
 	l = smartiod_unclaimed_get(d, SIO_KIND_MAP, s->owner, map, reterr);
 	if (!l)
 		return reterr->code;
-	if (c->window != SMARTIOD_UNMAPPED || c->prev_unmapping || l->node != c->node ||
-	    l->length < c->bytes || l->device != SIO_LIST_PATH(c->adapter, c->peer_adapter))
+	if (c->window != SMARTIOD_UNMAPPED || l->node != c->node || l->length < c->bytes ||
+	    l->device != SIO_LIST_PATH(c->adapter, c->peer_adapter))
 		return sio_fail(reterr, -EINVAL,
 				"map %" PRIu64 " is no window to segment %#x of node %u", map,
 				c->segment_id, c->node);
-	if (l->fd[0] < 0)
-		return sio_fail(reterr, -EMFILE, "its descriptor could not be opened again");
+	if (smartiod_unclaimed_check(l, reterr) < 0)
+		return reterr->code;
 	take_window(d, c, l);
 	return 0;
 }
@@ -173,16 +146,13 @@ int smartiod_window_again(struct smartiod *d, struct smartiod_session *s,
 /* The connection is nobody's, and lives until the port has unmapped its window. */
 void smartiod_window_unclaimed(struct smartiod *d, const struct smartiod_unclaimed *l)
 {
-	struct smartiod_connection *c = calloc(1, sizeof(*c));
+	struct smartiod_connection *c =
+		smartiod_connection_nobodys(d, SMARTIOD_REMOTE, smartiod_uid(d));
 
 	if (!c) {
 		smartiod_port_unmap(d, l->by_id.key);
 		return;
 	}
-	c->route = SMARTIOD_REMOTE;
-	c->map_fd = -1;
-	c->id = smartiod_uid(d);
-	smartiod_tree_add(&d->connections, &c->by_id, c->id);
 	c->node = l->node;
 	c->adapter = l->device >> 32;
 	c->peer_adapter = (uint32_t)l->device;
@@ -226,6 +196,8 @@ bool smartiod_window_grant_again(struct smartiod *d, uint32_t node,
 		if (leads_there(c, node, c->there, q)) {
 			c->grant = sio_from_le64(q->grant);
 			c->start = start;
+			if (sio_from_le32(q->empty))
+				smartiod_connection_lost(d, c, SCI_CB_LOST);
 			return true;
 		}
 	for (c = d->unmapping; c; c = c->next_unmapping)

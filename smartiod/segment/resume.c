@@ -59,6 +59,12 @@ bool smartiod_grant_resume(struct smartiod *d, uint64_t id, uint32_t node, uint6
 
 /* ---- what we granted ---- */
 
+/* The importer was lost, and an IOMMU keeps it from what was there (orphan.c). */
+static bool is_empty(const struct smartiod_grant *g)
+{
+	return g->orphaned && !g->segment && !g->ring && !g->mem && !g->target;
+}
+
 static void send_grants(struct smartiod *d, uint32_t node)
 {
 	const struct smartiod_grant *g;
@@ -71,6 +77,7 @@ static void send_grants(struct smartiod *d, uint32_t node)
 			.bus_addr = sio_to_le64(g->bus_addr),
 			.adapter = sio_to_le32(g->adapter),
 			.peer_adapter = sio_to_le32(g->peer_adapter),
+			.empty = sio_to_le32(is_empty(g)),
 		};
 
 		if (g->node == node)

@@ -186,49 +186,24 @@ static struct sio_msg_restore entry_of(struct fixture *f, uint32_t type, unsigne
 	return m;
 }
 
-static int say(struct fixture *f, const struct sio_msg_restore *m)
-{
-	struct sio_msg_restore copy = *m;
-
-	return (int)world_call(f->w, f->c, SIO_MSG_RESTORE, &copy, sizeof(copy))->error;
-}
-
-static void say_step(struct fixture *f, unsigned step)
-{
-	struct sio_msg_restore_step m = {.step = sio_to_le32(step),
-					 .last_handle = sio_to_le32(1000)};
-
-	assert_int_equal(world_call(f->w, f->c, SIO_MSG_RESTORE_STEP, &m, sizeof(m))->error, 0);
-}
-
 /* By its own mouth, up to the mapping. */
 static void come_back(struct fixture *f)
 {
-	struct sio_msg_hello hello = {.version = sio_to_le32(SIO_CLIENT_VERSION),
-				      .kind = sio_to_le32(SIO_CLIENT_LIBRARY)};
 	struct sio_msg_restore m;
-	uint32_t id;
 
-	f->w->before_step = NULL;
-	world_restart(f->w, 0);
-	world_run(f->w);
-	world_reconnect(f->w, f->c);
-	f->w->shown = f->c->owner;
-	id = world_send_with(f->w, f->c, SIO_MSG_HELLO, &hello, sizeof(hello), 1);
-	world_run(f->w);
-	assert_int_equal(world_reply(f->c, id)->error, 0);
+	speak_to_next(f->w, f->c, 0);
 	for (unsigned i = 0; i < 2; i++) {
 		m = entry_of(f, SIO_MSG_DEV_BORROW, i);
-		assert_int_equal(say(f, &m), 0);
+		assert_int_equal(say(f->w, f->c, &m), 0);
 	}
-	say_step(f, 1);
-	say_step(f, 2);
+	say_step(f->w, f->c, 1);
+	say_step(f->w, f->c, 2);
 	for (unsigned i = 0; i < 2; i++) {
 		m = entry_of(f, SIO_MSG_DEV_SEG_CONNECT, i);
-		assert_int_equal(say(f, &m), 0);
+		assert_int_equal(say(f->w, f->c, &m), 0);
 	}
 	m = entry_of(f, SIO_MSG_SEG_MAP, 0);
-	assert_int_equal(say(f, &m), 0);
+	assert_int_equal(say(f->w, f->c, &m), 0);
 }
 
 static struct sio_msg_dma_map *asked(struct sio_msg_restore *m)
@@ -250,10 +225,10 @@ static void of_other_pages_it_is_cut(void **state)
 	m = entry_of(f, SIO_MSG_DMA_MAP, 0);
 	come_back(f);
 	asked(&m)->segment = sio_to_le32(f->cmb);
-	assert_int_equal(say(f, &m), 0);
+	assert_int_equal(say(f->w, f->c, &m), 0);
 	assert_int_equal(reach(f, true), 1);
-	assert_int_equal(say(f, &m), ENOENT); /* once only */
-	say_step(f, 3);
+	assert_int_equal(say(f->w, f->c, &m), ENOENT); /* once only */
+	say_step(f->w, f->c, 3);
 	assert_int_equal(views(f, 0x1000), 1); /* its own map's */
 	assert_int_equal(call_handle(f->w, f->c, SIO_MSG_SEG_UNMAP, f->regs_map, 0), 0);
 	assert_int_equal(views(f, 0x1000), 0);
@@ -273,9 +248,9 @@ static void of_memory_it_is_cut(void **state)
 	come_back(f);
 	asked(&m)->segment = sio_to_le32(segment);
 	asked(&m)->remote = sio_to_le32(0);
-	assert_int_equal(say(f, &m), ENOENT);
+	assert_int_equal(say(f->w, f->c, &m), ENOENT);
 	assert_int_equal(reach(f, true), 1);
-	say_step(f, 3);
+	say_step(f->w, f->c, 3);
 	library_gone(f->c);
 	f->w->before_step = pump;
 }
@@ -295,9 +270,9 @@ static void memory_is_no_bar(void **state)
 	come_back(f);
 	asked(&m)->segment = sio_to_le32(f->cmb);
 	asked(&m)->remote = sio_to_le32(1);
-	assert_int_equal(say(f, &m), ENOENT);
+	assert_int_equal(say(f->w, f->c, &m), ENOENT);
 	assert_false(world_res_find(f->w, 0, SIO_KIND_DMAMAP, id)->cut);
-	say_step(f, 3);
+	say_step(f->w, f->c, 3);
 	assert_non_null(world_res_find(f->w, 0, SIO_KIND_DMAMAP, id));
 	library_gone(f->c);
 	f->w->before_step = pump;

@@ -325,3 +325,12 @@ void assert_nothing_left(struct world *w)
 		assert_int_equal(world_open_fds(w), alive);
 	}
 }
+
+void assert_well_ended(struct world *w)
+{
+	assert_nothing_left(w);
+	assert_int_equal(w->wild, 0);
+	assert_int_equal(w->bad_ends, 0);
+	for (unsigned i = 0; i < w->n_hosts; i++)
+		assert_false(w->host[i].fatal);
+}

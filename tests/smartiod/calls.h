@@ -53,5 +53,7 @@ int call_probe(struct world *w, struct world_client *c, uint32_t node);
 int64_t call_counter(struct world *w, struct world_client *c, const char *name);
 /* Fails the test with what is left, if any client's object, grant or descriptor is. */
 void assert_nothing_left(struct world *w);
+/* The same, nothing was reached that had ended, and no daemon has failed. */
+void assert_well_ended(struct world *w);
 
 #endif

@@ -123,7 +123,7 @@ static void ask_again(struct world *w, struct library *l)
 		pretend(l);
 }
 
-static void say(struct world *w, struct library *l)
+static void say_next(struct world *w, struct library *l)
 {
 	struct sio_msg_restore_step end = {
 		.step = sio_to_le32(l->step),
@@ -171,7 +171,7 @@ static bool go_on(struct world *w, struct library *l)
 		l->step++;
 		l->at = 0;
 	}
-	say(w, l);
+	say_next(w, l);
 	return true;
 }
 
@@ -254,4 +254,44 @@ unsigned library_lost_own(void)
 bool library_next(struct world_client *c, unsigned step, uint64_t *at, struct sio_msg_restore *ret)
 {
 	return sio_journal_next(of(c)->journal, step, at, ret);
+}
+
+uint32_t say_hello(struct world *w, struct world_client *c, uint64_t owner, uint32_t kind)
+{
+	struct sio_msg_hello m = {.version = sio_to_le32(SIO_CLIENT_VERSION),
+				  .kind = sio_to_le32(kind)};
+	const struct world_message *rep;
+	uint32_t id;
+
+	w->shown = owner;
+	id = world_send_with(w, c, SIO_MSG_HELLO, &m, sizeof(m), 1);
+	world_run(w);
+	rep = world_reply(c, id);
+	return rep ? rep->error : ~0u;
+}
+
+int say(struct world *w, struct world_client *c, const struct sio_msg_restore *m)
+{
+	struct sio_msg_restore copy = *m;
+	const struct world_message *rep = world_call(w, c, SIO_MSG_RESTORE, &copy, sizeof(copy));
+
+	return rep ? (int)rep->error : -1;
+}
+
+void say_step(struct world *w, struct world_client *c, uint32_t step)
+{
+	struct sio_msg_restore_step end = {.step = sio_to_le32(step),
+					   .last_handle = sio_to_le32(1000)};
+
+	world_send(w, c, SIO_MSG_RESTORE_STEP, &end, sizeof(end));
+	world_run(w);
+}
+
+void speak_to_next(struct world *w, struct world_client *c, unsigned host)
+{
+	w->before_step = NULL;
+	world_restart(w, host);
+	world_run(w);
+	world_reconnect(w, c);
+	assert(say_hello(w, c, c->owner, SIO_CLIENT_LIBRARY) == 0);
 }

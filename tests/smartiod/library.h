@@ -29,4 +29,17 @@ unsigned library_lost_own(void);
 /* What @c would say now, in place of what it has; NULL: the first. false: no more. */
 bool library_next(struct world_client *c, unsigned step, uint64_t *at, struct sio_msg_restore *ret);
 
+/* ---- programs that speak for themselves, without their library ---- */
+
+/* As owner @owner: the error of the answer, ~0 if there is none. */
+uint32_t say_hello(struct world *w, struct world_client *c, uint64_t owner, uint32_t kind);
+/* Return: the error of the answer; -1: there is none. */
+int say(struct world *w, struct world_client *c, const struct sio_msg_restore *m);
+void say_step(struct world *w, struct world_client *c, uint32_t step);
+/*
+ * The daemon of @host is started again, and @c has said HELLO to it by itself. No library goes on
+ * from now on.
+ */
+void speak_to_next(struct world *w, struct world_client *c, unsigned host);
+
 #endif

@@ -261,28 +261,6 @@ void restart(struct world *w)
 
 /* ---- what a program may say ---- */
 
-uint32_t say_hello(struct world *w, struct world_client *c, uint64_t owner, uint32_t kind)
-{
-	struct sio_msg_hello m = {.version = sio_to_le32(SIO_CLIENT_VERSION),
-				  .kind = sio_to_le32(kind)};
-	const struct world_message *rep;
-	uint32_t id;
-
-	w->shown = owner;
-	id = world_send_with(w, c, SIO_MSG_HELLO, &m, sizeof(m), 1);
-	world_run(w);
-	rep = world_reply(c, id);
-	return rep ? rep->error : ~0u;
-}
-
-int say(struct world *w, struct world_client *c, const struct sio_msg_restore *m)
-{
-	struct sio_msg_restore copy = *m;
-	const struct world_message *rep = world_call(w, c, SIO_MSG_RESTORE, &copy, sizeof(copy));
-
-	return rep ? (int)rep->error : -1;
-}
-
 struct sio_msg_restore entry_of(struct world_client *c, uint32_t type)
 {
 	struct sio_msg_restore m = {.type = 0};

@@ -60,9 +60,6 @@ int setup(void **state);
 void check_all_gone(struct world *w);
 int teardown(void **state);
 void restart(struct world *w);
-/* As owner @owner, without the library: the error of the answer, ~0 if there is none. */
-uint32_t say_hello(struct world *w, struct world_client *c, uint64_t owner, uint32_t kind);
-int say(struct world *w, struct world_client *c, const struct sio_msg_restore *m);
 /* What @c has of @type; by the test's own mouth. */
 struct sio_msg_restore entry_of(struct world_client *c, uint32_t type);
 /*

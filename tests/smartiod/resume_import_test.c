@@ -15,6 +15,7 @@
 #include "library.h"
 #include "smartiod/daemon/bond.h"
 #include "smartiod/restart/restore.h"
+#include "smartiod/segment/grant.h"
 
 #define EXPORTER 0
 #define IMPORTER 1
@@ -92,11 +93,7 @@ static int teardown(void **state)
 
 	library_end(f->w);
 	world_pass(f->w, MEET);
-	assert_nothing_left(f->w);
-	assert_int_equal(f->w->wild, 0);
-	assert_int_equal(f->w->bad_ends, 0);
-	for (unsigned i = 0; i < 3; i++)
-		assert_false(f->w->host[i].fatal);
+	assert_well_ended(f->w);
 	world_free(f->w);
 	free(f);
 	return 0;
@@ -156,6 +153,44 @@ static void nobody_notices(void **state)
 		expect_quiet(f);
 	}
 	give_back(f);
+}
+
+/*
+ * The exporter has given it up before. It knows the connection no more; or, started again since
+ * then, takes it for a new one. The memory that the window leads to is there, or an IOMMU has
+ * taken it away and nothing but the address is left.
+ */
+static void away_for_too_long(struct fixture *f, bool exporter_too)
+{
+	bool lost = f->w->iommu || !exporter_too;
+
+	world_forget(f->c);
+	f->w->lossy = true;
+	world_stop(f->w, IMPORTER);
+	world_pass(f->w, SMARTIOD_EXPECT_NS);
+	if (exporter_too)
+		world_restart(f->w, EXPORTER);
+	world_run(f->w);
+	world_restart(f->w, IMPORTER);
+	world_pass(f->w, MEET);
+	assert_true(f->w->open[EXPORTER][IMPORTER]);
+	if (lost)
+		expect_event(f->c, SIO_EVM_SEGMENT_REMOTE, 0, f->connection, SCI_CB_LOST,
+			     SIO_LOSS_LOST);
+	else
+		assert_int_equal(events(f->c), 0);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), !lost);
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), !lost);
+}
+
+static void it_was_away_for_too_long(void **state)
+{
+	away_for_too_long(*state, false);
+}
+
+static void and_its_exporter_was_started_again(void **state)
+{
+	away_for_too_long(*state, true);
 }
 
 static void both_are_started_again(void **state)
@@ -272,6 +307,8 @@ static void the_exporter_ends_meanwhile(void **state)
 /* @up: the new smartiod finds the link up, at the exporter's new start. */
 static void restart_after_exporter(struct fixture *f, bool up)
 {
+	struct smartiod *d;
+
 	world_forget(f->c);
 	f->w->lossy = true;
 	world_stop(f->w, IMPORTER);
@@ -282,7 +319,10 @@ static void restart_after_exporter(struct fixture *f, bool up)
 	world_run(f->w);
 	f->w->link[EXPORTER][IMPORTER] = f->w->link[IMPORTER][EXPORTER] = up;
 	world_restart(f->w, IMPORTER);
-	world_pass(f->w, MEET);
+	while (!world_event(f->c, SIO_EVM_SEGMENT_REMOTE, 1) && world_step(f->w))
+		;
+	d = f->w->host[IMPORTER].daemon;
+	assert_int_not_equal(smartiod_peer_find(d, NODE(EXPORTER))->state, SMARTIOD_PEER_READY);
 }
 
 /* Its windows lead to memory of an earlier start, whatever is there now. */
@@ -291,8 +331,10 @@ static void the_exporters_host_starts_again_meanwhile(void **state)
 	struct fixture *f = *state;
 
 	restart_after_exporter(f, true);
+	/* It need not be asked, and what it has by these numbers now is something else. */
 	expect_event(f->c, SIO_EVM_SEGMENT_REMOTE, 0, f->connection, SCI_CB_LOST, SIO_LOSS_LOST);
 	expect_event(f->c, SIO_EVM_SEGMENT_REMOTE, 1, f->unmapped, SCI_CB_LOST, SIO_LOSS_LOST);
+	world_pass(f->w, MEET);
 	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
 	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
 }
@@ -310,6 +352,26 @@ static void it_comes_up_later(void **state)
 	expect_event(f->c, SIO_EVM_SEGMENT_REMOTE, 0, f->connection, SCI_CB_LOST, SIO_LOSS_LOST);
 	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
 	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
+}
+
+/* A window for which the exporter names no grant leads nowhere that it knows of. */
+static void the_exporter_has_no_grant(void **state)
+{
+	struct fixture *f = *state;
+	struct smartiod *d = f->w->host[EXPORTER].daemon;
+	uint64_t grant = smartiod_tree_after(&d->grants, 0)->key;
+
+	world_forget(f->c);
+	f->w->lossy = true;
+	world_stop(f->w, IMPORTER);
+	world_run(f->w);
+	smartiod_grant_end(d, grant);
+	world_restart(f->w, IMPORTER);
+	world_pass(f->w, MEET);
+	expect_event(f->c, SIO_EVM_SEGMENT_REMOTE, 0, f->connection, SCI_CB_LOST, SIO_LOSS_LOST);
+	assert_null(world_event(f->c, SIO_EVM_SEGMENT_REMOTE, 1));
+	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
+	f->w->bad_ends = f->w->wild = 0; /* it ended under the window, as it was to */
 }
 
 static void the_program_ends_meanwhile(void **state)
@@ -417,40 +479,18 @@ static void a_path_changes_meanwhile(void **state)
 
 /* ---- half the truth ---- */
 
-static int say(struct fixture *f, const struct sio_msg_restore *m)
-{
-	struct sio_msg_restore copy = *m;
-	const struct world_message *rep =
-		world_call(f->w, f->c, SIO_MSG_RESTORE, &copy, sizeof(copy));
-
-	return rep ? (int)rep->error : -1;
-}
-
-/* The program speaks for itself from now on, to the next smartiod. */
+/* Its own words, to the next smartiod, which waits for connections and maps. */
 static void speak(struct fixture *f)
 {
-	struct sio_msg_hello m = {.version = sio_to_le32(SIO_CLIENT_VERSION),
-				  .kind = sio_to_le32(SIO_CLIENT_LIBRARY)};
-
-	f->w->before_step = NULL;
-	world_restart(f->w, IMPORTER);
-	world_run(f->w);
-	world_reconnect(f->w, f->c);
-	f->w->shown = f->c->owner;
-	world_send_with(f->w, f->c, SIO_MSG_HELLO, &m, sizeof(m), 1);
-	world_run(f->w);
-	for (uint32_t step = 1; step < SIO_RESTORE_STEPS; step++) {
-		struct sio_msg_restore_step end = {.step = sio_to_le32(step)};
-
-		world_send(f->w, f->c, SIO_MSG_RESTORE_STEP, &end, sizeof(end));
-	}
-	world_run(f->w);
+	speak_to_next(f->w, f->c, IMPORTER);
+	say_step(f->w, f->c, 1);
+	say_step(f->w, f->c, 2);
 }
 
 static void a_word_is_wrong(void **state)
 {
 	struct fixture *f = *state;
-	struct sio_msg_restore truth, map, lie = {.type = 0};
+	struct sio_msg_restore truth, other, map, lie = {.type = 0};
 	sio_le64 *const word[] = {&lie.key, &lie.extra, &lie.seal, &lie.bytes, &lie.peer_boot};
 	sio_le32 *const half[] = {&lie.number, &lie.path, &lie.handle};
 	struct sio_msg_seg_connect *r = (void *)lie.request;
@@ -458,6 +498,8 @@ static void a_word_is_wrong(void **state)
 
 	assert_true(library_next(f->c, 3, &at, &truth));
 	assert_int_equal(sio_from_le32(truth.type), SIO_MSG_SEG_CONNECT);
+	assert_true(library_next(f->c, 3, &at, &other));
+	assert_int_equal(sio_from_le32(other.type), SIO_MSG_SEG_CONNECT);
 	do
 		assert_true(library_next(f->c, 3, &at, &map));
 	while (sio_from_le32(map.type) != SIO_MSG_SEG_MAP);
@@ -465,25 +507,29 @@ static void a_word_is_wrong(void **state)
 	for (unsigned i = 0; i < sizeof(word) / sizeof(word[0]); i++) {
 		lie = truth;
 		*word[i] = sio_to_le64(sio_from_le64(*word[i]) + 1);
-		assert_int_equal(say(f, &lie), ENOENT);
+		assert_int_equal(say(f->w, f->c, &lie), ENOENT);
 	}
 	for (unsigned i = 0; i < sizeof(half) / sizeof(half[0]); i++) {
 		lie = truth;
 		*half[i] = sio_to_le32(sio_from_le32(*half[i]) + 1);
-		assert_int_equal(say(f, &lie), ENOENT);
+		assert_int_equal(say(f->w, f->c, &lie), ENOENT);
 	}
 	lie = truth;
 	r->node = sio_to_le32(NODE(2));
-	assert_int_equal(say(f, &lie), ENOENT);
+	assert_int_equal(say(f->w, f->c, &lie), ENOENT);
 	r->node = sio_to_le32(NODE(7)); /* no host */
-	assert_int_equal(say(f, &lie), ENOENT);
-	assert_int_equal(say(f, &truth), 0);
+	assert_int_equal(say(f->w, f->c, &lie), ENOENT);
+	assert_int_equal(say(f->w, f->c, &truth), 0);
+	lie = other;
+	lie.extra = truth.extra; /* that is there already */
+	assert_int_equal(say(f->w, f->c, &lie), ENOENT);
+	assert_int_equal(say(f->w, f->c, &other), 0);
 	lie = truth;
-	assert_int_equal(say(f, &lie), ENOENT); /* twice */
+	assert_int_equal(say(f->w, f->c, &lie), ENOENT); /* twice */
 	lie = map;
 	lie.key = sio_to_le64(sio_from_le64(map.key) + 1);
-	assert_int_equal(say(f, &lie), ENOENT);
-	assert_int_equal(say(f, &map), 0);
+	assert_int_equal(say(f->w, f->c, &lie), ENOENT);
+	assert_int_equal(say(f->w, f->c, &map), 0);
 	assert_int_equal(world_count(f->w, IMPORTER, SIO_KIND_MAP), 1);
 }
 
@@ -500,23 +546,25 @@ static void a_window_is_anothers(void **state)
 	for (unsigned i = 0; i < 5; i++) /* two connections, three maps */
 		assert_true(library_next(f->c, 3, &at, &entry[i]));
 	speak(f);
-	assert_int_equal(say(f, &entry[0]), 0);
-	assert_int_equal(say(f, &entry[1]), 0);
+	assert_int_equal(say(f->w, f->c, &entry[0]), 0);
+	assert_int_equal(say(f->w, f->c, &entry[1]), 0);
 	lie = entry[4];
 	r->handle = sio_to_le32(f->connection);
-	assert_int_equal(say(f, &lie), ENOENT); /* too short */
-	assert_int_equal(say(f, &entry[2]), 0);
+	assert_int_equal(say(f->w, f->c, &lie), ENOENT); /* too short */
+	assert_int_equal(say(f->w, f->c, &entry[2]), 0);
 	lie = entry[3];
 	lie.key = entry[4].key;
-	assert_int_equal(say(f, &lie), ENOENT); /* there is another one */
-	assert_int_equal(say(f, &entry[3]), 0);
-	assert_int_equal(say(f, &entry[4]), 0);
+	assert_int_equal(say(f->w, f->c, &lie), ENOENT); /* there is another one */
+	assert_int_equal(say(f->w, f->c, &entry[3]), 0);
+	assert_int_equal(say(f->w, f->c, &entry[4]), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(nobody_notices),
+		TEST(it_was_away_for_too_long),
+		TEST(and_its_exporter_was_started_again),
 		TEST(both_are_started_again),
 		TEST(it_is_killed_at_every_step),
 		TEST(it_unmaps_at_every_step),
@@ -524,6 +572,7 @@ int main(void)
 		TEST(the_exporter_ends_meanwhile),
 		TEST(the_exporters_host_starts_again_meanwhile),
 		TEST(it_comes_up_later),
+		TEST(the_exporter_has_no_grant),
 		TEST(the_program_ends_meanwhile),
 		TEST(the_program_does_not_come_back),
 		TEST(the_exporter_does_not_come_back),

@@ -276,29 +276,10 @@ static void who_waits_for_none_any_more_is_not_told(void **state)
 	give_back(f);
 }
 
-/* It is killed once more at any point of the meeting, and the connection breaks at any point. */
 static void it_is_killed_at_every_step(void **state)
 {
-	struct fixture *f = *state;
-	unsigned before[SIO_KIND_SHADOW + 1], steps = 0;
-	bool ended = false;
-
-	picture(f, before);
-	for (; !ended; steps++) {
-		world_restart(f->w, LENDER);
-		for (unsigned i = 0; i < steps && !ended; i++)
-			ended = !world_step(f->w);
-		if (steps % 2)
-			world_restart(f->w, LENDER);
-		else
-			world_cut(f->w, LENDER, BORROWER);
-		world_pass(f->w, MEET);
-		assert_true(joined(f));
-		f->w->lossy = false;
-		expect_unchanged(f, before);
-	}
-	assert_true(steps > 20);
-	give_back(f);
+	kill_at_every_step(*state, LENDER);
+	give_back(*state);
 }
 
 /* What the borrower gave back while nobody could hear it is given back when they have met. */

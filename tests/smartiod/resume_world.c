@@ -59,12 +59,8 @@ int teardown(void **state)
 
 	library_end(f->w);
 	world_pass(f->w, MEET);
-	assert_nothing_left(f->w);
+	assert_well_ended(f->w);
 	assert_int_equal(f->fake.bad, 0);
-	assert_int_equal(f->w->wild, 0);
-	assert_int_equal(f->w->bad_ends, 0);
-	for (unsigned i = 0; i < 3; i++)
-		assert_false(f->w->host[i].fatal);
 	world_free(f->w);
 	free(f);
 	return 0;
@@ -77,7 +73,42 @@ void expect_unchanged(struct fixture *f, const unsigned *before)
 			fail_msg("%u resources of kind %u, not %u", world_resources(f->w, kind),
 				 kind, before[kind]);
 	for (unsigned i = f->messages; i < f->c->n_messages; i++)
-		fail_msg("the program received message %#x", f->c->message[i]->type);
+		if (f->c->message[i]->type >= SIO_EVM_SEGMENT_LOCAL)
+			fail_msg("the program received event %#x", f->c->message[i]->type);
+	world_forget(f->c);
+	f->messages = 0;
+}
+
+void expect_lost(struct fixture *f)
+{
+	const struct sio_evm_device *evm = call_device_event(f->c, 0);
+
+	assert_non_null(evm);
+	assert_int_equal(sio_from_le32(evm->event), SIO_DEVICE_EV_LOST);
+	assert_int_equal(world_count(f->w, BORROWER, SIO_KIND_MAP), 0);
+}
+
+void kill_at_every_step(struct fixture *f, unsigned host)
+{
+	unsigned before[SIO_KIND_SHADOW + 1], steps = 0;
+	unsigned other = host == LENDER ? BORROWER : LENDER;
+	bool ended = false;
+
+	picture(f, before);
+	for (; !ended; steps++) {
+		world_restart(f->w, host);
+		for (unsigned i = 0; i < steps && !ended; i++)
+			ended = !world_step(f->w);
+		if (steps % 2)
+			world_restart(f->w, steps % 4 == 1 ? host : other);
+		else
+			world_cut(f->w, LENDER, BORROWER);
+		world_pass(f->w, MEET);
+		assert_true(f->w->open[LENDER][BORROWER]);
+		f->w->lossy = false;
+		expect_unchanged(f, before);
+	}
+	assert_true(steps > 20);
 }
 
 void picture(struct fixture *f, unsigned *ret)

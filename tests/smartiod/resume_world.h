@@ -33,8 +33,15 @@ int setup(void **state);
 int teardown(void **state);
 /* How many resources of each kind the ports have. @ret: one for each kind up to SIO_KIND_SHADOW. */
 void picture(struct fixture *f, unsigned *ret);
-/* The ports have what they had in picture() @before, and the program has heard of nothing since. */
+/* The ports have what they had in picture() @before, and the program has had no event since. */
 void expect_unchanged(struct fixture *f, const unsigned *before);
+/* The program was told that the device is lost, and has no window any more. */
+void expect_lost(struct fixture *f);
+/*
+ * The daemon of @host is started again, and killed once more at any point of its meeting with the
+ * other, or that one is, or their connection breaks: nothing changes.
+ */
+void kill_at_every_step(struct fixture *f, unsigned host);
 /* Each thing is still what its handle says, at both ends. */
 void give_back(struct fixture *f);
 /* Two queues of the device lie in the page at @at. Return: the number of the hold. */
