@@ -8,6 +8,7 @@ usage: holder.py WORD...
   lock=BYTES     lock memory
   interrupt      create a data interrupt
   trigger=NODE:NUMBER  connect to one
+  borrow=ID      borrow a device
   lend=ID        borrow a device, and map the segment made last for it
 It speaks the daemon's protocol itself (libsmartio/wire/client.h), so that the command's tests need
 no library. Prints "ready".
@@ -69,9 +70,11 @@ class Daemon:
         handle = struct.unpack_from("<I", reply)[0]
         self.call(SEG_MAP, struct.pack("<IIQQ", handle, 0, 0, size))
 
+    def borrow(self, device):
+        return struct.unpack_from("<I", self.call(DEV_BORROW, struct.pack("<IIII", device, 0, 0, 0)))[0]
+
     def lend(self, device, segment):
-        reply = self.call(DEV_BORROW, struct.pack("<IIII", device, 0, 0, 0))
-        handle = struct.unpack_from("<I", reply)[0]
+        handle = self.borrow(device)
         self.call(DMA_MAP, struct.pack("<IIIIQQQII", handle, segment, 0, 0, 0, 65536, 0, 0, 0))
 
 
@@ -99,6 +102,8 @@ def main():
         elif what == "trigger":
             node, number = [int(v, 0) for v in value.split(":")]
             daemon.call(DINT_CONNECT, struct.pack("<IIII", node, 0, number, 0))
+        elif what == "borrow":
+            daemon.borrow(int(value, 0))
         elif what == "lend":
             daemon.lend(int(value, 0), segment)
         else:

@@ -54,21 +54,35 @@ class Listing(base.CommandTest):
             self.assertEqual(up("client1")["link"], "up")
 
     def test_device_pulled_out(self):
-        def until(wanted):
-            for _ in range(200):
-                if (self.json("device", "list")["devices"][0]["state"] == "out") == wanted:
-                    return
-            self.fail(self.smartio("device", "list").stdout)
+        """All hosts know of it when the command returns, but those whose cable is out."""
+        def borrows(host):
+            done = self.smartio("run", "-n", host, "--", sys.executable, HOLDER, f"borrow={NVME}", status=None,
+                                stdin=subprocess.DEVNULL)
+            return done.returncode == 0
+
+        def has(out, hosts):
+            self.assertEqual(self.json("device", "list")["devices"][0]["state"] == "out", out)
+            self.assertEqual([borrows(h) for h in hosts], [not out] * len(hosts))
         name = self.json("device", "list")["devices"][0]["name"]
         self.fails("fault", "device", "nobody", "out", say="has no device 'nobody'")
-        for word in (name, "0x4f4093", "5193875"):
+        for word in (name, hex(NVME), str(NVME)):
             self.smartio("fault", "device", word, "out")
             self.smartio("fault", "device", word, "out")
-            until(True)
+            has(True, ["client1"])
             self.smartio("stats")
             self.smartio("topology")
             self.smartio("fault", "device", word, "in")
-            until(False)
+            has(False, ["client1"])
+        self.smartio("fault", "link", "client1", "down")
+        for state in ("out", "in"):
+            self.assertEqual(self.smartio("fault", "device", name, state).stderr, "")
+            has(state == "out", ["client2"])
+        self.assertFalse(borrows("client1"))
+        daemon = self.pid_of(self.state, f"smartiod.{self.node('client2')}")
+        os.kill(daemon, signal.SIGSTOP)
+        done = self.smartio("fault", "device", name, "out", env={"SMARTIO_TIMEOUT": "1"})
+        os.kill(daemon, signal.SIGCONT)
+        self.assertIn("host 'client2' does not answer: whether it lists device nvme0 is not known", done.stderr)
 
     def test_nodes(self):
         nodes = self.json("node", "list")["nodes"]

@@ -64,5 +64,7 @@ int tool_cluster_probe(const char *dir, const struct sio_topology *t, int cancel
 struct tool_hosts;
 void tool_devices_await(struct tool_hosts *hosts, const struct sio_topology *before,
 			const struct tool_room_item *item, unsigned n);
+/* The same for one device that was put into its slot (@listed), or pulled out. */
+void tool_device_await(struct tool_hosts *hosts, const struct sio_topo_device *d, bool listed);
 
 #endif

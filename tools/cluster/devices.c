@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Waits until all hosts know which devices have come and gone: daemons tell each other, and whoever
- * has a reload's end behind him may borrow what is new.
+ * has the end of a reload or of a fault behind him may borrow what is there.
  */
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "base/hosts.h"
@@ -31,30 +32,55 @@ static bool is_up(const struct tool_hosts *hosts, uint32_t node)
 	return false;
 }
 
-/* @listed: it is new. A host that ends meanwhile has nothing to list. */
+/* Does @h know the host of @node to be up? If not, nobody tells it of devices there. */
+static bool meets(struct tool_host *h, uint32_t node)
+{
+	struct sio_wire_row *row;
+	bool met = false;
+	size_t n;
+
+	if (h->topo->node == node)
+		return true;
+	if (tool_client_list(&h->client, SIO_LIST_NODES, &row, &n, NULL) < 0)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (sio_from_le32(row[i].node) == node)
+			met = sio_from_le32(row[i].flags) & SIO_ROW_UP;
+	free(row);
+	return met;
+}
+
+/* @listed: it is there. A host that ends meanwhile has nothing to list. */
 static void await(struct tool_hosts *hosts, uint32_t fdid, const char *name, bool listed,
 		  int64_t deadline)
 {
+	const int wrong = listed ? -ENODEV : 0;
 	struct sio_rep_dev_list rep;
 	struct sio_err err;
 
 	for (unsigned i = 0; i < hosts->n; i++) {
 		struct tool_host *h = &hosts->host[i];
-		int r = 0;
+		int r = -ENOTCONN;
 
-		if (!h->up)
-			continue;
-		for (;;) {
-			r = tool_host_device(h, fdid, &rep, &err);
-			if (r == (listed ? 0 : -ENODEV) || (r < 0 && r != -ENODEV) ||
-			    now_ms() >= deadline)
-				break;
+		while (h->up && (r = tool_host_device(h, fdid, &rep, &err)) == wrong &&
+		       meets(h, sio_topology_fdid_node(fdid)) && now_ms() < deadline)
 			poll(NULL, 0, PAUSE_MS);
-		}
-		if (r == (listed ? -ENODEV : 0))
+		if (h->up && r < 0 && r != wrong)
+			tool_host_lost(hosts, h, &err);
+		if (h->state == TOOL_HOST_SILENT)
+			tool_note("host '%s' does not answer: whether it lists device %s is not "
+				  "known",
+				  h->topo->name, name);
+		else if (r == wrong && now_ms() >= deadline)
 			tool_note("host '%s' %s device %s", h->topo->name,
 				  listed ? "does not list" : "still lists", name);
 	}
+}
+
+void tool_device_await(struct tool_hosts *hosts, const struct sio_topo_device *d, bool listed)
+{
+	if (is_up(hosts, sio_topology_fdid_node(d->fdid)))
+		await(hosts, d->fdid, d->name, listed, now_ms() + AWAIT_MS);
 }
 
 void tool_devices_await(struct tool_hosts *hosts, const struct sio_topology *before,

@@ -10,9 +10,11 @@
 #include <string.h>
 
 #include "base/command.h"
+#include "base/hosts.h"
 #include "base/output.h"
 #include "base/room.h"
 #include "base/state.h"
+#include "cluster/cluster.h"
 
 #define ANY UINT32_MAX
 #define MS_MOST 3600000u
@@ -206,6 +208,29 @@ static bool is_word(const char *word)
 	return false;
 }
 
+/*
+ * Returns when all hosts know which devices are there now: whoever put one in may borrow it. A
+ * device that comes or goes takes its virtual functions with it.
+ */
+static void await_devices(const char *dir, const struct sio_topo_device *d, const struct fault *f,
+			  bool in)
+{
+	const struct sio_topo_host *host;
+	struct tool_hosts *hosts;
+	uint32_t n = 0;
+
+	if (f->wrong || tool_hosts_open_dir(dir, &hosts, NULL) < 0)
+		return;
+	d = sio_topology_device(hosts->topology, d->fdid, &host);
+	if (d && !f->changes_functions)
+		tool_device_await(hosts, d, in);
+	for (unsigned i = 0; d && i < host->n_devices; i++)
+		if (host->device[i].physical && &host->device[host->device[i].physical - 1] == d)
+			tool_device_await(hosts, &host->device[i],
+					  f->changes_functions ? n++ < f->count : in);
+	tool_hosts_close(hosts);
+}
+
 static int fault_device(const struct tool_command *self, int argc, char **argv)
 {
 	const struct sio_topo_device *d = NULL;
@@ -232,6 +257,8 @@ static int fault_device(const struct tool_command *self, int argc, char **argv)
 		fill_json(done, d, argv[first + 1], &f);
 		fill_request(request, sizeof(request), d, argv[first + 1], &f);
 		r = tool_room_ask(dir, request, &err);
+		if (r == 0)
+			await_devices(dir, d, &f, strcmp(argv[first + 1], "in") == 0);
 	}
 	sio_topology_free(t);
 	if (r == 0 && tool_where.json)
@@ -260,7 +287,8 @@ const struct tool_command tool_fault_device_command = {
 		"Pull a device out of its slot, put it back, set its virtual functions, or have a drive do wrong",
 	.help = "Of an emulated cluster. DEVICE is a name of the topology file, or an id such as 0x4f4093. Who\n"
 		"uses a device that is pulled out gets an error and reads ones where its registers were; it\n"
-		"comes back with what its media hold, for whoever borrows it then.\n\n"
+		"comes back with what its media hold, for whoever borrows it then. The command returns when all\n"
+		"hosts know of it.\n\n"
 		"'functions N' does what a number in sriov_numvfs does on a real host: all virtual functions of\n"
 		"a drive are taken away, from whoever uses them, and the first N come back as new.\n\n"
 		"A drive does wrong to I/O commands, or to admin commands with --queue 0: it carries them out\n"
