@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/local.h"
@@ -21,7 +22,7 @@
 #define NOTES TOOL_LOCAL_STATE "/vfio"
 #define WAITS ".waits-" /* smartio-vfio ignores files that begin with a dot */
 #define NODES 320
-#define PATIENCE_MS 10000 /* until smartio-vfio has released the function */
+#define PATIENCE_MS 10000 /* until smartio-vfio has released the function, and what reaches it */
 
 /* ---- its IOMMU group ---- */
 
@@ -337,23 +338,44 @@ static bool is_reached(const struct tool_function *f, struct tool_function *ret)
 	return yes;
 }
 
-/* The kernel unbinds the function only when it is closed, and that wait cannot be interrupted. */
-static bool await_free(const struct tool_function *f)
+static bool is_unreached(const struct tool_function *f)
+{
+	struct tool_function other;
+
+	return !is_reached(f, &other);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/*
+ * For smartio-vfio, which may be about to end: it closes one function after the other. (The kernel
+ * unbinds the function only when it is closed, and that wait cannot be interrupted.)
+ */
+static bool await(const struct tool_function *f, bool (*is_so)(const struct tool_function *f))
 {
 	struct pollfd p = {.fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), .events = POLLIN};
+	int64_t until = now_ms() + PATIENCE_MS;
 	char buf[4096];
 	bool yes;
 
 	if (p.fd < 0)
-		return is_free(f);
+		return is_so(f);
 	inotify_add_watch(p.fd, "/dev/vfio", IN_CLOSE);
 	/*
-	 * The event comes a moment before the function is closed, so it is checked again after a
-	 * pause.
+	 * The event comes a moment before a function is closed, so it is checked again after a
+	 * pause; the check itself may close groups, whose events are read before it waits.
 	 */
-	for (int left = PATIENCE_MS; !(yes = is_free(f)) && left > 0; left -= 100)
-		if (poll(&p, 1, 100) == 1 && read(p.fd, buf, sizeof(buf)) < 0)
-			break;
+	while (!(yes = is_so(f)) && now_ms() < until) {
+		while (read(p.fd, buf, sizeof(buf)) > 0)
+			;
+		poll(&p, 1, 100);
+	}
 	close(p.fd);
 	return yes;
 }
@@ -368,7 +390,7 @@ static int release(const struct tool_function *f, struct sio_err *reterr)
 	int r = 0;
 
 	/* A smartio-vfio without programs is about to end. */
-	if (!tool_local_runs() && !await_free(f)) {
+	if (!tool_local_runs() && !await(f, is_free)) {
 		name_nodes(f, nodes);
 		return sio_fail(
 			reterr, -EBUSY,
@@ -377,12 +399,12 @@ static int release(const struct tool_function *f, struct sio_err *reterr)
 			f->bdf, nodes);
 	}
 	remove_note(f);
-	if (!await_free(f))
+	if (!await(f, is_free))
 		r = sio_fail(
 			reterr, -EBUSY,
 			"programs still have %s, and VFIO takes it from nobody: end them before",
 			f->bdf);
-	else if (is_reached(f, &other))
+	else if (!await(f, is_unreached) && is_reached(f, &other))
 		r = sio_fail(
 			reterr, -EBUSY,
 			"programs still have %s, whose reads and writes reach %s: end them before "

@@ -69,13 +69,18 @@ else
 	end_watched still
 	copy_both_ways "$bdf"
 fi
+# By a process that has the drive alone, and ends only when it is killed.
+keep_drive() {
+	: >/tmp/keepone.out
+	keepone "$(pidof smartio-vfio)" >/tmp/keepone.out &
+	keepone=$!
+	until_ok test -s /tmp/keepone.out
+}
 # The kernel keeps the mapping of the BAR as long as somebody has the drive: so long nobody gets the other device.
 if [ "$(world_option)" = --vfio=group ]; then
 	echo "smartio-vfio is killed, and somebody keeps the drive that reaches the other device's memory"
 	start_watched keeps bartarget work "$bdf" "$memory"
-	keepone "$(pidof smartio-vfio)" >/tmp/keepone.out &
-	keepone=$!
-	until_ok test -s /tmp/keepone.out
+	keep_drive
 	kill -9 "$(pidof smartio-vfio)"
 	wait "$daemon" && fail "smartiod goes on without its port"
 	start_daemon
@@ -99,9 +104,24 @@ if [ "$(world_option)" = --vfio=group ]; then
 	start_manager "$bdf"
 	start_watched again bartarget work "$bdf" "$memory"
 	end_watched again
+	echo "who ends a moment later than smartiod is waited for, as smartio-vfio may be"
+	keep_drive
+	stop_manager
+	stop_daemon
+	smartio device remove "$memory" 2>/tmp/said &
+	removes=$!
+	# With the note it has begun; or it has ended, too early.
+	waits() {
+		[ ! -e "/run/smartiod/vfio/$memory" ] || ! kill -0 "$removes" 2>/dev/null
+	}
+	until_ok waits
+	kill -9 "$keepone"
+	wait "$removes" || fail "device remove did not wait: $(cat /tmp/said)"
+	[ ! -e "/sys/bus/pci/drivers/$DRIVER/$memory" ] || fail "$memory was not removed"
+else
+	stop_manager
+	stop_daemon
+	smartio device remove "$memory"
 fi
-stop_manager
-stop_daemon
-smartio device remove "$memory"
 take_drive "$bdf"
 end_world
