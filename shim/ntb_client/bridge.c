@@ -100,8 +100,7 @@ static int let(struct ntb_bridge *b, struct ntb_bridge_peer *p, u64 bus, u64 len
 		error = -ERANGE;
 	/* Before the link is up there is nothing to set, and then all of them are. */
 	if (fresh && !error && p->armed)
-		error = ntb_mw_set_trans(b->ntb, p->pidx, w, p->ws.window[w].at.base,
-					 p->ws.window[w].at.size);
+		error = ntb_bridge_set_window(b, p, w);
 	if (error) {
 		sio_ntb_windows_drop(&p->ws, w);
 		return error;

@@ -89,13 +89,29 @@ static void write_header(struct ntb_bridge *b)
 
 /* ---- links ---- */
 
-/* What the hardware wants of a window it says only while the link is up. */
+int ntb_bridge_set_window(struct ntb_bridge *b, struct ntb_bridge_peer *p, u32 w)
+{
+	struct sio_ntb_window *win = &p->ws.window[w];
+	int error = ntb_mw_set_trans(b->ntb, p->pidx, w, win->at.base, win->at.size);
+
+	win->set = !error;
+	return error;
+}
+
+/*
+ * What the hardware wants of a window it says only while the link is up. A window that has been set
+ * is not set again when the link is back: drivers cut it for a moment then, and a peer that sees
+ * the link first would lose what it stores meanwhile. The kernel's ntb_transport does the same.
+ */
 static int arm_window(struct ntb_bridge *b, struct ntb_bridge_peer *p, u32 w)
 {
 	struct sio_ntb_window *win = &p->ws.window[w];
 	resource_size_t align = 0, unit = 0, most = 0;
-	int error = ntb_mw_get_align(b->ntb, p->pidx, w, &align, &unit, &most);
+	int error;
 
+	if (win->set)
+		return 0;
+	error = ntb_mw_get_align(b->ntb, p->pidx, w, &align, &unit, &most);
 	if (error)
 		return error;
 	if (!win->users) {
@@ -111,7 +127,7 @@ static int arm_window(struct ntb_bridge *b, struct ntb_bridge_peer *p, u32 w)
 			w, win->at.base, win->at.size, &align, &unit, &most);
 		return -EINVAL;
 	}
-	return ntb_mw_set_trans(b->ntb, p->pidx, w, win->at.base, win->at.size);
+	return ntb_bridge_set_window(b, p, w);
 }
 
 static void arm(struct ntb_bridge *b, struct ntb_bridge_peer *p)

@@ -20,7 +20,7 @@
 struct ntb_bridge_peer {
 	int pidx;
 	u32 port;
-	/* Our windows lead where @ws says since the link came up; or they cannot. */
+	/* With the link as it is our windows lead where @ws says; or they cannot. */
 	bool armed, refused;
 	bool known, up;
 	u32 row; /* the how manieth it was to be known */
@@ -69,6 +69,8 @@ extern unsigned int ntb_bridge_node;
 extern bool ntb_bridge_device_reads;
 /* With the lock: what the peer says of itself now. Return: whether it is something good. */
 bool ntb_bridge_read_header(struct ntb_bridge_peer *p);
+/* With the lock, while the link is up: window @w to @p leads where @p->ws says. */
+int ntb_bridge_set_window(struct ntb_bridge *b, struct ntb_bridge_peer *p, u32 w);
 /* With the lock: the header says where the windows to @p lead. */
 void ntb_bridge_write_row(struct ntb_bridge *b, const struct ntb_bridge_peer *p);
 

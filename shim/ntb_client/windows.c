@@ -61,6 +61,7 @@ bool sio_ntb_windows_drop(struct sio_ntb_windows *ws, __u32 i)
 	if (--ws->window[i].users)
 		return false;
 	ws->window[i].at = (struct sio_ntb_range){};
+	ws->window[i].set = false;
 	return true;
 }
 

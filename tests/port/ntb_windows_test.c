@@ -62,8 +62,11 @@ static void another_one_leads_elsewhere_while_it_is_needed(void **state)
 	assert_int_equal(ws.window[1].at.size, 4 * MIB);
 	assert_int_equal(take(&ws, 0xfebd1000, 4096, &w), 0);
 	assert_int_equal(take(&ws, 0xfee00000, 4096, &w), -ENOSPC);
+	ws.window[1].set = true;
 	assert_false(sio_ntb_windows_drop(&ws, 1));
+	assert_true(ws.window[1].set);
 	assert_true(sio_ntb_windows_drop(&ws, 1));
+	assert_false(ws.window[1].set); /* whatever it leads to next is to be set */
 	assert_int_equal(ws.window[1].at.size, 0);
 	assert_int_equal(take(&ws, 0xfee00000, 4096, &w), 1);
 	assert_int_equal(w, 1);

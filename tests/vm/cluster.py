@@ -9,6 +9,7 @@ As ntb.py. Programs of one machine use what programs of the other export, and th
 import os
 import subprocess
 import sys
+import time
 
 import pair
 import shim
@@ -109,6 +110,20 @@ def smartio(p, *words):
         raise Failed(f"smartio {' '.join(words)}: {done.stderr}")
 
 
+def check_flaps(p):
+    """The cable is out for a moment. Whoever sees it first stores again at once, and no store that is said to have
+    arrived may be lost while the other one still sets its adapter up.
+    """
+    for moment in (0, 0.05, 0.1, 0.3, 0.5) * (20 if p.soak else 1):
+        smartio(p, "fault", "link", "a", "down")
+        time.sleep(moment)
+        smartio(p, "fault", "link", "a", "up")
+        p.a.run("goes_on import")
+    p.a.run("finish import")
+    p.b.run("finish export")
+    p.step("the same after moments without a link")
+
+
 def check_link(p):
     """The cable is pulled out under I/O of the other machine and stores to its memory, and put in."""
     p.a.run(f"start_manager {DRIVE}")
@@ -123,9 +138,9 @@ def check_link(p):
     p.step("the link went down under I/O: the client was told, the drive is free")
     copy_there_and_back(p, p.a)
     smartio(p, "fault", "link", "a", "up")
-    p.a.run("goes_on import; finish import")
-    p.b.run("finish export")
+    p.a.run("goes_on import")
     p.step("a map of the other machine's memory is as it was before")
+    check_flaps(p)
     p.b.run(f"until_ok has_device {DRIVE}")
     copy_there_and_back(p, p.b)
     p.both("as_before")

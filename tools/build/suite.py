@@ -41,7 +41,12 @@ class Result:
 
     def last_words(self):
         return [f"-- {self.full}: {self.result}"] + \
-            ["   " + line[:200] for line in self.out[-8:] + self.err[-12:]]
+            ["   " + shortened(line) for line in self.out[-8:] + self.err[-12:]]
+
+
+def shortened(line):
+    """The reason may be at either end of a line, as of a machine's last words."""
+    return line if len(line) <= 500 else line[:150] + " [...] " + line[-350:]
 
 
 def run(build, options):
