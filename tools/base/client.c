@@ -6,21 +6,13 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/client.h"
+#include "base/clock.h"
 #include "base/output.h"
 #include "base/state.h"
 #include "wire/check.h"
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 /* Seconds to wait for a reply: from the environment, if that is a sensible number. */
 static unsigned reply_seconds(void)
@@ -71,7 +63,7 @@ static ssize_t receive(struct tool_client *c, void *buf, size_t size, int64_t de
 	int r;
 
 	for (;;) {
-		left = deadline - now_ms();
+		left = deadline - tool_now_ms();
 		r = poll(&p, 1, left > 0 ? (int)left : 0);
 		if (r < 0 && errno == EINTR)
 			continue;
@@ -132,7 +124,7 @@ int tool_client_call(struct tool_client *c, uint32_t type, void *req, size_t req
 		struct sio_msg h;
 		unsigned char bytes[SIO_WIRE_MAX];
 	} buf;
-	int64_t deadline = now_ms() + 1000LL * reply_seconds();
+	int64_t deadline = tool_now_ms() + 1000LL * reply_seconds();
 	struct sio_msg *h = req;
 	ssize_t len;
 	int r;

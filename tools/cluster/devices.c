@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/hosts.h"
 #include "base/output.h"
 #include "base/room.h"
@@ -15,14 +15,6 @@
 
 #define AWAIT_MS 10000
 #define PAUSE_MS 2
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static bool is_up(const struct tool_hosts *hosts, uint32_t node)
 {
@@ -63,7 +55,7 @@ static void await(struct tool_hosts *hosts, uint32_t fdid, const char *name, boo
 		int r = -ENOTCONN;
 
 		while (h->up && (r = tool_host_device(h, fdid, &rep, &err)) == wrong &&
-		       meets(h, sio_topology_fdid_node(fdid)) && now_ms() < deadline)
+		       meets(h, sio_topology_fdid_node(fdid)) && tool_now_ms() < deadline)
 			poll(NULL, 0, PAUSE_MS);
 		if (h->up && r < 0 && r != wrong)
 			tool_host_lost(hosts, h, &err);
@@ -71,7 +63,7 @@ static void await(struct tool_hosts *hosts, uint32_t fdid, const char *name, boo
 			tool_note("host '%s' does not answer: whether it lists device %s is not "
 				  "known",
 				  h->topo->name, name);
-		else if (r == wrong && now_ms() >= deadline)
+		else if (r == wrong && tool_now_ms() >= deadline)
 			tool_note("host '%s' %s device %s", h->topo->name,
 				  listed ? "does not list" : "still lists", name);
 	}
@@ -80,13 +72,13 @@ static void await(struct tool_hosts *hosts, uint32_t fdid, const char *name, boo
 void tool_device_await(struct tool_hosts *hosts, const struct sio_topo_device *d, bool listed)
 {
 	if (is_up(hosts, sio_topology_fdid_node(d->fdid)))
-		await(hosts, d->fdid, d->name, listed, now_ms() + AWAIT_MS);
+		await(hosts, d->fdid, d->name, listed, tool_now_ms() + AWAIT_MS);
 }
 
 void tool_devices_await(struct tool_hosts *hosts, const struct sio_topology *before,
 			const struct tool_room_item *item, unsigned n)
 {
-	int64_t deadline = now_ms() + AWAIT_MS;
+	int64_t deadline = tool_now_ms() + AWAIT_MS;
 
 	for (unsigned i = 0; i < n; i++) {
 		bool listed = item[i].what == TOOL_ROOM_NEW;

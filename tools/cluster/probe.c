@@ -2,9 +2,9 @@
 /* Checks whether all hosts of a cluster answer each other. */
 #include <errno.h>
 #include <poll.h>
-#include <time.h>
 
 #include "base/client.h"
+#include "base/clock.h"
 #include "base/room.h"
 #include "cluster/cluster.h"
 #include "base/state.h"
@@ -21,14 +21,6 @@ struct way {
 	const struct sio_topo_host *from, *to;
 	unsigned adapter, peer_adapter;
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static bool host_runs(const char *dir, const struct sio_topo_host *h)
 {
@@ -79,8 +71,8 @@ static bool was_pulled(const struct way *w, int64_t *since)
 		return false;
 	}
 	if (*since == 0)
-		*since = now_ms();
-	return now_ms() - *since >= PULLED_MS;
+		*since = tool_now_ms();
+	return tool_now_ms() - *since >= PULLED_MS;
 }
 
 /*
@@ -103,7 +95,8 @@ static int probe_path(struct tool_client *c, const struct way *w, int cancel_fd,
 				     &err);
 		if (r == 0 || (r == -ENETDOWN && was_pulled(w, &down_since)))
 			return 0;
-		if ((r != -ENETDOWN && r != -ETIMEDOUT && r != -ECONNRESET) || now_ms() >= deadline)
+		if ((r != -ENETDOWN && r != -ETIMEDOUT && r != -ECONNRESET) ||
+		    tool_now_ms() >= deadline)
 			return sio_fail(reterr, r,
 					"host '%s' does not reach '%s' through adapter %u: "
 					"%s",
@@ -141,7 +134,7 @@ static int probe_from(const char *dir, const struct sio_topology *t,
 int tool_cluster_probe(const char *dir, const struct sio_topology *t, int cancel_fd,
 		       struct sio_err *reterr)
 {
-	int64_t deadline = now_ms() + PROBE_MS;
+	int64_t deadline = tool_now_ms() + PROBE_MS;
 	bool up[SIO_MAX_HOSTS] = {0};
 	int r = 0;
 

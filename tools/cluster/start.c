@@ -11,9 +11,9 @@
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/inherited.h"
 #include "base/output.h"
 #include "cluster/start.h"
@@ -22,14 +22,6 @@
 #ifndef SMARTIO_LIBEXECDIR
 #define SMARTIO_LIBEXECDIR "/usr/libexec/smartio"
 #endif
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static bool try_binary(const char *dir, const char *below, const char *name, char *path,
 		       size_t size)
@@ -206,13 +198,13 @@ int tool_start_wait(struct tool_started *s, int cancel_fd, struct sio_err *reter
 {
 	struct pollfd p[2] = {{.fd = s->ready_fd, .events = POLLIN},
 			      {.fd = cancel_fd, .events = POLLIN}};
-	int64_t deadline = now_ms() + TOOL_START_MS, left;
+	int64_t deadline = tool_now_ms() + TOOL_START_MS, left;
 	char text[8] = "";
 	ssize_t len;
 	int r;
 
 	do {
-		left = deadline - now_ms();
+		left = deadline - tool_now_ms();
 		r = poll(p, 2, left > 0 ? (int)left : 0);
 	} while (r < 0 && errno == EINTR);
 	if (r < 0)
@@ -255,7 +247,7 @@ static bool wait_all(const int *pidfds, unsigned n, int64_t deadline)
 		int r;
 
 		do {
-			left = deadline - now_ms();
+			left = deadline - tool_now_ms();
 			r = poll(&p, 1, left > 0 ? (int)left : 0);
 		} while (r < 0 && errno == EINTR);
 		if (r == 0 && p.fd >= 0)
@@ -268,11 +260,11 @@ void tool_stop_all(const int *pidfds, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		pidfd_send_signal(pidfds[i], SIGTERM, NULL, 0);
-	if (wait_all(pidfds, n, now_ms() + TOOL_STOP_MS))
+	if (wait_all(pidfds, n, tool_now_ms() + TOOL_STOP_MS))
 		return;
 	for (unsigned i = 0; i < n; i++)
 		pidfd_send_signal(pidfds[i], SIGKILL, NULL, 0);
-	wait_all(pidfds, n, now_ms() + TOOL_STOP_MS);
+	wait_all(pidfds, n, tool_now_ms() + TOOL_STOP_MS);
 }
 
 bool tool_wait_all(const int *pidfds, unsigned n)
@@ -282,5 +274,5 @@ bool tool_wait_all(const int *pidfds, unsigned n)
 
 bool tool_wait_until(const int *pidfds, unsigned n, int ms)
 {
-	return wait_all(pidfds, n, now_ms() + ms);
+	return wait_all(pidfds, n, tool_now_ms() + ms);
 }

@@ -8,9 +8,9 @@
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/local.h"
 #include "base/output.h"
 #include "base/state.h"
@@ -345,14 +345,6 @@ static bool is_unreached(const struct tool_function *f)
 	return !is_reached(f, &other);
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /*
  * For smartio-vfio, which may be about to end: it closes one function after the other. (The kernel
  * unbinds the function only when it is closed, and that wait cannot be interrupted.)
@@ -360,7 +352,7 @@ static int64_t now_ms(void)
 static bool await(const struct tool_function *f, bool (*is_so)(const struct tool_function *f))
 {
 	struct pollfd p = {.fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), .events = POLLIN};
-	int64_t until = now_ms() + PATIENCE_MS;
+	int64_t until = tool_now_ms() + PATIENCE_MS;
 	char buf[4096];
 	bool yes;
 
@@ -371,7 +363,7 @@ static bool await(const struct tool_function *f, bool (*is_so)(const struct tool
 	 * The event comes a moment before a function is closed, so it is checked again after a
 	 * pause; the check itself may close groups, whose events are read before it waits.
 	 */
-	while (!(yes = is_so(f)) && now_ms() < until) {
+	while (!(yes = is_so(f)) && tool_now_ms() < until) {
 		while (read(p.fd, buf, sizeof(buf)) > 0)
 			;
 		poll(&p, 1, 100);

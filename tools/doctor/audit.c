@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "doctor/audit.h"
+#include "base/clock.h"
 #include "base/command.h"
 #include "doctor/doctor.h"
 #include "base/output.h"
@@ -19,14 +20,6 @@
 /* a disagreement that lasts so long is an error, and not a change in progress */
 #define SETTLE_MS 1000
 #define PAUSE_MS 20
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static char *read_file(const char *path, struct sio_err *reterr)
 {
@@ -123,7 +116,7 @@ int tool_audit_command(const char *expect, unsigned within_s)
 {
 	int64_t wait = within_s * 1000LL > SETTLE_MS ? within_s * 1000LL : SETTLE_MS;
 	const struct timespec pause = {.tv_nsec = PAUSE_MS * 1000000L};
-	int64_t deadline = now_ms() + wait;
+	int64_t deadline = tool_now_ms() + wait;
 	struct audit_report r;
 	char *want = NULL, *text;
 	struct sio_err err;
@@ -137,7 +130,7 @@ int tool_audit_command(const char *expect, unsigned within_s)
 			return tool_fail(&err);
 		}
 		good = is_good(&r, text, want);
-		if (good || now_ms() >= deadline)
+		if (good || tool_now_ms() >= deadline)
 			break;
 		audit_report_done(&r);
 		free(text);

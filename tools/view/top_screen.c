@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/output.h"
 #include "view/top.h"
 
@@ -58,20 +59,12 @@ static void read_wishes(struct asker *a, bool *ret_stop, bool *ret_paused)
 	pthread_mutex_unlock(&a->lock);
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
-}
-
 /*
  * Waits until the next sample is due; longer if it is paused. Return: false: the thread must stop.
  */
 static bool wait_for_the_next(struct asker *a)
 {
-	int64_t left, until = now_ms() + a->top->delay_ms;
+	int64_t left, until = tool_now_ms() + a->top->delay_ms;
 	struct pollfd p = {.fd = a->told, .events = POLLIN};
 	bool stop, paused;
 
@@ -79,7 +72,7 @@ static bool wait_for_the_next(struct asker *a)
 		read_wishes(a, &stop, &paused);
 		if (stop)
 			return false;
-		left = until - now_ms();
+		left = until - tool_now_ms();
 		if (left <= 0 && !paused)
 			return true;
 		if (poll(&p, 1, paused ? -1 : (int)left) > 0)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/output.h"
 #include "web/live.h"
 #include "web/watch.h"
@@ -30,14 +31,6 @@ struct tool_web_watch {
 	struct tool_sample *before;
 	uint64_t looks;
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
-}
 
 /* ---- the sampling thread ---- */
 
@@ -65,7 +58,7 @@ static void publish(struct tool_web_watch *w, char *text)
 	pthread_mutex_lock(&w->lock);
 	free(w->text);
 	w->text = text;
-	w->made_at = now_ms();
+	w->made_at = tool_now_ms();
 	pthread_mutex_unlock(&w->lock);
 }
 
@@ -84,12 +77,12 @@ static void wait_until(struct tool_web_watch *w, int64_t ms)
 /* Until the next sample is due and there is a reader. Return: false: the thread must stop. */
 static bool wait_for_the_next(struct tool_web_watch *w)
 {
-	int64_t due = now_ms() + (w->before || w->looks ? BETWEEN_MS : 0), now;
+	int64_t due = tool_now_ms() + (w->before || w->looks ? BETWEEN_MS : 0), now;
 	bool stop;
 
 	pthread_mutex_lock(&w->lock);
 	while (!w->stop) {
-		now = now_ms();
+		now = tool_now_ms();
 		if (now < due)
 			wait_until(w, due);
 		else if (!has_reader(w, now))
@@ -121,7 +114,7 @@ int tool_web_watch_start(const char *dir, const char *cluster, struct tool_web_w
 	snprintf(w->dir, sizeof(w->dir), "%s", dir);
 	snprintf(w->cluster, sizeof(w->cluster), "%s", cluster);
 	w->text = tool_web_looking(w->cluster);
-	w->made_at = now_ms();
+	w->made_at = tool_now_ms();
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -143,7 +136,7 @@ int tool_web_watch_start(const char *dir, const char *cluster, struct tool_web_w
 
 char *tool_web_watch_read(struct tool_web_watch *w, int64_t *ret_age_ms)
 {
-	int64_t now = now_ms();
+	int64_t now = tool_now_ms();
 	char *text;
 
 	pthread_mutex_lock(&w->lock);
