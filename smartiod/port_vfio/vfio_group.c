@@ -80,12 +80,19 @@ static int open_container(struct vfio_unit *u, struct sio_err *reterr)
 	    ioctl(fd, VFIO_CHECK_EXTENSION, VFIO_TYPE1v2_IOMMU) != 1)
 		return sio_fail(reterr, -EOPNOTSUPP,
 				"the kernel's VFIO has no type1 IOMMU: modprobe vfio_iommu_type1");
-	if (ioctl(u->fd[GROUP], VFIO_GROUP_SET_CONTAINER, &fd) < 0 ||
-	    ioctl(fd, VFIO_SET_IOMMU, VFIO_TYPE1v2_IOMMU) < 0)
-		return sio_fail(reterr, -errno,
-				"%s: IOMMU group %u cannot be joined to a container: %s", u->name,
-				u->group_number, strerror(errno));
-	return 0;
+	if (ioctl(u->fd[GROUP], VFIO_GROUP_SET_CONTAINER, &fd) == 0 &&
+	    ioctl(fd, VFIO_SET_IOMMU, VFIO_TYPE1v2_IOMMU) == 0)
+		return 0;
+	/* Such a device could send any interrupt to any processor. */
+	if (errno == EPERM)
+		return sio_fail(reterr, -EPERM,
+				"%s: this machine remaps no interrupts, and VFIO gives devices "
+				"away only where it does: enable interrupt remapping in the "
+				"firmware, and boot without intremap=off (dmesg | grep -i remap "
+				"tells more)",
+				u->name);
+	return sio_fail(reterr, -errno, "%s: IOMMU group %u cannot be joined to a container: %s",
+			u->name, u->group_number, strerror(errno));
 }
 
 static int open_all(struct vfio_unit *u, const struct vfio_unit *partner, struct sio_err *reterr)

@@ -44,6 +44,11 @@ IOMMU = {
     "intel": ("-device", "intel-iommu,intremap=on"),
     "amd": ("-device", "amd-iommu,intremap=on"),
 }
+# QEMU says that the IOAPIC is at 00:14.0, as AMD's southbridges have it, and its machine has no function there. Kernels
+# of Debian's backports (7.3) look at it, and remap no interrupts if it is neither an SMBus nor an ISA bridge. So there is
+# one that says it is an SMBus; nothing drives it.
+SOUTHBRIDGE = ("-drive", "driver=null-co,if=none,id=southbridge,read-zeroes=on",
+               "-device", "virtio-blk-pci,drive=southbridge,class=0x0c05,addr=14.0")
 # Where both processors are threads of QEMU 7.2, one may translate code just while the other patches it,
 # and keep the breakpoint that marks this: "Oops: int3", now and then. Debian's kernels patch themselves at
 # any time (jump labels), so their processors take turns in one thread, which costs no more time.
@@ -73,10 +78,12 @@ def tells_of_faults(iommu):
     return iommu == "intel" or (iommu == "amd" and amd_tells())
 
 
-def iommu_options(iommu):
+def iommu_options(iommu, kernel):
     options = [*IOMMU[iommu]]
     if iommu == "amd" and amd_tells():
         options[1] += ",dma-remap=on"
+    if iommu == "amd" and kernel.startswith("backports"):
+        options += SOUTHBRIDGE
     return options
 
 
@@ -133,7 +140,7 @@ class Machine:
         words = [QEMU, "-accel", f"tcg,thread={THREADS.get(kernel.name, 'single')}", "-M", "q35", "-smp", "2",
                  "-cpu", "qemu64,+rdrand",
                  "-m", str(memory), "-display", "none", "-vga", "none", "-nic", "none", "-no-reboot", "-nodefaults",
-                 *iommu_options(iommu)]
+                 *iommu_options(iommu, kernel.name)]
         for channel in self.channels.values():
             words += channel.chardev()
         words += ["-serial", "chardev:console", "-serial", "chardev:control",

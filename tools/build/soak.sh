@@ -55,6 +55,7 @@ for machine in none-6.1 none-6.12 intel-6.1 intel-6.12 amd-6.1 amd-6.12 none-deb
 	vfio-intel-backports vfio-intel-backports-iommufd; do
 	vm "$machine" all
 done
+vm vfio-amd-backports vfio restart noremap
 vm debug all --soak
 echo '== by VFIO, each process killed at every system call and at a thousand instants'
 vm vfio-intel-6.12 calls death vfio --soak
