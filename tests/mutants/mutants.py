@@ -153,61 +153,88 @@ def compile_lines(build):
     return lines
 
 
-def verify_one(name, patch, build, lines):
-    """What is wrong with the patch, or None."""
+def mutate(patch, tree):
+    """Makes the mutant's files in the new folder @tree. Return: what is wrong with the patch, or None."""
     files = touched(patch)
     if not files or not what(patch):
         return "has no diff, or does not say what the mistake is"
-    with tempfile.TemporaryDirectory(prefix="mutant") as tmp:
-        for f in files:
-            if not (ROOT / f).exists():
-                return f"{f} is gone"
-            dest = pathlib.Path(tmp) / f
-            dest.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / f, dest)
-        done = apply(tmp, patch)
-        if done.returncode:
-            return "does not apply: " + done.stderr.strip()
-        for f in files:
-            if f.endswith(".h"):
-                continue
-            if (ROOT / f) not in lines:
-                return f"{f} is in no build"
-            directory, command = lines[ROOT / f][0]
-            words = [w for w in shlex.split(command) if w != "-c"]
-            words = [w for w in words if (pathlib.Path(directory) / w).resolve() != ROOT / f]
-            if "-o" in words:
-                at = words.index("-o")
-                del words[at:at + 2]
-            for flag in ("-MD", "-fprofile-arcs"):
-                words = [w for w in words if w != flag]
-            while "-MQ" in words:
-                at = words.index("-MQ")
-                del words[at:at + 2]
-            while "-MF" in words:
-                at = words.index("-MF")
-                del words[at:at + 2]
-            # Includes beside the source are found there; all else as ever.
-            # Warnings that come late are for the run.
-            words += ["-fsyntax-only", "-iquote", str((ROOT / f).parent),
-                      str(pathlib.Path(tmp) / f)]
-            made = subprocess.run(words, cwd=directory, capture_output=True, text=True)
-            if made.returncode:
-                return f"{f} does not compile:\n{made.stderr.strip()[:2000]}"
-    return None
+    for f in files:
+        if not (ROOT / f).exists():
+            return f"{f} is gone"
+        (tree / f).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / f, tree / f)
+    done = apply(tree, patch)
+    return "does not apply: " + done.stderr.strip() if done.returncode else None
+
+
+def compiles(f, path, lines):
+    """Return: what is wrong with @path, a copy of the source @f with mistakes, or None."""
+    if (ROOT / f) not in lines:
+        return f"{f} is in no build"
+    directory, command = lines[ROOT / f][0]
+    words = [w for w in shlex.split(command) if w not in ("-c", "-MD", "-fprofile-arcs")]
+    words = [w for w in words if (pathlib.Path(directory) / w).resolve() != ROOT / f]
+    for flag in ("-o", "-MQ", "-MF"):
+        while flag in words:
+            at = words.index(flag)
+            del words[at:at + 2]
+    # Includes beside the source are found there; all else as ever. Warnings that come late are for the run.
+    words += ["-fsyntax-only", "-iquote", str((ROOT / f).parent), str(path)]
+    made = subprocess.run(words, cwd=directory, capture_output=True, text=True)
+    return f"{f} does not compile:\n{made.stderr.strip()[:2000]}" if made.returncode else None
+
+
+def together(f, trees, top):
+    """Mistakes that do not touch one another become one source, for one start of the compiler.
+
+    @trees: {name: folder} of the mutants of @f. Return: [(path, [name, ...]), ...], the paths in the folder @top
+    """
+    made = []
+    for name, tree in trees.items():
+        for path, names in made:
+            merged = subprocess.run(["git", "merge-file", "-p", str(path), str(ROOT / f), str(tree / f)],
+                                    capture_output=True)
+            if merged.returncode == 0:
+                path.write_bytes(merged.stdout)
+                names.append(name)
+                break
+        else:
+            path = top / str(len(made)) / f
+            path.parent.mkdir(parents=True)
+            shutil.copy(tree / f, path)
+            made.append((path, [name]))
+    return made
+
+
+def verify_source(f, trees, top, lines):
+    """Return: {name: what is wrong with @f} of the mutants in @trees."""
+    wrong = {}
+    for path, names in together(f, trees, top):
+        if compiles(f, path, lines):
+            wrong.update({name: compiles(f, trees[name] / f, lines) for name in names})
+    return {name: words for name, words in wrong.items() if words}
 
 
 def verify(args):
-    build = pathlib.Path(args.build).resolve()
-    lines = compile_lines(build)
+    lines = compile_lines(pathlib.Path(args.build).resolve())
     all_of_them = patches()
-    bad = 0
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = {n: pool.submit(verify_one, n, p, build, lines) for n, p in all_of_them.items()}
-    for name, job in jobs.items():
-        if job.result():
-            print(f"{name}: {job.result()}")
-            bad += 1
+    with tempfile.TemporaryDirectory(prefix="mutants") as tmp, \
+            concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        trees = {name: pathlib.Path(tmp) / "alone" / name for name in all_of_them}
+        said = pool.map(lambda name: mutate(all_of_them[name], trees[name]), all_of_them)
+        wrong = {name: words for name, words in zip(all_of_them, said) if words}
+        sources = {}
+        for name, patch in all_of_them.items():
+            for f in touched(patch) if name not in wrong else ():
+                if not f.endswith(".h"):
+                    sources.setdefault(f, {})[name] = trees[name]
+        jobs = [pool.submit(verify_source, f, found, pathlib.Path(tmp) / "together" / str(n), lines)
+                for n, (f, found) in enumerate(sources.items())]
+        for job in jobs:
+            wrong.update(job.result())
+    for name in sorted(wrong):
+        print(f"{name}: {wrong[name]}")
+    bad = len(wrong)
     if len(all_of_them) < 60:
         print(f"{len(all_of_them)} mutants are too few: at least 60")
         bad += 1
