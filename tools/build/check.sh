@@ -41,13 +41,16 @@ stage() { # NAME COMMAND...
 	return $rc
 }
 
-build() { # DIR COMPILER SUITE MESON-OPTION...; of a suite only what its tests run, of "" everything
-	local dir=build/$1 compiler=$2 suite=$3 log=build/$1.log targets=
+build() { # DIR COMPILER WHAT MESON-OPTION...; WHAT: a target, what a suite's tests run, or "" for everything
+	local dir=build/$1 compiler=$2 what=$3 log=build/$1.log targets
 	shift 3
 	# Configured anew each time: packages may have come since, which bring parts with them.
 	CC=$compiler CXX=$([ "$compiler" = clang ] && echo clang++ || echo g++) \
 		sh tools/build/configure.sh "$dir" -Dtests=enabled "$@" || return 1
-	[ -z "$suite" ] || targets=$(python3 tools/build/targets.py "$dir" --suite "$suite") || return 1
+	case $what in
+	*/* | '') targets=$what ;;
+	*) targets=$(python3 tools/build/targets.py "$dir" --suite "$what") || return 1 ;;
+	esac
 	# shellcheck disable=SC2086
 	ninja -C "$dir" $targets >"$log" 2>&1 || {
 		tail -n 60 "$log"
@@ -58,6 +61,18 @@ build() { # DIR COMPILER SUITE MESON-OPTION...; of a suite only what its tests r
 		grep -A5 'warning:' "$log"
 		return 1
 	fi
+}
+
+# The simulator is compared with gcc's; of all else clang's warnings count, which need no programs.
+build_clang() { # MESON-OPTION...
+	local sim=tests/sim/smartio-sim log=build/clang-warnings.log
+	build clang clang $sim "$@" || return 1
+	python3 tools/build/warnings.py build/clang $sim >"$log" 2>&1 || {
+		tail -n 60 "$log"
+		grep -m 8 -E 'error|warning' "$log" >>"$failures"
+		return 1
+	}
+	tail -n 1 "$log"
 }
 
 tests() { # DIR MESON-TEST-OPTION...
@@ -72,7 +87,7 @@ tests() { # DIR MESON-TEST-OPTION...
 
 must() { "$@" || failed=$((failed + 1)); } # its stage is named
 
-# Compiled in half the time; what is slow in these builds is what the sanitizers add. Of clang's the warnings count.
+# Compiled in half the time; what is slow in these builds is what the sanitizers add.
 fast='--werror -Doptimization=1 -Ddebug=true'
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1:strict_string_checks=1
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
@@ -100,7 +115,7 @@ if stage 'build with gcc' build plain gcc '' -Dfio_source="$fio"; then
 else
 	failed=$((failed + 1))
 fi
-if stage 'build with clang' build clang clang '' --werror -Doptimization=0 -Ddebug=false -Dfio_source="$fio" && [ -x build/plain/tests/sim/smartio-sim ]; then
+if stage 'build with clang' build_clang --werror -Doptimization=0 -Ddebug=false -Dfio_source="$fio" && [ -x build/plain/tests/sim/smartio-sim ]; then
 	must stage 'the same seeds in both builds' python3 tests/sim/same.py 8 \
 		build/plain/tests/sim/smartio-sim build/clang/tests/sim/smartio-sim
 else
