@@ -14,9 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "base/branch.h"
 #include "base/sim.h"
 #include "sisci_api.h"
 #include "smartio/ext.h"
@@ -49,6 +48,7 @@ static struct {
 	struct sim_proc *manager, *victim, *other, *late;
 	unsigned before[2][KINDS];
 	struct smartio_nvme_manager *m;
+	uint64_t stride; /* a death in one step of so many */
 } T;
 
 #define CHECK(cond, ...)                                                                           \
@@ -157,8 +157,8 @@ static void wait_for_all(const char *when, struct sim_proc **clients)
 	exit(1);
 }
 
-/* Return: the victim got to its end. */
-static bool run(uint64_t seed, uint64_t kill_at, uint64_t *ret_hash)
+/* @stride: a death branches off in one step of so many; 0: none. Return: the victim ended. */
+static bool run(uint64_t seed, uint64_t kill_at, uint64_t stride, uint64_t *ret_hash)
 {
 	static uint64_t base_victim = 0, base_other = 1u << 20,
 			base_late[3] = {1u << 21, 3u << 20, 3u << 19};
@@ -179,10 +179,12 @@ static bool run(uint64_t seed, uint64_t kill_at, uint64_t *ret_hash)
 	both[0] = T.victim = sim_proc_new("victim", 1, client_main, &base_victim);
 	both[1] = T.other = sim_proc_new("other", 0, client_main, &base_other);
 	T.victim->kill_at = kill_at;
+	if (stride)
+		branch_at(T.victim, stride, NULL);
 	wait_for_all("after the death", both);
 	finished = T.victim->finished;
 	CHECK(T.other->finished, "the other client died");
-	CHECK(kill_at == 0 || finished || T.victim->steps == kill_at, "killed elsewhere");
+	CHECK(finished || T.victim->steps == T.victim->kill_at, "killed elsewhere");
 
 	/* Every queue pair can be had again, all at once. */
 	for (unsigned i = 0; i < 3; i++)
@@ -196,70 +198,71 @@ static bool run(uint64_t seed, uint64_t kill_at, uint64_t *ret_hash)
 	return finished;
 }
 
-/* In a child of its own: what a killed client leaves allocated goes with it. */
-static bool run_child(uint64_t seed, uint64_t kill_at, uint64_t *ret_hash)
+static void run_once(uint64_t seed, uint64_t kill_at)
 {
-	struct {
-		uint64_t hash;
-		bool finished;
-	} result = {0};
-	int pipes[2], status;
-	pid_t pid;
+	uint64_t hash;
+	bool finished = run(seed, kill_at, 0, &hash);
 
-	CHECK(pipe(pipes) == 0, "pipe");
-	fflush(NULL);
-	pid = fork();
-	CHECK(pid >= 0, "fork");
-	if (pid == 0) {
-		result.finished = run(seed, kill_at, &result.hash);
-		CHECK(write(pipes[1], &result, sizeof(result)) == sizeof(result), "write");
-		_exit(0);
+	CHECK(finished == (kill_at == 0), "the victim's end");
+	branch_report(hash);
+}
+
+static void run_with_branches(uint64_t seed, uint64_t kill_at)
+{
+	uint64_t hash;
+
+	run(seed, kill_at, T.stride, &hash);
+	branch_report(hash);
+}
+
+/* The same seed is the same run, whoever branches off it; a branch is the run that dies there. */
+static void try_seed(struct branch_reports *reports, uint64_t seed)
+{
+	uint64_t hash, middle;
+
+	memset(reports, 0, sizeof(*reports));
+	branch_child(run_once, seed, 0);
+	hash = reports->trunk;
+	branch_child(run_once, seed + 1000, 0);
+	CHECK(hash != reports->trunk, "another seed, the same trace");
+	branch_child(run_with_branches, seed, 0);
+	CHECK(hash == reports->trunk, "seed %" PRIu64 ": two traces", seed);
+	CHECK(reports->deaths > 0 && reports->last > 1000, "the victim did only %" PRIu64 " steps",
+	      reports->last);
+	middle = reports->last / 2 / T.stride * T.stride + 1;
+	for (unsigned i = 0; i < 2; i++) {
+		branch_child(run_once, seed, middle);
+		CHECK(reports->trunk == reports->hash[middle],
+		      "seed %" PRIu64 ": two traces with a death in step %" PRIu64, seed, middle);
 	}
-	close(pipes[1]);
-	if (read(pipes[0], &result, sizeof(result)) != sizeof(result))
-		result.finished = true;
-	close(pipes[0]);
-	waitpid(pid, &status, 0);
-	if (status != 0) {
-		fprintf(stderr,
-			"failed; to see it again: seam_test %" PRIu64 " %" PRIu64 " TRACE\n", seed,
-			kill_at);
-		exit(1);
-	}
-	*ret_hash = result.hash;
-	return result.finished;
+	for (uint64_t n = 1; n <= reports->last; n += T.stride)
+		CHECK(reports->hash[n] && reports->hash[n] != hash, "no death in step %" PRIu64, n);
+	printf("seed %" PRIu64 ": killed in %" PRIu64 " of %" PRIu64 " steps\n", seed,
+	       reports->deaths, reports->last);
 }
 
 int main(int argc, char **argv)
 {
-	uint64_t hash, again, n, stride = 1;
+	struct branch_reports *reports;
+	uint64_t hash;
 	unsigned seeds = 1;
 
 	if (argc >= 3) {
 		if (argc > 3)
 			CHECK(sim_trace_file(argv[3]) == 0, "%s: cannot be written", argv[3]);
 		printf("finished %d",
-		       run(strtoull(argv[1], NULL, 0), strtoull(argv[2], NULL, 0), &hash));
+		       run(strtoull(argv[1], NULL, 0), strtoull(argv[2], NULL, 0), 0, &hash));
 		printf(" hash %016" PRIx64 "\n", hash);
 		sim_trace_end();
 		return 0;
 	}
 	if (argc == 2)
 		seeds = (unsigned)strtoul(argv[1], NULL, 0);
+	T.stride = 1;
 	if (getenv("SEAM_STRIDE"))
-		stride = strtoull(getenv("SEAM_STRIDE"), NULL, 0);
-	for (uint64_t seed = 1; seed <= seeds; seed++) {
-		CHECK(run_child(seed, 0, &hash), "the victim did not end");
-		run_child(seed, 0, &again);
-		CHECK(hash == again, "seed %" PRIu64 ": two traces", seed);
-		run_child(seed + 1000, 0, &again);
-		CHECK(hash != again, "another seed, the same trace");
-		for (n = 1; !run_child(seed, n, &hash); n += stride)
-			;
-		run_child(seed, n / 2, &hash);
-		run_child(seed, n / 2, &again);
-		CHECK(hash == again, "seed %" PRIu64 ": two traces with a death", seed);
-		printf("seed %" PRIu64 ": killed in each of %" PRIu64 " steps\n", seed, n - 1);
-	}
+		T.stride = strtoull(getenv("SEAM_STRIDE"), NULL, 0);
+	reports = branch_start("seam_test");
+	for (uint64_t seed = 1; seed <= seeds; seed++)
+		try_seed(reports, seed);
 	return 0;
 }

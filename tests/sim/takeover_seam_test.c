@@ -15,9 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "base/branch.h"
 #include "base/sim.h"
 #include "sisci_api.h"
 #include "smartio/ext.h"
@@ -46,6 +45,7 @@ static struct {
 	bool serves[MANAGERS];
 	uint64_t served_at[MANAGERS]; /* its step when it began to */
 	struct smartio_nvme_manager_status status[MANAGERS];
+	uint64_t stride; /* a death in one step of so many */
 	uint64_t second; /* so many steps after that the second manager is killed; 0: not */
 } T;
 
@@ -185,14 +185,22 @@ static void wait_for_all(const char *when, struct sim_proc **clients)
 		CHECK((*clients)->finished, "%s: %s died", when, (*clients)->name);
 }
 
-/* Kills the first manager in its @kill_at-th step from now on. Return: it was not that far. */
-static bool run(uint64_t seed, uint64_t kill_at, uint64_t *ret_hash)
+static void second_too(uint64_t kill_at)
+{
+	T.second = kill_at && kill_at % 4 == 0 ? kill_at % 601 + 1 : 0;
+}
+
+/*
+ * Kills the first manager in its @kill_at-th step while clients run. @stride: a death branches off
+ * in one step of so many; 0: none. Return: it lives.
+ */
+static bool run(uint64_t seed, uint64_t kill_at, uint64_t stride, uint64_t *ret_hash)
 {
 	static uint64_t base = 0, base_late[3] = {1u << 21, 3u << 20, 3u << 19};
 	static unsigned number[MANAGERS] = {0, 1, 2};
 	struct sim_proc *client[2] = {NULL}, *late[4] = {NULL};
 
-	T.second = kill_at && kill_at % 4 == 0 ? kill_at % 601 + 1 : 0;
+	second_too(kill_at);
 	sim_start(seed);
 	sim_cluster_start(topology);
 	/* Before the daemons are ready nobody can connect. */
@@ -205,6 +213,8 @@ static bool run(uint64_t seed, uint64_t kill_at, uint64_t *ret_hash)
 	CHECK(T.serves[0] && !T.serves[1] && !T.serves[2], "the first one does not serve");
 	if (kill_at)
 		T.manager[0]->kill_at = T.manager[0]->steps + kill_at;
+	if (stride)
+		branch_at(T.manager[0], stride, second_too);
 	client[0] = sim_proc_new("client", 0, client_main, &base);
 	wait_for_all("after the death", client);
 	for (unsigned i = 0; i < 3; i++)
@@ -218,54 +228,53 @@ static bool run(uint64_t seed, uint64_t kill_at, uint64_t *ret_hash)
 	return !T.manager[0]->dead;
 }
 
-/* In a child of its own: what the killed leave allocated goes with it. */
-static bool run_child(uint64_t seed, uint64_t kill_at, uint64_t *ret_hash)
+static void run_once(uint64_t seed, uint64_t kill_at)
 {
-	struct {
-		uint64_t hash;
-		bool alive;
-	} result = {.alive = true};
-	int pipes[2], status;
-	pid_t pid;
+	uint64_t hash;
 
-	CHECK(pipe(pipes) == 0, "pipe");
-	fflush(NULL);
-	pid = fork();
-	CHECK(pid >= 0, "fork");
-	if (pid == 0) {
-		result.alive = run(seed, kill_at, &result.hash);
-		CHECK(write(pipes[1], &result, sizeof(result)) == sizeof(result), "write");
-		_exit(0);
-	}
-	close(pipes[1]);
-	CHECK(read(pipes[0], &result, sizeof(result)) >= 0, "read");
-	close(pipes[0]);
-	waitpid(pid, &status, 0);
-	CHECK(status == 0, "to see it again: takeover_seam_test %" PRIu64 " %" PRIu64 " TRACE",
-	      seed, kill_at);
-	*ret_hash = result.hash;
-	return result.alive;
+	CHECK(run(seed, kill_at, 0, &hash) == (kill_at == 0), "the manager's end");
+	branch_report(hash);
+}
+
+static void run_with_branches(uint64_t seed, uint64_t kill_at)
+{
+	uint64_t hash;
+
+	run(seed, kill_at, T.stride, &hash);
+	branch_report(hash);
 }
 
 int main(int argc, char **argv)
 {
-	uint64_t hash, n, stride = 1;
+	struct branch_reports *reports;
+	uint64_t hash, again;
 
 	if (argc >= 3) {
 		if (argc > 3)
 			CHECK(sim_trace_file(argv[3]) == 0, "%s: cannot be written", argv[3]);
 		printf("alive %d",
-		       run(strtoull(argv[1], NULL, 0), strtoull(argv[2], NULL, 0), &hash));
+		       run(strtoull(argv[1], NULL, 0), strtoull(argv[2], NULL, 0), 0, &hash));
 		printf(" hash %016" PRIx64 "\n", hash);
 		sim_trace_end();
 		return 0;
 	}
-	if (getenv("SEAM_STRIDE"))
-		stride = strtoull(getenv("SEAM_STRIDE"), NULL, 0);
-	CHECK(run_child(1, 0, &hash), "the manager died");
-	for (n = 1; !run_child(1, n, &hash); n += stride)
+	T.stride = getenv("SEAM_STRIDE") ? strtoull(getenv("SEAM_STRIDE"), NULL, 0) : 1;
+	reports = branch_start("takeover_seam_test");
+	branch_child(run_once, 1, 0);
+	hash = reports->trunk;
+	branch_child(run_with_branches, 1, 0);
+	CHECK(hash == reports->trunk, "two traces");
+	CHECK(reports->last > 100, "the manager did only %" PRIu64 " steps", reports->last);
+	/* A branch is the run that dies there from its start; the standby, too. */
+	for (again = reports->last / 2 / T.stride * T.stride + 1;
+	     again % 4 && again < reports->last; again += T.stride)
 		;
-	CHECK(n > 100, "the manager did only %" PRIu64 " steps", n);
-	printf("killed in its steps up to %" PRIu64 ", one in %" PRIu64 "\n", n - 1, stride);
+	CHECK(again % 4 == 0 && again <= reports->last, "no branch in which two die");
+	branch_child(run_once, 1, again);
+	CHECK(reports->trunk == reports->hash[again], "two traces with a death in step %" PRIu64,
+	      again);
+	for (uint64_t n = 1; n <= reports->last; n += T.stride)
+		CHECK(reports->hash[n] && reports->hash[n] != hash, "no death in step %" PRIu64, n);
+	printf("killed in %" PRIu64 " of its %" PRIu64 " steps\n", reports->deaths, reports->last);
 	return 0;
 }

@@ -12,6 +12,7 @@
  *   base/proc.c     processes
  *   base/world.c    struct sio_world for a process: connection, time, threads, locks
  *   base/space.c    struct sio_world: the address space
+ *   base/branch.c   deaths in each step, as branches of one run (branch.h)
  *   edge/cluster.c  hosts and room: start, crash, boot, stop
  *   edge/access.c   where the memory model (fabric/fabric.h) meets programs and room
  *   edge/           what daemons and room reach the world through, and all messages
@@ -214,6 +215,8 @@ struct sim_proc {
 	void (*main)(struct sim_proc *p);
 	void *arg;
 	void (*gone)(struct sim_proc *p); /* it is dead, and its stacks are free; NULL */
+	/* Asked in step kill_at whether it dies there; it may name another step. NULL: it dies. */
+	bool (*dies_here)(struct sim_proc *p);
 	int result;
 	struct sim_coro *coros;
 	struct sim_proc *prev, *next, *dead_next;

@@ -46,9 +46,11 @@ struct sim_proc *sim_step(struct sio_world *w)
 	assert(sim_self() == p);
 	sim_advance(20);
 	p->steps++;
-	if (p->kill_at && p->steps == p->kill_at && p->kill_later) {
+	if (!p->kill_at || p->steps != p->kill_at || (p->dies_here && !p->dies_here(p))) {
+		/* it lives on */
+	} else if (p->kill_later) {
 		sim_after(p->kill_later, die_later, (void *)(uintptr_t)p->pid);
-	} else if (p->kill_at && p->steps == p->kill_at) {
+	} else {
 		sim_trace("%s killed in step %llu", p->name, (unsigned long long)p->steps);
 		sim_did.death++;
 		sim_proc_kill(p);
