@@ -54,6 +54,7 @@ class Options(Folder):
         for name in ("smartiod", "smartio", "smartio-emu", "smartio.1", "SCIOpen.3", "cluster_test"):
             self.assertNotIn(name, files)
         self.the_tree_serves_programs(os.path.join(self.root, "opt", "DIS"))
+        self.the_daemon_joins()
 
     def the_tree_serves_programs(self, dis):
         program = os.path.join(self.dir, "program")
@@ -64,9 +65,11 @@ class Options(Folder):
                 "-lsisci", "-o", program, input=text)
             run(program, env={**os.environ, "LD_LIBRARY_PATH": f"{dis}/lib64", "SMARTIO_SOCKET": "/nowhere"})
 
-    def test_daemon_without_names_of_pci_functions_and_tls(self):
-        self.setup("-Dpci=disabled", "-Dtls=disabled", "-Dcurses=disabled", "-Dweb=disabled", "-During=disabled",
-                   "-Ddocs=disabled", "-Dtests=disabled", "-Ddaemon=enabled")
+    def the_daemon_joins(self):
+        """Without names of PCI functions and TLS; in the same folder, for what both have is not compiled again."""
+        self.setup("--reconfigure", "-Dauto_features=auto", "-Dpci=disabled", "-Dtls=disabled", "-Dcurses=disabled",
+                   "-Dweb=disabled", "-During=disabled", "-Ddocs=disabled", "-Dtests=disabled", "-Dprobes=disabled",
+                   "-Dcuda=disabled", "-Ddaemon=enabled")
         run("ninja", "-C", self.build, "tools/smartio", "smartiod/smartiod", "emu/smartio-emu")
         for library in ("libpci", "libncurses", "libtinfo", "libmicrohttpd"):
             self.assertNotIn(library, run("ldd", os.path.join(self.build, "tools", "smartio")))
@@ -118,7 +121,9 @@ class Options(Folder):
         """Compiled above, most of them at once; that each takes its own parts and no others is seen here."""
         daemon = {"daemon", "daemons over TLS", "drives in files", "live view in browsers", "live view on terminals",
                   "names of PCI functions", "tests"}
-        # What is in a line is disabled together: parts that have nothing to do with one another.
+        # What is in a line is disabled together: parts that have nothing to do with one another. One folder, whose
+        # checks of the compiler are not made again.
+        done = set()
         for parts in ({"docs": {"manual pages"}, "pci": {"names of PCI functions"}, "nbdkit": {"nbdkit plugin"}},
                       {"tests": {"tests"}, "tls": {"daemons over TLS"}, "cuda": {"kernels and programs for CUDA"}},
                       {"uring": {"drives in files"}, "curses": {"live view on terminals"}},
@@ -127,13 +132,14 @@ class Options(Folder):
                       {"daemon": daemon}):
             with self.subTest(options=list(parts)):
                 off = set()
-                said = self.setup(*(f"-D{option}=disabled" for option in parts))
+                said = self.setup(*(["--reconfigure"] if done else []), *(f"-D{option}=auto" for option in done),
+                                  *(f"-D{option}=disabled" for option in parts))
+                done.update(parts)
                 self.assertRegex(said, r"fio engine +: not built \(give -Dfio_source=FOLDER\)")
                 for line in said.splitlines():
                     name, _, value = line.partition(":")
                     if value.strip() == "NO":
                         off.add(name.strip())
-                shutil.rmtree(self.build)
                 if "cuda" not in parts:
                     off.discard("kernels and programs for CUDA")  # no package of a distribution: few have it
                 self.assertEqual(off, set().union(*parts.values()))
@@ -144,7 +150,7 @@ class Late(Folder):
         """What make demo, then make check do in one clone, with scdoc installed in between."""
         bin_dir = os.path.join(self.dir, "bin")
         programs.link_all(bin_dir, without=["scdoc"])
-        configure = [os.path.join(SOURCE, "tools", "build", "configure.sh"), self.build, *QUICK]
+        configure = [os.path.join(SOURCE, "tools", "build", "configure.sh"), self.build, *QUICK, "-Dtests=disabled"]
         run("sh", *configure, cwd=SOURCE, env={**os.environ, "PATH": bin_dir})
         self.assertFalse(self.pages())
         run("sh", *configure, cwd=SOURCE)
