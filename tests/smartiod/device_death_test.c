@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One flow of manager, client and lender, cut at every event: a program killed, a host crashed, a
- * request of the port refused. Whatever the moment, nothing may be left once the rest is settled.
+ * One flow of manager, client and lender, cut at every event (or one in WORLD_STRIDE): a program
+ * killed, a host crashed, a request of the port refused. Whatever the moment, nothing may be left
+ * once the rest is settled.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -270,10 +271,10 @@ static bool cut_at(enum cut cut, uint64_t n, uint64_t seed)
 
 static void cut_everywhere(enum cut cut, uint64_t seed)
 {
-	uint64_t n = 1;
+	uint64_t stride = world_stride(), n = 1 + (cut + seed) % stride;
 
 	while (cut_at(cut, n, seed))
-		n++;
+		n += stride;
 	assert_true(n > 50); /* the flow is as long as that */
 }
 

@@ -491,6 +491,13 @@ void world_start(struct world *w)
 		assert(w->host[i].ready);
 }
 
+uint64_t world_stride(void)
+{
+	const char *stride = getenv("WORLD_STRIDE");
+
+	return stride ? strtoull(stride, NULL, 10) : 1;
+}
+
 void world_free(struct world *w)
 {
 	struct world_packet *p;

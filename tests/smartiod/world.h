@@ -143,6 +143,8 @@ struct world *world_new(unsigned n_hosts, uint64_t seed);
 void world_adapters(struct world *w, unsigned n);
 /* The world's own memory: weak, so that a test can keep it from the failures it makes. */
 void *world_calloc(size_t n, size_t size);
+/* A test that does something at every event does it at one in so many: WORLD_STRIDE; every one. */
+uint64_t world_stride(void);
 /* Daemons, queue and books; every allocation is returned. */
 void world_free(struct world *w);
 /* All hosts up and their daemons connected. */
