@@ -23,11 +23,18 @@ struct tls_keys {
 };
 
 /*
- * Read them, and see that they are this host's, of this cluster, of today, and not revoked. -errno
- * with a text that names the file, and what would be right.
+ * Read them, and see that they are this host's, and of this cluster. -errno with a text that names
+ * the file, and what would be right. That this host's own certificate has expired or was revoked is
+ * no error: what the folder says of others counts all the same.
  */
 int tls_keys_load(const char *folder, const char *cluster, const char *host, struct tls_keys **ret,
 		  struct sio_err *reterr);
+/*
+ * Is our own certificate one that others accept: of today, not revoked? -EACCES with a text as
+ * above.
+ */
+int tls_keys_own(const struct tls_keys *k, const char *folder, const char *host,
+		 struct sio_err *reterr);
 struct tls_keys *tls_keys_ref(struct tls_keys *k);
 void tls_keys_unref(struct tls_keys *k); /* NULL is fine */
 /*

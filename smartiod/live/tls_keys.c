@@ -12,6 +12,8 @@
 #include "smartiod/live/tls.h"
 
 #define MEND "make them by: smartio cluster keys"
+/* What a certificate becomes by itself, or by a new list. */
+#define LAPSED (GNUTLS_CERT_EXPIRED | GNUTLS_CERT_REVOKED)
 
 static int key_path(const char *folder, const char *name, const char *end, char *ret,
 		    struct sio_err *reterr)
@@ -117,50 +119,6 @@ static int load_files(struct tls_keys *k, const char *folder, const char *host,
 	return r < 0 ? fail_file(reterr, cert, r) : 0;
 }
 
-/* Others would refuse us as we would refuse them: said at the start, not by each of them. */
-static int check_own(struct tls_keys *k, const char *folder, const char *host,
-		     struct sio_err *reterr)
-{
-	struct sio_identity who;
-	gnutls_datum_t own;
-	int r;
-
-	r = gnutls_certificate_get_crt_raw(k->cred, 0, 0, &own);
-	if (r < 0)
-		return sio_fail(reterr, -EINVAL, "%s/%s.pem: %s", folder, host, gnutls_strerror(r));
-	r = tls_keys_verify(k, &own, &who, reterr);
-	if (r == 0 && strcmp(who.host, host) != 0)
-		r = sio_fail(reterr, -EACCES,
-			     "the certificate is of host '%s'; that of '%s' is right", who.host,
-			     host);
-	return r < 0 ? sio_fail_prefix(reterr, "%s/%s.pem", folder, host) : 0;
-}
-
-int tls_keys_load(const char *folder, const char *cluster, const char *host, struct tls_keys **ret,
-		  struct sio_err *reterr)
-{
-	struct tls_keys *k = calloc(1, sizeof(*k));
-	int r;
-
-	if (!k)
-		return sio_no_memory(reterr, "the keys");
-	k->refs = 1;
-	snprintf(k->cluster, sizeof(k->cluster), "%s", cluster);
-	r = gnutls_certificate_allocate_credentials(&k->cred);
-	if (r < 0) {
-		free(k);
-		return sio_fail(reterr, -ENOMEM, "keys: %s", gnutls_strerror(r));
-	}
-	r = load_files(k, folder, host, reterr);
-	if (r == 0)
-		r = check_own(k, folder, host, reterr);
-	if (r < 0)
-		tls_keys_unref(k);
-	else
-		*ret = k;
-	return r;
-}
-
 struct tls_keys *tls_keys_ref(struct tls_keys *k)
 {
 	k->refs++;
@@ -196,7 +154,9 @@ static int read_identity(gnutls_x509_crt_t crt, struct sio_identity *ret)
 	return found;
 }
 
-static int verify_chain(const struct tls_keys *k, gnutls_x509_crt_t crt, struct sio_err *reterr)
+/* @forgiven: flags of gnutls_certificate_status_t that are not looked at. */
+static int verify_chain(const struct tls_keys *k, gnutls_x509_crt_t crt, unsigned forgiven,
+			struct sio_err *reterr)
 {
 	gnutls_x509_trust_list_t list;
 	gnutls_datum_t text;
@@ -207,6 +167,9 @@ static int verify_chain(const struct tls_keys *k, gnutls_x509_crt_t crt, struct 
 	r = gnutls_x509_trust_list_verify_crt2(list, &crt, 1, NULL, 0, 0, &status, NULL);
 	if (r < 0)
 		return sio_fail(reterr, -EACCES, "its certificate: %s", gnutls_strerror(r));
+	/* That it is invalid is said beside each reason. */
+	if (status & forgiven && !(status & ~forgiven & ~GNUTLS_CERT_INVALID))
+		status = 0;
 	if (status == 0)
 		return 0;
 	if (status & GNUTLS_CERT_REVOKED)
@@ -224,8 +187,8 @@ static int verify_chain(const struct tls_keys *k, gnutls_x509_crt_t crt, struct 
 	return -EACCES;
 }
 
-int tls_keys_verify(const struct tls_keys *k, const gnutls_datum_t *der, struct sio_identity *ret,
-		    struct sio_err *reterr)
+static int verify(const struct tls_keys *k, const gnutls_datum_t *der, unsigned forgiven,
+		  struct sio_identity *ret, struct sio_err *reterr)
 {
 	struct sio_identity who = {.host = ""};
 	gnutls_x509_crt_t crt;
@@ -239,7 +202,7 @@ int tls_keys_verify(const struct tls_keys *k, const gnutls_datum_t *der, struct 
 		r = sio_fail(reterr, -EACCES, "its certificate: %s", gnutls_strerror(r));
 		goto deinit_crt;
 	}
-	r = verify_chain(k, crt, reterr);
+	r = verify_chain(k, crt, forgiven, reterr);
 	if (r < 0)
 		goto deinit_crt;
 	r = read_identity(crt, &who);
@@ -255,6 +218,62 @@ int tls_keys_verify(const struct tls_keys *k, const gnutls_datum_t *der, struct 
 		*ret = who;
 deinit_crt:
 	gnutls_x509_crt_deinit(crt);
+	return r;
+}
+
+int tls_keys_verify(const struct tls_keys *k, const gnutls_datum_t *der, struct sio_identity *ret,
+		    struct sio_err *reterr)
+{
+	return verify(k, der, 0, ret, reterr);
+}
+
+/* Others would refuse us as we would refuse them: said here, not by each of them. */
+static int verify_own(const struct tls_keys *k, const char *folder, const char *host,
+		      unsigned forgiven, struct sio_err *reterr)
+{
+	struct sio_identity who;
+	gnutls_datum_t own;
+	int r;
+
+	r = gnutls_certificate_get_crt_raw(k->cred, 0, 0, &own);
+	if (r < 0)
+		return sio_fail(reterr, -EINVAL, "%s/%s.pem: %s", folder, host, gnutls_strerror(r));
+	r = verify(k, &own, forgiven, &who, reterr);
+	if (r == 0 && strcmp(who.host, host) != 0)
+		r = sio_fail(reterr, -EACCES,
+			     "the certificate is of host '%s'; that of '%s' is right", who.host,
+			     host);
+	return r < 0 ? sio_fail_prefix(reterr, "%s/%s.pem", folder, host) : 0;
+}
+
+int tls_keys_own(const struct tls_keys *k, const char *folder, const char *host,
+		 struct sio_err *reterr)
+{
+	return verify_own(k, folder, host, 0, reterr);
+}
+
+int tls_keys_load(const char *folder, const char *cluster, const char *host, struct tls_keys **ret,
+		  struct sio_err *reterr)
+{
+	struct tls_keys *k = calloc(1, sizeof(*k));
+	int r;
+
+	if (!k)
+		return sio_no_memory(reterr, "the keys");
+	k->refs = 1;
+	snprintf(k->cluster, sizeof(k->cluster), "%s", cluster);
+	r = gnutls_certificate_allocate_credentials(&k->cred);
+	if (r < 0) {
+		free(k);
+		return sio_fail(reterr, -ENOMEM, "keys: %s", gnutls_strerror(r));
+	}
+	r = load_files(k, folder, host, reterr);
+	if (r == 0)
+		r = verify_own(k, folder, host, LAPSED, reterr);
+	if (r < 0)
+		tls_keys_unref(k);
+	else
+		*ret = k;
 	return r;
 }
 

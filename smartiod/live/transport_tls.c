@@ -109,13 +109,22 @@ static void log_expiry(struct live *l)
 {
 	long days = tls_keys_days(l->tls->keys);
 
-	if (days < SOON_DAYS)
+	struct sio_err err;
+
+	if (tls_keys_own(l->tls->keys, l->tls->folder, l->host->name, &err) < 0)
+		live_log(l, LOG_WARNING,
+			 "%s: other hosts refuse it; mend: smartio cluster keys --renew %s",
+			 err.text, l->host->name);
+	else if (days < SOON_DAYS)
 		live_log(l, LOG_WARNING,
 			 "%s/%s.pem expires in %ld days; mend: smartio cluster keys --renew %s",
 			 l->tls->folder, l->host->name, days, l->host->name);
 }
 
-/* What is not whole yet will be: the one before counts until then. */
+/*
+ * What is not whole yet will be: the one before counts until then. A certificate of our own that
+ * others refuse keeps no list of revoked ones out.
+ */
 static int on_change(sd_event_source *s, const struct inotify_event *event, void *data)
 {
 	struct live *l = data;
@@ -154,6 +163,8 @@ static int open_keys(struct live *l, struct sio_err *reterr)
 		return sio_fail(reterr, r, "%s: %s; keys are made by: smartio cluster keys",
 				t->folder, strerror(-r));
 	r = tls_keys_load(t->folder, l->topology->name, l->host->name, &t->keys, reterr);
+	if (r == 0)
+		r = tls_keys_own(t->keys, t->folder, l->host->name, reterr);
 	if (r == 0)
 		log_expiry(l);
 	return r;

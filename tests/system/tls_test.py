@@ -276,6 +276,9 @@ class Tls(unittest.TestCase):
         self.make_keys("--revoke", "spare")
         self.logged("peer node 16: its certificate was revoked: cut off")
         self.logged("spare is down")
+        # It learns of it, too, and who else was revoked is news for it all the same.
+        self.logged("spare.pem: its certificate was revoked: other hosts refuse it; mend: smartio cluster keys "
+                    "--renew spare", host="spare")
         # Who was in the middle of his handshake then is refused, too; a slow machine cut him off before.
         up = self.log().count("spare is up")
         half(hello("spare"))
