@@ -45,6 +45,7 @@ struct smartiod_placed {
 	struct smartiod_placed *next;
 	struct smartiod_segment *segment;
 	uint32_t memtype;
+	bool known; /* to the lender, who has its id for it */
 };
 
 /* Borrower: what a mapping of a BAR (struct smartiod_map) has at port and lender. */
@@ -271,9 +272,6 @@ int smartiod_dma_again(struct smartiod_session *s, struct smartiod_borrow *b,
 		       const struct sio_msg_restore *m, struct sio_err *reterr);
 /* The program of @s has not said in time what it has: its borrows of other hosts are lost. */
 void smartiod_borrows_late(struct smartiod *d, const struct smartiod_session *s);
-int smartiod_hold_again(struct smartiod *d, const struct smartiod_session *s,
-			const struct smartiod_borrow *b, const struct sio_msg_restore *m,
-			struct sio_err *reterr);
 /* Does a borrow of @s wait for the word of its lender, who has not been met since our start? */
 bool smartiod_borrows_wait(struct smartiod *d, const struct smartiod_session *s);
 

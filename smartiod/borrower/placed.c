@@ -98,7 +98,9 @@ static void created(struct smartiod *d, struct create_op *c, const struct sio_pr
 	struct smartiod_segment *seg = c->placed ? c->placed->segment : NULL;
 	struct sio_rep_dev_seg_create rep;
 
-	if (!seg && c->borrow->node == d->node)
+	if (seg)
+		c->placed->known = true;
+	else if (c->borrow->node == d->node)
 		seg = smartiod_segment_by_uid(d, sio_from_le64(made->uid));
 	rep = (struct sio_rep_dev_seg_create){.key = sio_to_le64(seg ? seg->mem : 0)};
 	smartiod_op_reply(d, &c->op, &rep, sizeof(rep), NULL, 0);

@@ -102,6 +102,7 @@ int smartiod_dev_seg_placed_again(struct smartiod *d, struct smartiod_session *s
 		return reterr->code;
 	smartiod_segment_take_unclaimed(d, p->segment, l);
 	p->segment->device = b->device->fdid;
+	p->known = true;
 	return 0;
 }
 
@@ -258,17 +259,4 @@ int smartiod_dma_again(struct smartiod_session *s, struct smartiod_borrow *b,
 	h->busy = false;
 	h->map = sio_from_le64(m->key);
 	return 0;
-}
-
-int smartiod_hold_again(struct smartiod *d, const struct smartiod_session *s,
-			const struct smartiod_borrow *b, const struct sio_msg_restore *m,
-			struct sio_err *reterr)
-{
-	const struct sio_msg_dev_hold *r = (const void *)m->request;
-
-	if (r->device != m->handle || smartiod_seal_check(s, m, SIO_MSG_DEV_HOLD, 0, 0, reterr) < 0)
-		return sio_fail(reterr, -EACCES,
-				"this borrow has taken no hold with number %" PRIu64,
-				sio_from_le64(m->key));
-	return smartiod_held_add(d, b->device, sio_from_le64(m->key), b->generation);
 }

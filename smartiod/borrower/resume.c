@@ -182,7 +182,8 @@ static void send_placed(struct smartiod *d, const struct smartiod_borrow *b,
 		.memtype = sio_to_le32(p->memtype),
 	};
 
-	if (p->segment->device)
+	/* One whose lender was just asked has perhaps an id that is another's. */
+	if (p->known)
 		smartiod_peer_send(d, b->node, &msg, sizeof(msg));
 }
 

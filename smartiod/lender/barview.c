@@ -283,6 +283,7 @@ uint64_t smartiod_doorbells_take(struct smartiod *d, struct smartiod_device *dev
 	left = doorbells_left(d, dev);
 	if (left) {
 		id = left->by_id.key;
+		smartiod_grants_cut(d, id);
 		smartiod_dma_view_ends(d, left->owner, id);
 		smartiod_unclaimed_done(d, left);
 	}

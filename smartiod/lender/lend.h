@@ -194,7 +194,7 @@ struct smartiod_old_vector {
 	struct smartiod_old_vector *next; /* of the device */
 	struct smartiod_loan *loan;
 	uint32_t number;
-	uint64_t irq; /* the port's */
+	uint64_t irq; /* the port's: an interrupt, or the window to another host's */
 };
 
 /* Lender: a borrow, from its request to the last thing that it left in quarantine. */
@@ -317,6 +317,8 @@ uint64_t smartiod_loan_cookie(const struct smartiod_loan *loan, bool exclusive);
 /* ---- old_vector.c: vectors of before we were started ---- */
 
 bool smartiod_old_vector_has(const struct smartiod_device *dev, uint32_t number);
+/* Does one of any device trigger @target, an interrupt of the port's, or a window to another's? */
+bool smartiod_old_vectors_hit(struct smartiod *d, uint64_t target);
 /* The port has silenced the loan's vectors. */
 void smartiod_old_vectors_end(struct smartiod_loan *loan);
 

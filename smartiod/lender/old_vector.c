@@ -16,6 +16,22 @@ bool smartiod_old_vector_has(const struct smartiod_device *dev, uint32_t number)
 	return v;
 }
 
+bool smartiod_old_vectors_hit(struct smartiod *d, uint64_t target)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->devices, key))) {
+		const struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
+
+		key = n->key;
+		for (const struct smartiod_old_vector *v = dev->lent->old_vectors; v; v = v->next)
+			if (v->irq == target)
+				return true;
+	}
+	return false;
+}
+
 void smartiod_old_vectors_end(struct smartiod_loan *l)
 {
 	struct smartiod_old_vector **at = &l->device->lent->old_vectors, *v;

@@ -176,12 +176,16 @@ static int adopt_grant(struct smartiod *d, const struct sio_list_entry *e)
 	return rc == -ENOSPC ? 0 : rc;
 }
 
-/* What a device reaches through is its borrow's; what a program maps it may claim again. */
+/*
+ * What a device reaches through, by a mapping or a vector, is its borrow's; what a program maps it
+ * may claim again. A window of a borrow's that leads no device anywhere was opened when we died: it
+ * must be closed before its grant ends, when its exporter is met.
+ */
 static int adopt_map(struct smartiod *d, const struct sio_list_entry *e)
 {
 	struct sio_req_unmap req = {.h.op = SIO_OP_UNMAP, .id = e->id};
 
-	if (smartiod_dma_adopt_map(d, e) || smartiod_loan_by_owner(d, e->owner))
+	if (smartiod_dma_adopt_map(d, e) || smartiod_old_vectors_hit(d, e->id))
 		return 0;
 	if (smartiod_recovery_expects(d, e->owner))
 		return smartiod_unclaimed_add(d, e);

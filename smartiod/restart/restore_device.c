@@ -201,7 +201,10 @@ static int restore_map(struct smartiod *d, struct smartiod_session *s,
 	return reterr->code;
 }
 
-/* The memory of the segment or connection that was mapped; 0: it is gone, with *reterr. */
+/*
+ * The memory of the segment or connection that was mapped; 0: it is gone, or another host's, with
+ * *reterr.
+ */
 static uint64_t memory_of(struct smartiod_session *s, const struct sio_msg_dma_map *r,
 			  struct smartiod_segment **ret, struct smartiod_connection **ret_c,
 			  struct sio_err *reterr)
@@ -238,7 +241,14 @@ static int restore_target(struct smartiod *d, struct smartiod_session *s,
 		return sio_fail(reterr, -EINVAL, "mapping %" PRIu64 " is of other memory",
 				dma->by_id.key);
 	}
-	if (!*ret_c || (*ret_c)->route != SMARTIOD_BAR || smartiod_connection_is_lost(*ret_c))
+	if (!*ret_c || smartiod_connection_is_lost(*ret_c))
+		return reterr->code;
+	if ((*ret_c)->route == SMARTIOD_REMOTE) /* through a window, whose grant its host knows */
+		return dma->window ? 0
+				   : sio_fail(reterr, -EINVAL,
+					      "mapping %" PRIu64 " is of memory of this host",
+					      dma->by_id.key);
+	if ((*ret_c)->route != SMARTIOD_BAR)
 		return reterr->code;
 	b = (*ret_c)->device;
 	if (!b)
@@ -317,16 +327,19 @@ static int restore_hold(struct smartiod *d, struct smartiod_session *s,
 	struct smartiod_borrow *b = smartiod_borrow_get(s, sio_from_le32(r->device), reterr);
 	struct smartiod_loan *l;
 	struct smartiod_dma *dma;
-	int rc;
 
-	if (b && b->node != d->node)
-		return smartiod_hold_again(d, s, b, m, reterr);
-	l = b ? loan_of(d, b, reterr) : NULL;
+	if (!b)
+		return reterr->code;
+	/* Who has it need not own the registers any more: a hold outlives that. */
+	if (r->device != m->handle || smartiod_seal_check(s, m, SIO_MSG_DEV_HOLD, 0, 0, reterr) < 0)
+		return sio_fail(reterr, -EACCES,
+				"this borrow has taken no hold with number %" PRIu64,
+				sio_from_le64(m->key));
+	if (b->node != d->node)
+		return smartiod_held_add(d, b->device, sio_from_le64(m->key), b->generation);
+	l = loan_of(d, b, reterr);
 	if (!l)
 		return reterr->code;
-	rc = sio_ledger_may_settle(&l->device->ledger, l->id, reterr);
-	if (rc < 0)
-		return rc;
 	dma = SMARTIOD_OF(smartiod_tree_find(&d->dmas, sio_from_le64(m->key)), struct smartiod_dma,
 			  by_id);
 	if (!dma || dma->loan->device != l->device || dma->unmapping || dma->bar_borrow)

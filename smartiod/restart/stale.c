@@ -23,6 +23,7 @@ static void end_at_port(struct smartiod *d, const struct smartiod_unclaimed *l)
 			smartiod_port_free(d, l->by_id.key);
 		return;
 	case SIO_KIND_BAR:
+		smartiod_grants_cut(d, l->by_id.key);
 		smartiod_dma_view_ends(d, l->owner, l->by_id.key);
 		smartiod_port_send(d, &bar, sizeof(bar));
 		return;

@@ -99,6 +99,8 @@ bool smartiod_grant_orphaned(struct smartiod *d, uint64_t id);
  * memory.
  */
 void smartiod_grant_cut(struct smartiod *d, uint64_t id);
+/* The same for all grants of @target, from before this daemon was started. */
+void smartiod_grants_cut(struct smartiod *d, uint64_t target);
 /* The daemons are connected again: asks the importer which orphaned grants it still has. */
 void smartiod_orphans_query(struct smartiod *d, uint32_t node);
 /*

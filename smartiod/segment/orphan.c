@@ -92,6 +92,25 @@ void smartiod_grant_cut(struct smartiod *d, uint64_t id)
 }
 
 /* The next one to @node after *key, of a kind; NULL. */
+void smartiod_grants_cut(struct smartiod *d, uint64_t target)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->grants, key))) {
+		struct smartiod_grant *g = SMARTIOD_OF(n, struct smartiod_grant, by_id);
+
+		key = n->key;
+		if (g->target != target)
+			continue;
+		g->target = 0;
+		if (is_translated(d, g))
+			orphan_address(d, g);
+		else
+			smartiod_grant_end(d, key);
+	}
+}
+
 static struct smartiod_grant *next_grant(struct smartiod *d, uint32_t node, bool orphaned,
 					 uint64_t *key)
 {

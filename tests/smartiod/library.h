@@ -26,6 +26,11 @@ bool library_busy(const struct world_client *c);
 unsigned library_lost(void);
 /* Of those segments and interrupts of the program's own. */
 unsigned library_lost_own(void);
+/*
+ * Of those what nobody misses: what the program was giving back, and device segments, which end
+ * with their last connection, unknown to who made them.
+ */
+unsigned library_lost_harmless(void);
 /* What @c would say now, in place of what it has; NULL: the first. false: no more. */
 bool library_next(struct world_client *c, unsigned step, uint64_t *at, struct sio_msg_restore *ret);
 

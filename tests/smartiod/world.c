@@ -87,8 +87,9 @@ static void op_peer_connect(void *ctx, uint32_t node)
 		world_push(w, TO_PEER_DOWN, h->index, other, NULL, 0);
 		return;
 	}
-	w->epoch[h->index][other] = w->epoch[other][h->index] = ++w->next_epoch;
-	w->open[h->index][other] = w->open[other][h->index] = true;
+	/* The other end has what it had, until it hears of this one. */
+	w->epoch[h->index][other] = ++w->next_epoch;
+	w->open[h->index][other] = true;
 	world_push(w, TO_PEER_UP, h->index, other, NULL, 0)->epoch = w->next_epoch;
 	world_push(w, TO_PEER_UP, other, h->index, NULL, 0)->epoch = w->next_epoch;
 }
@@ -377,8 +378,11 @@ void world_boot(struct world *w, unsigned host)
 static void hang_up(struct world *w, unsigned host)
 {
 	for (unsigned i = 0; i < w->n_hosts; i++) {
-		if (w->open[i][host])
-			world_push(w, TO_PEER_DOWN, i, host, NULL, 0)->epoch = w->epoch[i][host];
+		bool own = w->open[host][i];
+
+		if (own || w->open[i][host])
+			world_push(w, TO_PEER_DOWN, i, host, NULL, 0)->epoch =
+				own ? w->epoch[host][i] : w->epoch[i][host];
 		w->open[host][i] = false;
 	}
 }
@@ -464,7 +468,7 @@ void world_cut(struct world *w, unsigned a, unsigned b)
 	for (unsigned i = 0; i < 2; i++) {
 		if (w->open[end[i]][end[!i]])
 			world_push(w, TO_PEER_DOWN, end[i], end[!i], NULL, 0)->epoch =
-				w->epoch[a][b];
+				w->epoch[end[i]][end[!i]];
 	}
 	w->open[a][b] = w->open[b][a] = false;
 }

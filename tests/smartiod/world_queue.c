@@ -83,6 +83,22 @@ static struct world_packet *pop(struct world *w)
 	return p;
 }
 
+/* Who has been called hears of the connection now; one that it still had is gone with that. */
+static void peer_up(struct world *w, struct world_host *h, const struct world_packet *p)
+{
+	uint32_t node = w->host[p->from].node;
+	bool *open = &w->open[p->host][p->from];
+
+	if (p->epoch > w->epoch[p->host][p->from]) {
+		if (*open)
+			smartiod_peer_down(h->daemon, node);
+		w->epoch[p->host][p->from] = p->epoch;
+		*open = true;
+	}
+	if (p->epoch == w->epoch[p->host][p->from] && *open)
+		smartiod_peer_up(h->daemon, node);
+}
+
 static void deliver(struct world *w, struct world_packet *p)
 {
 	struct world_host *h = &w->host[p->host];
@@ -106,8 +122,7 @@ static void deliver(struct world *w, struct world_packet *p)
 			assert(p->fds[i] == -1); /* taken or closed */
 		return;
 	case TO_PEER_UP:
-		if (p->epoch == w->epoch[p->host][p->from] && w->open[p->host][p->from])
-			smartiod_peer_up(h->daemon, node);
+		peer_up(w, h, p);
 		return;
 	case TO_PEER_DOWN:
 		if (p->epoch == 0 || p->epoch == w->epoch[p->host][p->from]) {

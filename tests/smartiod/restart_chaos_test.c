@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Programs of three real hosts share memory and a device, while the daemons of all are killed and
+ * started again, and lose each other, at any time. As long as nothing else happens nobody is told
+ * of a loss. Where programs die, links go and ports refuse, too, nothing is left at the end. The
+ * same seed gives the same run.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "device_calls.h"
+#include "fake_device.h"
+#include "library.h"
+
+#define FDID 0x400100 /* by its place */
+#define HOSTS 3
+#define PROGRAMS 6
+#define ACTIONS 200
+#define RUNS 60
+#define MANY 64
+#define MEET 1000000000ull /* ns in which two daemons have met */
+#define AWHILE 30000000ull
+
+/* What a program has by a good answer to a request of @type. */
+struct thing {
+	uint32_t type, handle, about; /* about: the handle that it was asked with */
+	uint64_t
+		number; /* of a borrow: the lender's; of a hold: its own; of a DMA map: the address */
+};
+
+struct program {
+	struct world_client *c;
+	bool dead;
+	uint32_t id, type, about; /* the request under way, and the handle that it is about */
+	uint64_t hold;		  /* UNHOLD: of this one */
+	unsigned n, losses;
+	struct thing has[MANY];
+};
+
+static struct program program[PROGRAMS];
+static uint64_t state;
+static unsigned good[SIO_MSG_STATS + 1]; /* good answers, by type, of all runs */
+static bool gentle;			 /* restarts and cuts alone */
+
+/* xorshift64*: good enough to choose, and the same everywhere. */
+static uint32_t pick(uint32_t n)
+{
+	state ^= state >> 12;
+	state ^= state << 25;
+	state ^= state >> 27;
+	return (uint32_t)((state * 0x2545f4914f6cdd1dULL) >> 33) % n;
+}
+
+/* With CHAOS_PRINT, what happens; with CHAOS_SEED=N, in that run alone. */
+static void __attribute__((format(printf, 1, 2))) note(const char *format, ...)
+{
+	va_list args;
+
+	if (!getenv("CHAOS_PRINT"))
+		return;
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+}
+
+static void pump(struct world *w, void *arg)
+{
+	(void)arg;
+	library_pump(w);
+}
+
+/* ---- what programs have ---- */
+
+static const struct thing *some(const struct program *p, uint32_t type, uint32_t other)
+{
+	const struct thing *found = NULL;
+	uint32_t seen = 0;
+
+	for (unsigned i = 0; i < p->n; i++)
+		if ((p->has[i].type == type || p->has[i].type == other) && pick(++seen) == 0)
+			found = &p->has[i];
+	return found;
+}
+
+static uint32_t handle_of(const struct program *p, uint32_t type, uint32_t other)
+{
+	const struct thing *t = some(p, type, other);
+
+	return t ? t->handle : 0;
+}
+
+static void add(struct program *p, const struct world_message *m)
+{
+	struct thing *t = &p->has[p->n];
+	sio_le32 handle;
+
+	if (p->n == MANY)
+		return;
+	*t = (struct thing){.type = m->type, .about = p->about};
+	memcpy(&handle, m->data + sizeof(struct sio_msg), sizeof(handle));
+	t->handle = sio_from_le32(handle);
+	if (m->type == SIO_MSG_DEV_BORROW)
+		t->number = sio_from_le64(
+			((const struct sio_rep_dev_borrow *)(const void *)m->data)->borrower);
+	else if (m->type == SIO_MSG_DMA_MAP)
+		t->number = sio_from_le64(
+			((const struct sio_rep_dma_map *)(const void *)m->data)->ioaddr);
+	else if (m->type == SIO_MSG_DEV_HOLD)
+		t->number = sio_from_le64(
+			((const struct sio_rep_dev_hold *)(const void *)m->data)->hold);
+	p->n++;
+}
+
+static void drop(struct program *p, bool hold)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < p->n; i++) {
+		const struct thing *t = &p->has[i];
+		bool is_hold = t->type == SIO_MSG_DEV_HOLD;
+
+		if (hold ? !is_hold || t->number != p->hold : is_hold || t->handle != p->about)
+			p->has[n++] = *t;
+	}
+	p->n = n;
+}
+
+static void answered(struct program *p, const struct world_message *m)
+{
+	note("program %u: the answer to %u of %u is %u\n", (unsigned)(p - program), m->type,
+	     p->about, m->error);
+	if (m->error)
+		return;
+	good[m->type]++;
+	switch (m->type) {
+	case SIO_MSG_SEG_CREATE:
+	case SIO_MSG_SEG_CONNECT:
+	case SIO_MSG_SEG_MAP:
+	case SIO_MSG_DEV_BORROW:
+	case SIO_MSG_DEV_SEG_CONNECT:
+	case SIO_MSG_DMA_MAP:
+	case SIO_MSG_DEV_HOLD:
+		add(p, m);
+		break;
+	case SIO_MSG_SEG_REMOVE:
+	case SIO_MSG_SEG_DISCONNECT:
+	case SIO_MSG_SEG_UNMAP:
+	case SIO_MSG_DMA_UNMAP:
+	case SIO_MSG_DEV_RETURN:
+		drop(p, false);
+		break;
+	case SIO_MSG_DEV_UNHOLD:
+		drop(p, true);
+		break;
+	}
+}
+
+/*
+ * Is a program told that what it has is lost? (An exporter may be told of the loss of a connection
+ * whose importer never heard of it, as its daemon was killed before it could answer; and who gives
+ * a thing back may be told that it is gone, where only the answer was lost.)
+ */
+static bool is_loss(const struct program *p, const struct world_message *m)
+{
+	const struct sio_evm_segment *s = (const void *)m->data;
+	const struct sio_evm_device *e = (const void *)m->data;
+
+	if (m->id || ((p->type == SIO_MSG_DEV_RETURN || p->type == SIO_MSG_SEG_DISCONNECT) &&
+		      sio_from_le32(s->handle) == p->about))
+		return false;
+	if (m->type == SIO_EVM_DEVICE)
+		return sio_from_le32(e->event) == SIO_DEVICE_EV_LOST;
+	return m->type == SIO_EVM_SEGMENT_REMOTE && sio_from_le32(s->reason) == SCI_CB_LOST;
+}
+
+static void lose(struct program *p, const struct world_message *m)
+{
+	const struct sio_evm_segment *s = (const void *)m->data;
+
+	p->losses++;
+	note("program %u: event %#x of handle %u, %u\n", (unsigned)(p - program), m->type,
+	     sio_from_le32(s->handle), sio_from_le32(s->reason));
+}
+
+/* What came to it. */
+static void hear(struct program *p)
+{
+	const struct world_message *m = p->id ? world_reply(p->c, p->id) : NULL;
+
+	if (p->dead || (p->id && !m) || library_busy(p->c))
+		return;
+	if (m)
+		answered(p, m);
+	p->id = 0;
+	for (unsigned i = 0; i < p->c->n_messages; i++)
+		if (is_loss(p, p->c->message[i]))
+			lose(p, p->c->message[i]);
+	world_forget(p->c);
+}
+
+/* ---- what they ask ---- */
+
+static void ask(struct world *w, struct program *p, uint32_t type, uint32_t about, void *msg,
+		size_t len)
+{
+	p->type = type;
+	p->about = about;
+	p->id = world_send(w, p->c, type, msg, len);
+	note("step %llu: program %u asks %u of %u\n", (unsigned long long)w->steps,
+	     (unsigned)(p - program), type, about);
+}
+
+static void ask_hold(struct world *w, struct program *p, uint32_t device)
+{
+	const struct program *of = pick(3) ? p : &program[pick(PROGRAMS)];
+	const struct thing *map = some(of, SIO_MSG_DMA_MAP, 0), *b = NULL;
+	const struct thing *held = some(p, SIO_MSG_DEV_HOLD, 0);
+	struct sio_msg_dev_hold m = {.device = sio_to_le32(device), .bytes = sio_to_le64(4096)};
+	struct sio_msg_dev_unhold end = {.device = sio_to_le32(device)};
+
+	for (unsigned i = 0; map && i < of->n; i++)
+		if (of->has[i].type == SIO_MSG_DEV_BORROW && of->has[i].handle == map->about)
+			b = &of->has[i];
+	if (held && pick(3)) {
+		p->hold = held->number;
+		end.hold = sio_to_le64(held->number);
+		ask(w, p, SIO_MSG_DEV_UNHOLD, device, &end, sizeof(end));
+		return;
+	}
+	m.borrower = sio_to_le64(b ? b->number : 1);
+	m.ioaddr = sio_to_le64(map ? map->number : 0);
+	ask(w, p, SIO_MSG_DEV_HOLD, device, &m, sizeof(m));
+}
+
+/*
+ * Known to be lost by a restart (docs/STATUS.md), so nobody does it where nobody may lose anything:
+ * segments that were removed and are kept for others, shared device segments.
+ */
+static void ask_end(struct world *w, struct program *p)
+{
+	static const struct {
+		uint32_t type, of, or_of;
+	} ends[] = {
+		{SIO_MSG_SEG_UNMAP, SIO_MSG_SEG_MAP, 0},
+		{SIO_MSG_DMA_UNMAP, SIO_MSG_DMA_MAP, 0},
+		{SIO_MSG_SEG_DISCONNECT, SIO_MSG_DEV_SEG_CONNECT, SIO_MSG_SEG_CONNECT},
+		{SIO_MSG_DEV_RETURN, SIO_MSG_DEV_BORROW, 0},
+		{SIO_MSG_DEV_RESET, SIO_MSG_DEV_BORROW, 0},
+		{SIO_MSG_SEG_REMOVE, SIO_MSG_SEG_CREATE, 0},
+	};
+	uint32_t which = pick(gentle ? 4 : sizeof(ends) / sizeof(ends[0]));
+	uint32_t handle = handle_of(p, ends[which].of, ends[which].or_of);
+	struct sio_msg_handle m = {.handle = sio_to_le32(handle)};
+
+	/* It would lose what it has connected to. */
+	if (gentle && which == 3 && handle_of(p, SIO_MSG_DEV_SEG_CONNECT, 0))
+		return;
+	if (handle)
+		ask(w, p, ends[which].type, handle, &m, sizeof(m));
+}
+
+static void ask_device(struct world *w, struct program *p)
+{
+	static const uint32_t hints[] = {0, SCI_MEMACCESS_DEVICE_READ, SCI_MEMACCESS_HOST_READ};
+	uint32_t device = handle_of(p, SIO_MSG_DEV_BORROW, 0);
+	uint32_t type = gentle || pick(2) ? SCI_MEMTYPE_PRIVATE : SCI_MEMTYPE_SHARED;
+	struct sio_msg_dev_borrow borrow = {.fdid = sio_to_le32(FDID)};
+	struct sio_msg_dev_seg_create create = {.device = sio_to_le32(device),
+						.segment_id = sio_to_le32(pick(3)),
+						.bytes = sio_to_le64(4096 * (1 + pick(4))),
+						.memtype = sio_to_le32(type),
+						.hints = sio_to_le32(hints[pick(3)])};
+	struct sio_msg_dev_seg_connect con = {.device = sio_to_le32(device),
+					      .segment_id = sio_to_le32(pick(3)),
+					      .memtype = sio_to_le32(type)};
+	struct sio_msg_dma_map dma = {.device = sio_to_le32(device),
+				      .segment = sio_to_le32(handle_of(p, SIO_MSG_SEG_CREATE, 0)),
+				      .bytes = sio_to_le64(4096)};
+
+	switch (device ? pick(8) : 0) {
+	case 0:
+		ask(w, p, SIO_MSG_DEV_BORROW, 0, &borrow, sizeof(borrow));
+		break;
+	case 1:
+		ask(w, p, SIO_MSG_DEV_SEG_CREATE, device, &create, sizeof(create));
+		break;
+	case 2:
+		ask(w, p, SIO_MSG_DEV_SEG_CONNECT, device, &con, sizeof(con));
+		break;
+	case 3:
+		con.memtype = sio_to_le32(SCI_MEMTYPE_BAR);
+		con.segment_id = 0;
+		ask(w, p, SIO_MSG_DEV_SEG_CONNECT, device, &con, sizeof(con));
+		break;
+	case 4:
+	case 5:
+		if (pick(2)) {
+			dma.remote = sio_to_le32(1);
+			dma.segment = sio_to_le32(
+				handle_of(p, SIO_MSG_DEV_SEG_CONNECT, SIO_MSG_SEG_CONNECT));
+		}
+		ask(w, p, SIO_MSG_DMA_MAP, device, &dma, sizeof(dma));
+		break;
+	default:
+		ask_hold(w, p, device);
+		break;
+	}
+}
+
+static void ask_segment(struct world *w, struct program *p)
+{
+	uint32_t local = handle_of(p, SIO_MSG_SEG_CREATE, 0);
+	uint32_t remote = handle_of(p, SIO_MSG_DEV_SEG_CONNECT, SIO_MSG_SEG_CONNECT);
+	struct sio_msg_seg_create create = {.segment_id = sio_to_le32(pick(4)),
+					    .bytes = sio_to_le64(8192)};
+	struct sio_msg_seg_adapter adapter = {.handle = sio_to_le32(local)};
+	struct sio_msg_seg_connect far = {.node = sio_to_le32(4 * (1 + pick(HOSTS))),
+					  .segment_id = sio_to_le32(pick(4))};
+	struct sio_msg_seg_map map = {.handle = sio_to_le32(remote),
+				      .flags = sio_to_le32(pick(4) ? 0 : SCI_FLAG_READONLY_MAP),
+				      .offset = sio_to_le64(pick(2) ? 4096 : 0),
+				      .bytes = sio_to_le64(4096)};
+
+	switch (local ? pick(7) : pick(4)) {
+	case 0:
+		ask(w, p, SIO_MSG_SEG_CREATE, 0, &create, sizeof(create));
+		break;
+	case 1:
+		ask(w, p, SIO_MSG_SEG_CONNECT, 0, &far, sizeof(far));
+		break;
+	case 2:
+	case 3:
+		ask(w, p, SIO_MSG_SEG_MAP, remote, &map, sizeof(map));
+		break;
+	default:
+		ask(w, p, pick(2) ? SIO_MSG_SEG_PREPARE : SIO_MSG_SEG_AVAILABLE, local, &adapter,
+		    sizeof(adapter));
+		break;
+	}
+}
+
+static void act(struct world *w, struct program *p)
+{
+	hear(p);
+	if (p->dead || p->id || library_busy(p->c) || !p->c->connected)
+		return;
+	switch (pick(5)) {
+	case 0:
+	case 1:
+		ask_segment(w, p);
+		break;
+	case 2:
+	case 3:
+		ask_device(w, p);
+		break;
+	default:
+		ask_end(w, p);
+		break;
+	}
+}
+
+/* ---- what happens to them ---- */
+
+static void die(struct world *w, struct program *p)
+{
+	if (p->dead)
+		return;
+	library_gone(p->c);
+	world_kill(w, p->c);
+	p->dead = true;
+}
+
+/* Of daemons: a program does not notice. */
+static void restart(struct world *w)
+{
+	unsigned host = pick(HOSTS), how = pick(4);
+
+	note("step %llu: %s of host %u\n", (unsigned long long)w->steps,
+	     how == 0	? "stop"
+	     : how == 1 ? "cut"
+			: "restart",
+	     host);
+	switch (how) {
+	case 0:
+		world_stop(w, host);
+		break;
+	case 1:
+		world_cut(w, host, (host + 1 + pick(HOSTS - 1)) % HOSTS);
+		break;
+	default:
+		world_restart(w, host);
+		break;
+	}
+}
+
+static void disturb(struct world *w)
+{
+	unsigned host = pick(HOSTS);
+
+	w->lossy = true;
+	switch (pick(4)) {
+	case 0:
+		die(w, &program[pick(PROGRAMS)]);
+		break;
+	case 1:
+		world_link(w, host, (host + 1) % HOSTS, pick(2));
+		break;
+	case 2:
+		w->fail_at = w->requests + 1 + pick(10);
+		break;
+	default:
+		restart(w);
+		break;
+	}
+}
+
+/* As systemd starts daemons that were killed, or ended because their port refused what they need. */
+static void start_all(struct world *w)
+{
+	for (unsigned i = 0; i < HOSTS; i++) {
+		if (w->host[i].daemon && !w->host[i].fatal)
+			continue;
+		world_restart(w, i);
+	}
+}
+
+static void all_run(struct world *w)
+{
+	w->fail_at = 0;
+	start_all(w);
+	for (unsigned i = 0; i < HOSTS; i++)
+		world_link(w, i, (i + 1) % HOSTS, true);
+	for (unsigned i = 0; i < 4; i++) {
+		world_pass(w, MEET);
+		start_all(w);
+	}
+	if (gentle)
+		assert_true(library_settled(w));
+	for (unsigned i = 0; i < PROGRAMS; i++)
+		hear(&program[i]);
+}
+
+static void begin(struct world *w, struct fake_device *fake, uint64_t seed)
+{
+	memset(program, 0, sizeof(program));
+	state = seed * 0x9e3779b97f4a7c15ULL + 1;
+	fake_device_add(w, fake);
+	w->real = true;
+	w->iommu = seed % 2;
+	w->spared = SIO_OP_DEVICE_OPEN; /* what follows is known: docs/STATUS.md */
+	for (unsigned i = 0; i < HOSTS; i++) {
+		w->topology->host[i].real = true;
+		w->topology->host[i].n_devices = 0;
+	}
+	world_start(w);
+	library_begin(w);
+	w->before_step = pump;
+	fake_device_resets(w, true);
+	for (unsigned i = 0; i < PROGRAMS; i++) {
+		program[i].c = world_client(w, i % HOSTS, SIO_CLIENT_LIBRARY);
+		world_forget(program[i].c);
+	}
+}
+
+static void run(uint64_t seed)
+{
+	struct fake_device fake;
+	struct world *w = world_new(HOSTS, seed);
+
+	begin(w, &fake, seed);
+	for (unsigned i = 0; i < ACTIONS; i++) {
+		act(w, &program[pick(PROGRAMS)]);
+		for (uint32_t k = pick(12); k > 0 && world_step(w); k--)
+			;
+		if (pick(4) == 0)
+			world_tick(w, pick(2) * AWHILE);
+		if (pick(25) == 0)
+			(gentle ? restart : disturb)(w);
+		if (pick(8) == 0)
+			start_all(w);
+	}
+	all_run(w);
+	if (gentle) {
+		assert_int_equal(library_lost(), library_lost_harmless());
+		for (unsigned i = 0; i < PROGRAMS; i++)
+			assert_int_equal(program[i].losses, 0);
+	}
+	library_end(w);
+	for (unsigned i = 0; i < 40; i++) /* until hosts are given up, too */
+		world_pass(w, MEET);
+	call_last_reset(w, FDID);
+	assert_well_ended(w);
+	assert_int_equal(fake.bad, 0);
+	world_free(w);
+}
+
+static void runs(void)
+{
+	const char *one = getenv("CHAOS_SEED"), *many = getenv("CHAOS_RUNS");
+	uint64_t seed = one ? strtoull(one, NULL, 10) : 1;
+	uint64_t last = one ? seed : many ? strtoull(many, NULL, 10) : RUNS;
+
+	for (; seed <= last; seed += world_stride()) {
+		note("seed %llu\n", (unsigned long long)seed);
+		run(seed);
+	}
+}
+
+static void restarts_are_no_loss(void **unused)
+{
+	(void)unused;
+	gentle = true;
+	runs();
+}
+
+static void nothing_is_left_after_chaos(void **unused)
+{
+	(void)unused;
+	gentle = false;
+	runs();
+	/* The chaos is not so wild that nothing succeeds. */
+	if (getenv("CHAOS_SEED"))
+		return;
+	for (uint32_t type = SIO_MSG_DEV_BORROW; type <= SIO_MSG_DEV_UNHOLD; type++)
+		if (type != SIO_MSG_DEV_RELEASE_EXCLUSIVE && type != SIO_MSG_DEV_SETTLED)
+			assert_true(good[type] > 0);
+	assert_true(good[SIO_MSG_DMA_MAP] > RUNS / 2);
+	assert_true(good[SIO_MSG_SEG_MAP] > RUNS / 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(restarts_are_no_loss),
+					   cmocka_unit_test(nothing_is_left_after_chaos)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
