@@ -47,7 +47,7 @@ struct sio_ntb_windows {
 		__u64 align;		 /* what its base must be a multiple of */
 		__u64 most;		 /* bytes of it at most: a power of 2 */
 		__u32 users;
-		bool set; /* the hardware has @at, and keeps it when the link is lost */
+		bool set; /* the hardware has @at, as far as is known */
 	} window[SIO_NTB_WINDOWS];
 };
 

@@ -72,6 +72,7 @@ static int open_group(struct vfio_unit *u, struct sio_err *reterr)
 static int open_container(struct vfio_unit *u, struct sio_err *reterr)
 {
 	int fd = u->fd[CONTAINER] = open("/dev/vfio/vfio", O_RDWR | O_CLOEXEC);
+	bool joined;
 
 	if (fd < 0)
 		return sio_fail(reterr, -errno, "/dev/vfio/vfio: %s: modprobe vfio-pci",
@@ -80,17 +81,20 @@ static int open_container(struct vfio_unit *u, struct sio_err *reterr)
 	    ioctl(fd, VFIO_CHECK_EXTENSION, VFIO_TYPE1v2_IOMMU) != 1)
 		return sio_fail(reterr, -EOPNOTSUPP,
 				"the kernel's VFIO has no type1 IOMMU: modprobe vfio_iommu_type1");
-	if (ioctl(u->fd[GROUP], VFIO_GROUP_SET_CONTAINER, &fd) == 0 &&
-	    ioctl(fd, VFIO_SET_IOMMU, VFIO_TYPE1v2_IOMMU) == 0)
+	joined = ioctl(u->fd[GROUP], VFIO_GROUP_SET_CONTAINER, &fd) == 0;
+	if (joined && ioctl(fd, VFIO_SET_IOMMU, VFIO_TYPE1v2_IOMMU) == 0)
 		return 0;
-	/* Such a device could send any interrupt to any processor. */
-	if (errno == EPERM)
-		return sio_fail(reterr, -EPERM,
-				"%s: this machine remaps no interrupts, and VFIO gives devices "
-				"away only where it does: enable interrupt remapping in the "
-				"firmware, and boot without intremap=off (dmesg | grep -i remap "
-				"tells more)",
-				u->name);
+	/*
+	 * Such a device could send any interrupt to any processor. Intel's driver says the same of
+	 * one that the firmware has reserved memory for.
+	 */
+	if (joined && errno == EPERM)
+		return sio_fail(
+			reterr, -EPERM,
+			"%s: VFIO may not give it away; most likely this machine remaps no "
+			"interrupts: enable interrupt remapping in the firmware, and boot "
+			"without intremap=off (dmesg | grep -i -e remap -e RMRR tells more)",
+			u->name);
 	return sio_fail(reterr, -errno, "%s: IOMMU group %u cannot be joined to a container: %s",
 			u->name, u->group_number, strerror(errno));
 }

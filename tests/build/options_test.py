@@ -132,9 +132,10 @@ class Options(Folder):
                       {"daemon": daemon}):
             with self.subTest(options=list(parts)):
                 off = set()
-                said = self.setup(*(["--reconfigure"] if done else []), *(f"-D{option}=auto" for option in done),
-                                  *(f"-D{option}=disabled" for option in parts))
+                again = ["--reconfigure"] if done else []
+                again += [f"-D{option}=auto" for option in done]
                 done.update(parts)
+                said = self.setup(*again, *(f"-D{option}=disabled" for option in parts))
                 self.assertRegex(said, r"fio engine +: not built \(give -Dfio_source=FOLDER\)")
                 for line in said.splitlines():
                     name, _, value = line.partition(":")

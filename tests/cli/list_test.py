@@ -78,11 +78,13 @@ class Listing(base.CommandTest):
             self.assertEqual(self.smartio("fault", "device", name, state).stderr, "")
             has(state == "out", ["client2"])
         self.assertFalse(borrows("client1"))
-        daemon = self.pid_of(self.state, f"smartiod.{self.node('client2')}")
-        os.kill(daemon, signal.SIGSTOP)
-        done = self.smartio("fault", "device", name, "out", env={"SMARTIO_TIMEOUT": "1"})
-        os.kill(daemon, signal.SIGCONT)
-        self.assertIn("host 'client2' does not answer: whether it lists device nvme0 is not known", done.stderr)
+        for host in ("client2", "lender"):
+            daemon = self.pid_of(self.state, f"smartiod.{self.node(host)}")
+            os.kill(daemon, signal.SIGSTOP)
+            done = self.smartio("fault", "device", name, "out", env={"SMARTIO_TIMEOUT": "1"})
+            os.kill(daemon, signal.SIGCONT)
+            self.assertIn(f"host '{host}' does not answer: whether it knows which devices are there is not known",
+                          done.stderr)
 
     def test_nodes(self):
         nodes = self.json("node", "list")["nodes"]

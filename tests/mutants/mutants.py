@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Mistakes that a good engineer could make here, each a small patch, and who finds them.
 
-mutants.py verify BUILD        every patch applies, and what it touches compiles (make check)
+mutants.py verify BUILD        every patch applies, and what it touches compiles (make check; several of one
+                               source at once, so what only compiles beside another is seen by run alone)
 mutants.py run [NAME...]       each in turn, on all cores (--jobs): the simulator alone; what it does not
                                catch, and with --both all, the other tests. Results stay in
                                build/mutants/results.json; a second run goes on where the first

@@ -6,7 +6,7 @@
  * end all queue pairs can be had. Every fourth time the standby is killed as well, some steps after
  * it began to serve, and a second one goes on.
  *
- *   takeover_seam_test                every n, or one in SEAM_STRIDE
+ *   takeover_seam_test                every n, or one in SEAM_STRIDE, an odd number below 100
  *   takeover_seam_test SEED N [TRACE] one run; N = 0: nobody dies
  */
 #undef NDEBUG /* what fakes assert is part of the test */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * One flow of manager, client and lender, cut at every event (or one in WORLD_STRIDE): a program
- * killed, a host crashed, a request of the port refused. Whatever the moment, nothing may be left
- * once the rest is settled.
+ * killed, a host crashed; and with each request of the port refused. Whatever the moment, nothing
+ * may be left once the rest is settled.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -6,17 +6,21 @@
 set -u
 cd "$(dirname "$0")/../.."
 
-# Tests start python3 all the time. It may be a script that first looks for the right one (pyenv's takes ten times
-# as long as Python itself): here it is that one.
-python=$(python3 -c 'import sys; print(sys.executable)') || python=
-case $python in
-'' | "$(command -v python3)") ;;
-*) PATH=${python%/*}:$PATH ;;
-esac
-
 passed=0 failed=0 skipped=0
 results=$(mktemp -d) kernels=
 trap '[ -z "$kernels" ] || kill -- "-$kernels" 2>/dev/null; rm -rf "$results"' EXIT
+# Tests start python3 all the time. It may be a script that first looks for the right one (pyenv's takes ten times
+# as long as Python itself): here it is that one, and nothing else of its folder. The builds remember this path.
+python=$(python3 -c 'import sys; print(sys.executable)') || python=
+case $python in
+'' | "$(command -v python3)") ;;
+*)
+	mkdir -p build/bin
+	printf '#!/bin/sh\nexec "%s" "$@"\n' "$python" >build/bin/python3
+	chmod +x build/bin/python3
+	PATH=$PWD/build/bin:$PATH
+	;;
+esac
 failures=$results/failures
 begin=$SECONDS
 

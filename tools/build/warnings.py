@@ -14,6 +14,7 @@ Exit status: 1 if a source warns or does not compile.
 import concurrent.futures
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -53,7 +54,7 @@ def take(words, option, n):
 
 def has_pragma(folder, source):
     with open(os.path.join(folder, source), encoding="utf-8", errors="replace") as f:
-        return any(line.lstrip().startswith("#pragma") or "_Pragma" in line for line in f)
+        return re.search(r"^\s*#\s*pragma|_Pragma", f.read(), re.M) is not None
 
 
 def groups(folder, leave):
@@ -81,7 +82,7 @@ def compiler(folder, words, source):
     """The command of the compiler proper, which takes several sources; the driver starts it for each."""
     status, said = run(folder, *words, "-fsyntax-only", "-###", source)
     lines = [line for line in said.splitlines() if '"-cc1"' in line]
-    if status or len(lines) != 1:
+    if status or len(lines) != 1 or "warning:" in said:
         sys.exit(f"{shlex.join(words)} -###: no command of one compiler:\n{said}")
     # Colours are for terminals; meson and ccache ask for them all the same.
     command = [w for w in shlex.split(lines[0]) if w != "-fcolor-diagnostics"]

@@ -64,7 +64,15 @@ int tool_cluster_probe(const char *dir, const struct sio_topology *t, int cancel
 struct tool_hosts;
 void tool_devices_await(struct tool_hosts *hosts, const struct sio_topology *before,
 			const struct tool_room_item *item, unsigned n);
-/* The same for one device that was put into its slot (@listed), or pulled out. */
-void tool_device_await(struct tool_hosts *hosts, const struct sio_topo_device *d, bool listed);
+/*
+ * The same for devices of @host that were put into their slots, or pulled out: up to ten seconds, of
+ * a host that cannot reach @host two. Hosts that do not answer are named.
+ */
+struct tool_device_there {
+	const struct sio_topo_device *device;
+	bool listed; /* it is in its slot */
+};
+void tool_device_await(struct tool_hosts *hosts, const struct sio_topo_host *host,
+		       const struct tool_device_there *there, unsigned n);
 
 #endif

@@ -14,6 +14,7 @@
 #include "cluster/cluster.h"
 
 #define AWAIT_MS 10000
+#define MEET_MS 2000 /* daemons that do not know each other by then have no way to each other */
 #define PAUSE_MS 2
 
 static bool is_up(const struct tool_hosts *hosts, uint32_t node)
@@ -24,27 +25,32 @@ static bool is_up(const struct tool_hosts *hosts, uint32_t node)
 	return false;
 }
 
-/* Does @h know the host of @node to be up? If not, nobody tells it of devices there. */
-static bool meets(struct tool_host *h, uint32_t node)
+/*
+ * Does @h know the host of @node to be up? If not, nobody tells it of devices there; but daemons may
+ * be about to meet. 1, 0, or the error of a host that cannot be asked.
+ */
+static int meets(struct tool_host *h, uint32_t node, struct sio_err *reterr)
 {
 	struct sio_wire_row *row;
-	bool met = false;
+	int met = 0;
 	size_t n;
+	int r;
 
 	if (h->topo->node == node)
-		return true;
-	if (tool_client_list(&h->client, SIO_LIST_NODES, &row, &n, NULL) < 0)
-		return false;
+		return 1;
+	r = tool_client_list(&h->client, SIO_LIST_NODES, &row, &n, reterr);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < n; i++)
 		if (sio_from_le32(row[i].node) == node)
-			met = sio_from_le32(row[i].flags) & SIO_ROW_UP;
+			met = (sio_from_le32(row[i].flags) & SIO_ROW_UP) != 0;
 	free(row);
 	return met;
 }
 
 /* @listed: it is there. A host that ends meanwhile has nothing to list. */
 static void await(struct tool_hosts *hosts, uint32_t fdid, const char *name, bool listed,
-		  int64_t deadline)
+		  int64_t begin)
 {
 	const int wrong = listed ? -ENODEV : 0;
 	struct sio_rep_dev_list rep;
@@ -52,33 +58,48 @@ static void await(struct tool_hosts *hosts, uint32_t fdid, const char *name, boo
 
 	for (unsigned i = 0; i < hosts->n; i++) {
 		struct tool_host *h = &hosts->host[i];
-		int r = -ENOTCONN;
+		int r = 0;
 
-		while (h->up && (r = tool_host_device(h, fdid, &rep, &err)) == wrong &&
-		       meets(h, sio_topology_fdid_node(fdid)) && tool_now_ms() < deadline)
+		while (h->up) {
+			r = tool_host_device(h, fdid, &rep, &err);
+			if (r != wrong || tool_now_ms() >= begin + AWAIT_MS)
+				break;
+			r = meets(h, sio_topology_fdid_node(fdid), &err);
+			if (r < 0 || (r == 0 && tool_now_ms() >= begin + MEET_MS))
+				break;
 			poll(NULL, 0, PAUSE_MS);
-		if (h->up && r < 0 && r != wrong)
+		}
+		if (h->up && r < 0 && r != -ENODEV)
 			tool_host_lost(hosts, h, &err);
-		if (h->state == TOOL_HOST_SILENT)
-			tool_note("host '%s' does not answer: whether it lists device %s is not "
-				  "known",
-				  h->topo->name, name);
-		else if (r == wrong && tool_now_ms() >= deadline)
+		else if (h->up && r == wrong && tool_now_ms() >= begin + AWAIT_MS)
 			tool_note("host '%s' %s device %s", h->topo->name,
 				  listed ? "does not list" : "still lists", name);
 	}
 }
 
-void tool_device_await(struct tool_hosts *hosts, const struct sio_topo_device *d, bool listed)
+static void name_silent(const struct tool_hosts *hosts)
 {
-	if (is_up(hosts, sio_topology_fdid_node(d->fdid)))
-		await(hosts, d->fdid, d->name, listed, tool_now_ms() + AWAIT_MS);
+	for (unsigned i = 0; i < hosts->n; i++)
+		if (hosts->host[i].state == TOOL_HOST_SILENT)
+			tool_note("host '%s' does not answer: whether it knows which devices are "
+				  "there is not known",
+				  hosts->host[i].topo->name);
+}
+
+void tool_device_await(struct tool_hosts *hosts, const struct sio_topo_host *host,
+		       const struct tool_device_there *there, unsigned n)
+{
+	int64_t begin = tool_now_ms();
+
+	for (unsigned i = 0; i < n && is_up(hosts, host->node); i++)
+		await(hosts, there[i].device->fdid, there[i].device->name, there[i].listed, begin);
+	name_silent(hosts);
 }
 
 void tool_devices_await(struct tool_hosts *hosts, const struct sio_topology *before,
 			const struct tool_room_item *item, unsigned n)
 {
-	int64_t deadline = tool_now_ms() + AWAIT_MS;
+	int64_t begin = tool_now_ms();
 
 	for (unsigned i = 0; i < n; i++) {
 		bool listed = item[i].what == TOOL_ROOM_NEW;
@@ -88,7 +109,7 @@ void tool_devices_await(struct tool_hosts *hosts, const struct sio_topology *bef
 		if (listed && !is_up(hosts, sio_topology_fdid_node(item[i].number)))
 			continue;
 		if (listed || item[i].what == TOOL_ROOM_OUT)
-			await(hosts, item[i].number, dev ? dev->name : "of before", listed,
-			      deadline);
+			await(hosts, item[i].number, dev ? dev->name : "of before", listed, begin);
 	}
+	name_silent(hosts);
 }

@@ -215,19 +215,29 @@ static bool is_word(const char *word)
 static void await_devices(const char *dir, const struct sio_topo_device *d, const struct fault *f,
 			  bool in)
 {
+	struct tool_device_there there[1 + FUNCTIONS_MOST];
 	const struct sio_topo_host *host;
 	struct tool_hosts *hosts;
-	uint32_t n = 0;
+	uint32_t functions = 0;
+	struct sio_err err;
+	unsigned n = 0;
 
-	if (f->wrong || tool_hosts_open_dir(dir, &hosts, NULL) < 0)
+	if (f->wrong)
 		return;
+	if (tool_hosts_open_dir(dir, &hosts, &err) < 0) {
+		tool_note("who knows of it is not known: %s", err.text);
+		return;
+	}
 	d = sio_topology_device(hosts->topology, d->fdid, &host);
 	if (d && !f->changes_functions)
-		tool_device_await(hosts, d, in);
-	for (unsigned i = 0; d && i < host->n_devices; i++)
+		there[n++] = (struct tool_device_there){d, in};
+	for (unsigned i = 0; d && i < host->n_devices && n <= FUNCTIONS_MOST; i++)
 		if (host->device[i].physical && &host->device[host->device[i].physical - 1] == d)
-			tool_device_await(hosts, &host->device[i],
-					  f->changes_functions ? n++ < f->count : in);
+			there[n++] = (struct tool_device_there){
+				&host->device[i],
+				f->changes_functions ? functions++ < f->count : in};
+	if (d)
+		tool_device_await(hosts, host, there, n);
 	tool_hosts_close(hosts);
 }
 
@@ -288,7 +298,7 @@ const struct tool_command tool_fault_device_command = {
 	.help = "Of an emulated cluster. DEVICE is a name of the topology file, or an id such as 0x4f4093. Who\n"
 		"uses a device that is pulled out gets an error and reads ones where its registers were; it\n"
 		"comes back with what its media hold, for whoever borrows it then. The command returns when all\n"
-		"hosts know of it.\n\n"
+		"hosts know of it that reach its host, and names those that do not within ten seconds.\n\n"
 		"'functions N' does what a number in sriov_numvfs does on a real host: all virtual functions of\n"
 		"a drive are taken away, from whoever uses them, and the first N come back as new.\n\n"
 		"A drive does wrong to I/O commands, or to admin commands with --queue 0: it carries them out\n"

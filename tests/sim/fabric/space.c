@@ -116,7 +116,10 @@ static enum fabric_kind kind_of(const char *name)
  * again. Of a heap a sanitizer sees what lies beside it; only gigabytes would cost too much of its
  * own memory.
  */
-#ifdef __SANITIZE_ADDRESS__
+#ifndef __has_feature /* clang's word for it */
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
 #define LARGE (64ull << 20)
 #else
 #define LARGE (128ull << 10)

@@ -12,7 +12,7 @@ load_modules
 until_ok test -b /dev/nvme0n1
 give_drive "$bdf"
 start_daemon --vfio=group
-until_ok grep "$bdf: this machine remaps no interrupts.*enable interrupt remapping" /tmp/smartiod.log
+until_ok grep "$bdf: VFIO may not give it away.*enable interrupt remapping" /tmp/smartiod.log
 ! as_user smartio-nvme identify "$bdf" || fail "the drive is lent"
 stop_daemon
 take_drive "$bdf"
