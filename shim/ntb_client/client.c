@@ -101,8 +101,8 @@ int ntb_bridge_set_window(struct ntb_bridge *b, struct ntb_bridge_peer *p, u32 w
 /*
  * What the hardware wants of a window it says only while the link is up. A window that has been set
  * is not set again when the link is back: drivers cut it for a moment then, and a peer that sees
- * the link first would lose what it stores meanwhile. (ntb_transport begins anew with each link, and
- * has nothing to lose.) It is when the peer has started anew: look_at().
+ * the link first would lose what it stores meanwhile. (ntb_transport begins anew with each link,
+ * and has nothing to lose.) It is when the peer has started anew: look_at().
  */
 static int arm_window(struct ntb_bridge *b, struct ntb_bridge_peer *p, u32 w)
 {
@@ -175,7 +175,7 @@ static bool look_at(struct ntb_bridge *b, struct ntb_bridge_peer *p, bool link)
 	else if (!p->armed && !p->refused)
 		arm(b, p);
 	up = link && p->armed && ntb_bridge_read_header(p) && meet(b, p);
-	/* Hardware may have forgotten what it had for the peer; nothing of this start is stored yet. */
+	/* Hardware may have forgotten what it had; nothing is stored yet by this start. */
 	if (up && p->boot && p->boot != p->seen.boot) {
 		for (u32 w = 0; w < p->ws.n; w++)
 			p->ws.window[w].set = false;

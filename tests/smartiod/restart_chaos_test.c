@@ -30,8 +30,7 @@
 /* What a program has by a good answer to a request of @type. */
 struct thing {
 	uint32_t type, handle, about; /* about: the handle that it was asked with */
-	uint64_t
-		number; /* of a borrow: the lender's; of a hold: its own; of a DMA map: the address */
+	uint64_t number; /* of a borrow: the lender's; of a hold: its own; of a DMA map: where */
 };
 
 struct program {
@@ -420,7 +419,7 @@ static void disturb(struct world *w)
 	}
 }
 
-/* As systemd starts daemons that were killed, or ended because their port refused what they need. */
+/* As systemd starts daemons that were killed, or ended as their port refused what they need. */
 static void start_all(struct world *w)
 {
 	for (unsigned i = 0; i < HOSTS; i++) {

@@ -65,8 +65,8 @@ struct tool_hosts;
 void tool_devices_await(struct tool_hosts *hosts, const struct sio_topology *before,
 			const struct tool_room_item *item, unsigned n);
 /*
- * The same for devices of @host that were put into their slots, or pulled out: up to ten seconds, of
- * a host that cannot reach @host two. Hosts that do not answer are named.
+ * The same for devices of @host that were put into their slots, or pulled out: up to ten seconds,
+ * of a host that cannot reach @host two. Hosts that do not answer are named.
  */
 struct tool_device_there {
 	const struct sio_topo_device *device;

@@ -26,8 +26,8 @@ static bool is_up(const struct tool_hosts *hosts, uint32_t node)
 }
 
 /*
- * Does @h know the host of @node to be up? If not, nobody tells it of devices there; but daemons may
- * be about to meet. 1, 0, or the error of a host that cannot be asked.
+ * Does @h know the host of @node to be up? If not, nobody tells it of devices there; but daemons
+ * may be about to meet. 1, 0, or the error of a host that cannot be asked.
  */
 static int meets(struct tool_host *h, uint32_t node, struct sio_err *reterr)
 {
