@@ -36,7 +36,7 @@ static int borrow(struct smartio_nvme *n, struct sio_nvme_wait *w)
 
 	do
 		rc = sio_nvme_device_borrow(&n->d, 0);
-	while (rc == -EBUSY && sio_nvme_wait_more(w, NULL));
+	while (rc == -EBUSY && sio_nvme_wait_free(w, n->d.fdid));
 	return rc;
 }
 

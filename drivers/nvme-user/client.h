@@ -327,12 +327,18 @@ void sio_nvme_doorbells_put(struct sio_nvme_doorbells *b);
 struct sio_nvme_wait {
 	uint64_t deadline;
 	unsigned pause_ms; /* the next one, unless an event ends it */
+	bool refused;	   /* it was free to be borrowed, so the next attempt comes behind a pause */
 };
 /* @timeout_ms: UINT32_MAX: forever. */
 void sio_nvme_wait_start(struct sio_nvme_wait *w, uint32_t timeout_ms);
 /*
- * Sleeps until it is time for another attempt. @device: its events end the sleep, and are taken;
- * NULL: not borrowed yet. Return: false: the deadline has passed, and it did not sleep.
+ * A borrow of device @fdid was refused, for somebody has it exclusively: sleeps until nobody has.
+ * Return: false: the deadline has passed, and it did not sleep.
+ */
+bool sio_nvme_wait_free(struct sio_nvme_wait *w, unsigned fdid);
+/*
+ * Sleeps until it is time for another look. @device, which is borrowed: its events end the sleep,
+ * and are taken. Return: as above.
  */
 bool sio_nvme_wait_more(struct sio_nvme_wait *w, sci_smartio_device_t device);
 

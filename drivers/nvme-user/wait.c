@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Waiting for a manager that does not serve yet. A client that has borrowed the drive sleeps until
- * an event: the manager's reset is one. Two things have no event, so they are checked again after a
- * pause: the end of an exclusive borrow (a manager's, until it serves), for a client that has no
- * borrow yet, and the time between a manager's reset and its serving.
+ * Waiting for a manager that does not serve yet. A client that has no borrow yet is told by its
+ * host's smartiod when nobody has the drive exclusively any more. One that has borrowed the drive
+ * sleeps until an event: the manager's reset is one. The time between a manager's reset and its
+ * serving has no event, so it is checked again after a pause.
  */
+#include <stdio.h>
+
 #include "client.h"
 #include "smartio/ext.h"
 
@@ -15,6 +17,30 @@ void sio_nvme_wait_start(struct sio_nvme_wait *w, uint32_t timeout_ms)
 {
 	w->deadline = timeout_ms == UINT32_MAX ? UINT64_MAX : sio_nvme_deadline(timeout_ms);
 	w->pause_ms = FIRST_PAUSE_MS;
+	w->refused = false;
+}
+
+/* Milliseconds until the deadline, rounded up; SCI_INFINITE_TIMEOUT: there is none; 0: it is over. */
+static unsigned left_ms(const struct sio_nvme_wait *w)
+{
+	uint64_t now = smartio_now_ns(), ms;
+
+	if (w->deadline == UINT64_MAX)
+		return SCI_INFINITE_TIMEOUT;
+	if (now >= w->deadline)
+		return 0;
+	ms = (w->deadline - now + 999999) / 1000000;
+	return ms < SCI_INFINITE_TIMEOUT ? (unsigned)ms : SCI_INFINITE_TIMEOUT - 1;
+}
+
+/* The next pause, which is longer than the one before, as far as there is time for it. */
+static unsigned pause_ms(struct sio_nvme_wait *w, unsigned left)
+{
+	unsigned ms = w->pause_ms < left ? w->pause_ms : left;
+
+	if (w->pause_ms < LAST_PAUSE_MS)
+		w->pause_ms *= 2;
+	return ms;
 }
 
 void sio_nvme_take_events(sci_smartio_device_t device)
@@ -27,21 +53,36 @@ void sio_nvme_take_events(sci_smartio_device_t device)
 	while (err == SCI_ERR_OK);
 }
 
+bool sio_nvme_wait_free(struct sio_nvme_wait *w, unsigned fdid)
+{
+	unsigned left = left_ms(w);
+	sci_error_t err = SCI_ERR_OK;
+	char number[16];
+
+	if (left == 0)
+		return false;
+	/*
+	 * It was free, and was refused all the same: others were faster, or the lender has another
+	 * reason, whose end nobody reports.
+	 */
+	if (w->refused)
+		smartio_wait_events(NULL, NULL, pause_ms(w, left), &err);
+	snprintf(number, sizeof(number), "%#x", fdid);
+	smartio_await_device(number, SMARTIO_AWAIT_SHARED, left_ms(w), &fdid, &err);
+	w->refused = err != SCI_ERR_TIMEOUT;
+	return true;
+}
+
 bool sio_nvme_wait_more(struct sio_nvme_wait *w, sci_smartio_device_t device)
 {
-	uint64_t now = smartio_now_ns(), left_ms;
-	unsigned ms = w->pause_ms;
+	unsigned left = left_ms(w), ms;
 	sci_error_t err;
 
-	if (now >= w->deadline)
+	if (left == 0)
 		return false;
-	left_ms = (w->deadline - now + 999999) / 1000000;
-	if (left_ms < ms)
-		ms = (unsigned)left_ms;
-	if (w->pause_ms < LAST_PAUSE_MS)
-		w->pause_ms *= 2;
+	ms = pause_ms(w, left);
 	smartio_wait_events(device, NULL, ms, &err);
-	if (err == SCI_ERR_OK && device) {
+	if (err == SCI_ERR_OK) {
 		sio_nvme_take_events(device);
 		w->pause_ms = FIRST_PAUSE_MS;
 	} else if (err != SCI_ERR_TIMEOUT) {

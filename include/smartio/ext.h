@@ -52,6 +52,34 @@ uint64_t smartio_random(void);
  */
 void smartio_find_device(const char *name, unsigned int *fdid, sci_error_t *error);
 
+/** What smartio_await_device() waits for; each includes those before it. */
+enum smartio_await {
+	SMARTIO_AWAIT_THERE = 0,    /* its lender offers it: smartio_find_device() finds it */
+	SMARTIO_AWAIT_SHARED = 1,   /* a path leads there, and nobody has it exclusively */
+	SMARTIO_AWAIT_EXCLUSIVE = 2 /* nobody has borrowed it */
+};
+
+/**
+ * Wait until a device is in a state, without polling: this host's smartiod, which hears of all
+ * changes of all devices, answers when it is. So nothing is sent while nothing changes, however
+ * long that takes. It promises nothing for the time after it: others may be faster, so borrow,
+ * and if that is SCI_ERR_NOT_AVAILABLE wait again. A reset of the device is not waited for here,
+ * because a borrow waits until it is over. Memory of a device that is kept for queues of a drive
+ * (smartio_device_hold()) counts as free, and the borrow is SCI_ERR_NOT_AVAILABLE.
+ * @name: as for smartio_find_device(), and also one that no device has yet: one that is added later,
+ * or whose host is down, is waited for. @state: enum smartio_await. @timeout_ms: milliseconds; 0
+ * looks, SCI_INFINITE_TIMEOUT waits for ever. @fdid: set on success alone.
+ * It waits on while smartiod is started again, and then @timeout_ms begins anew. It ends by
+ * SCITerminate() of another thread, and goes on after a signal. In a callback it keeps all other
+ * callbacks from being called. A program may have 1,024 of these, and of other calls, waiting.
+ * Errors: SCI_ERR_TIMEOUT, and smartio_last_error() says what the device lacks;
+ * SCI_ERR_ILLEGAL_PARAMETER NULL, no such state, or a name that none can have;
+ * SCI_ERR_NO_LINK_ACCESS no smartiod is there, or the library was terminated; SCI_ERR_NOSPC too
+ * many calls wait; SCI_ERR_NOT_INITIALIZED. Source: our own.
+ */
+void smartio_await_device(const char *name, unsigned int state, unsigned int timeout_ms,
+			  unsigned int *fdid, sci_error_t *error);
+
 /**
  * localAdapterNo of SCICreateDataInterrupt(): the interrupt has its number at each adapter of this
  * host, where that must be free, and is reached by whatever way a message comes. For who tells

@@ -157,8 +157,10 @@ int smartio_nvme_open(const char *device, struct smartio_nvme **ret);
 /**
  * The same, but wait for a manager that is on its way: where smartio_nvme_open() fails with
  * -ENOTCONN or -EBUSY, sleep and try again, until that fails with another error, or for @timeout_ms
- * (0: not at all; UINT32_MAX: for ever). The drive's reset by the manager ends the sleep; otherwise
- * it looks again after pauses of 1 ms to 64 ms. While it waits for a manager it has borrowed the
+ * (0: not at all; UINT32_MAX: for ever). While the drive is borrowed exclusively it sleeps until
+ * that has ended (smartio_await_device()), also if the drive's host goes away and comes back
+ * meanwhile. Then the drive's reset by the manager ends the sleep; otherwise it looks again after
+ * pauses of 1 ms to 64 ms. While it waits for a manager it has borrowed the
  * drive, so that nobody can borrow it exclusively (a manager needs not to). Errors: the last one of
  * smartio_nvme_open(). Source: our own.
  */

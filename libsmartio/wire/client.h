@@ -26,7 +26,7 @@
  * it: ends with the same number go on with each other in any order of restarts, others say which is
  * older.
  */
-#define SIO_CLIENT_VERSION 17
+#define SIO_CLIENT_VERSION 18
 
 /*
  * All requests, in one list for each room of smartiod that serves some, from which tables are made:
@@ -80,6 +80,7 @@
 	X(QUEUE_DETACH, queue_detach, 83, sio_msg_queue_detach, h, sio_msg, size)
 #define SIO_CLIENT_DEVICE(X) \
 	X(DEV_LIST, dev_list, 48, sio_msg_dev_list, reserved, sio_rep_dev_list, h) \
+	X(DEV_AWAIT, dev_await, 99, sio_msg_dev_await, reserved, sio_rep_dev_await, reserved) \
 	X(HOPS, hops_query, 63, sio_msg_hops, h, sio_rep_hops, reserved)
 #define SIO_CLIENT_BORROWER(X) \
 	X(SEG_WATCH, seg_watch, 25, sio_msg_seg_watch, h, sio_rep_seg_watch, reserved) \
@@ -496,6 +497,30 @@ struct sio_rep_dev_list {
 	uint8_t hops[SIO_WIRE_HOPS]; /* chips to its host's memory, then to each adapter there */
 };
 SIO_WIRE_SIZE(struct sio_rep_dev_list, 272);
+
+/*
+ * Answered as soon as a device is what @want says: the one called @name, which no host may have
+ * announced yet, or the one with id @fdid; "" and 0: none. ETIMEDOUT: it is not in @timeout_ms (~0:
+ * there is no such time), and the text says why.
+ */
+enum {
+	SIO_AWAIT_THERE,     /* its lender has announced it */
+	SIO_AWAIT_SHARED,    /* and a path leads there, and nobody has it exclusively */
+	SIO_AWAIT_EXCLUSIVE, /* and nobody has it at all */
+	SIO_AWAITS
+};
+#define SIO_AWAIT_NAME 64
+struct sio_msg_dev_await {
+	struct sio_msg h;
+	sio_le32 fdid, want, timeout_ms, reserved;
+	char name[SIO_AWAIT_NAME];
+};
+SIO_WIRE_SIZE(struct sio_msg_dev_await, 96);
+struct sio_rep_dev_await {
+	struct sio_msg h;
+	sio_le32 fdid, reserved;
+};
+SIO_WIRE_SIZE(struct sio_rep_dev_await, 24);
 
 /*
  * Chips between two ends, on the shortest path that is up: a device (fdid), or with fdid 0 the

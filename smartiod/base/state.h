@@ -195,6 +195,7 @@ struct smartiod {
 	} refusals; /* that were logged */
 
 	struct smartiod_tree devices; /* by fdid */
+	struct smartiod_await *awaits; /* programs that wait for one of them: device/await.c */
 	/* As the lender. */
 	struct smartiod_tree loans; /* by id */
 	struct smartiod_tree dmas;  /* by the port's id */

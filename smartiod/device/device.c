@@ -244,7 +244,7 @@ void smartiod_device_info(struct smartiod *d, struct smartiod_device *dev,
 
 /* ---- announcements ---- */
 
-static void announce_to(struct smartiod *d, struct smartiod_device *dev, uint32_t node)
+void smartiod_device_announce_to(struct smartiod *d, struct smartiod_device *dev, uint32_t node)
 {
 	struct sio_peer_devices msg = {.h.type = sio_to_le32(SIO_PEER_DEVICES),
 				       .present = sio_to_le32(dev->present)};
@@ -256,7 +256,8 @@ static void announce_to(struct smartiod *d, struct smartiod_device *dev, uint32_
 void smartiod_device_announce(struct smartiod *d, struct smartiod_device *dev)
 {
 	for (unsigned i = 0; i < d->n_peers; i++)
-		announce_to(d, dev, d->peer[i].node);
+		smartiod_device_announce_to(d, dev, d->peer[i].node);
+	smartiod_device_changed(d, dev);
 }
 
 static void announce_all(struct smartiod *d, uint32_t node)
@@ -269,7 +270,7 @@ static void announce_all(struct smartiod *d, uint32_t node)
 
 		key = n->key;
 		if (dev->node == d->node && dev->present)
-			announce_to(d, dev, node);
+			smartiod_device_announce_to(d, dev, node);
 	}
 }
 
@@ -335,6 +336,7 @@ int smartiod_peer_devices(struct smartiod *d, const struct smartiod_from *from, 
 	dev->present = sio_from_le32(m->present) != 0;
 	if (!dev->present)
 		smartiod_device_gone(d, dev);
+	smartiod_device_changed(d, dev);
 	return 0;
 }
 
@@ -437,6 +439,12 @@ static bool listed_at_port(struct smartiod *d, uint64_t after, const struct sio_
 	return true;
 }
 
+static void path(struct smartiod *d, const struct smartiod_path_change *p)
+{
+	if (p->up)
+		smartiod_devices_changed(d, p->node);
+}
+
 static void fault_event(struct smartiod *d, const struct sio_evt_fault *evt)
 {
 	struct smartiod_device *dev = smartiod_device_by_port(d, evt->device);
@@ -524,6 +532,7 @@ const struct smartiod_room smartiod_room_device = {
 	.free_all = free_all,
 	.announce = announce_all,
 	.exports_end = exports_end,
+	.path = path,
 	.port_event = port_event,
 	.device_listed = listed_at_port,
 	.allow_device = allow_device,

@@ -68,8 +68,16 @@ struct smartiod_device *smartiod_device_by_port(struct smartiod *d, uint64_t id)
 void smartiod_device_describe(struct smartiod *d, struct smartiod_device *dev);
 /* Opens a device that was added to the port. */
 void smartiod_device_look(struct smartiod *d, uint64_t id);
-/* Announces the device's state to all peers. */
+/* Announces the device's state to all peers, and to who waits for it here. */
 void smartiod_device_announce(struct smartiod *d, struct smartiod_device *dev);
+/* To @node alone, before it is told what follows from that state. */
+void smartiod_device_announce_to(struct smartiod *d, struct smartiod_device *dev, uint32_t node);
+/*
+ * await.c: what is known of the device has changed; answers those for whom it is now as they want
+ * it. The other one: the same for all devices of @node, because a path there has changed.
+ */
+void smartiod_device_changed(struct smartiod *d, struct smartiod_device *dev);
+void smartiod_devices_changed(struct smartiod *d, uint32_t node);
 void smartiod_device_info(struct smartiod *d, struct smartiod_device *dev,
 			  struct sio_rep_dev_list *ret);
 
@@ -101,7 +109,7 @@ void smartiod_devices_start(struct smartiod *d);
 /* The port's id of device @fdid; 0: it is not of this host. */
 uint64_t smartiod_device_port_id(struct smartiod *d, uint32_t fdid);
 
-/* The handlers of requests of clients and peers: device.c; distances: distance.c. */
+/* The handlers of requests of clients and peers: device.c; distance.c; await.c. */
 SIO_CLIENT_DEVICE(SMARTIOD_CLIENT_FN)
 SIO_PEER_DEVICE(SMARTIOD_PEER_FN)
 

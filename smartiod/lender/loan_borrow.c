@@ -235,6 +235,8 @@ int smartiod_lend_borrow(struct smartiod *d, const struct smartiod_from *from, c
 	l->owner_fd = -1;
 	rc = sio_ledger_borrow(&dev->ledger, l->id, l->node, l->session, exclusive, reterr);
 	if (rc < 0) {
+		/* Who waits until it is free must not go by what it had before us. */
+		smartiod_device_announce_to(d, dev, from->node);
 		d->last_loan--; /* it costs the port no id: adopt.c */
 		smartiod_op_free(d, &b->lend.op);
 		free(l);

@@ -20,7 +20,7 @@
 
 #define ADAPTER 0u
 #define VECTORS SMARTIO_PLUG_VECTORS
-/* between two attempts to borrow an absent device: no event reports its return */
+/* before another attempt, where one has failed although the device was available */
 #define AGAIN_NS 500000000L
 
 void tool_place_text(uint32_t place, char ret[TOOL_PLACE_TEXT])
@@ -71,6 +71,18 @@ static unsigned tie_vectors(sci_desc_t sd, sci_smartio_device_t device,
 	return n;
 }
 
+/* Sleeps until the device is there, a path leads to it, and nobody has it. */
+static int await(const struct tool_hold *hold, struct tool_verdict *v)
+{
+	sci_error_t err;
+	unsigned fdid;
+	char name[16];
+
+	snprintf(name, sizeof(name), "%#x", hold->fdid);
+	smartio_await_device(name, SMARTIO_AWAIT_EXCLUSIVE, SCI_INFINITE_TIMEOUT, &fdid, &err);
+	return err == SCI_ERR_OK ? 0 : fail(v, -ENOTCONN, "cannot wait for it");
+}
+
 static int take(const struct tool_hold *hold, sci_smartio_device_t *ret, struct tool_verdict *v)
 {
 	sci_local_interrupt_t interrupt[VECTORS];
@@ -84,6 +96,8 @@ static int take(const struct tool_hold *hold, sci_smartio_device_t *ret, struct 
 	SCIOpen(&sd, 0, &err);
 	if (err != SCI_ERR_OK)
 		return fail(v, -ENOTCONN, "smartiod");
+	if (hold->waits && await(hold, v) != 0)
+		return v->error;
 	SCIBorrowDevice(sd, ret, hold->fdid, SCI_FLAG_EXCLUSIVE, &err);
 	if (err != SCI_ERR_OK)
 		return fail(v, err == SCI_ERR_NOT_AVAILABLE ? -EBUSY : -ENODEV, "cannot borrow it");
@@ -236,6 +250,16 @@ static _Noreturn void end(pid_t child)
 	_exit(0);
 }
 
+/* It ended although it could have had the device, or nobody could tell it when: not at once again. */
+static bool is_hasty(struct tool_hold *each)
+{
+	bool had = *each->placed;
+
+	*each->placed = false;
+	each->waits = true;
+	return !had;
+}
+
 void tool_hold_again(const struct tool_hold *hold, int tell)
 {
 	const struct timespec pause = {.tv_nsec = AGAIN_NS};
@@ -263,8 +287,10 @@ void tool_hold_again(const struct tool_hold *hold, int tell)
 			end(child);
 		if (child > 0 && waitpid(child, NULL, WNOHANG) == child) {
 			child = 0;
-			if (!*each.placed)
+			if (!each.waits && !*each.placed)
 				_exit(TOOL_EXIT_FAILURE);
+			if (!is_hasty(&each))
+				child = start(&each, -1, &before);
 		} else if (child <= 0 && got < 0 && errno == EAGAIN) {
 			child = start(&each, -1, &before);
 		}

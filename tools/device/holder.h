@@ -13,6 +13,7 @@ struct tool_hold {
 	unsigned fdid;
 	uint64_t window; /* bytes that the device reaches of this host at a time; 0: none */
 	bool all_memory, peers;
+	bool waits;	       /* until nobody has the device; else it must be so now */
 	volatile bool *placed; /* set when the device is in place; NULL: nowhere */
 };
 

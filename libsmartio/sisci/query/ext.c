@@ -127,3 +127,40 @@ void smartio_find_device(const char *name, unsigned int *fdid, sci_error_t *erro
 		rc = find(lib, name, fdid, &err);
 	sio_api_leave(error, rc, &err);
 }
+
+static int await_device(struct sio_library *lib, const char *name, unsigned state,
+			unsigned timeout_ms, unsigned *ret, struct sio_err *err)
+{
+	struct sio_msg_dev_await req = {.fdid = sio_to_le32(parse_id(name)),
+					.want = sio_to_le32(state),
+					.timeout_ms = sio_to_le32(timeout_ms)};
+	struct sio_rep_dev_await rep;
+	int rc;
+
+	if (strlen(name) >= sizeof(req.name))
+		return sio_fail(err, -EINVAL,
+				"the name of a device is shorter than %zu characters; \"%.64s...\" is "
+				"not",
+				sizeof(req.name), name);
+	memcpy(req.name, name, strlen(name));
+	rc = sio_ask(lib, SIO_MSG_DEV_AWAIT, &req, sizeof(req), &rep, sizeof(rep), err);
+	if (rc == 0)
+		*ret = sio_from_le32(rep.fdid);
+	return sio_error_as(rc, -ETIMEDOUT, SCI_ERR_TIMEOUT);
+}
+
+void smartio_await_device(const char *name, unsigned int state, unsigned int timeout_ms,
+			  unsigned int *fdid, sci_error_t *error)
+{
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc = err.code;
+
+	if (lib)
+		rc = sio_check_pointer(name, "name", &err);
+	if (!rc)
+		rc = sio_check_pointer(fdid, "fdid", &err);
+	if (!rc)
+		rc = await_device(lib, name, state, timeout_ms, fdid, &err);
+	sio_api_leave(error, rc, &err);
+}

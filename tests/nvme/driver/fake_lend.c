@@ -56,6 +56,34 @@ void SCIBorrowDevice(sci_desc_t sd, sci_smartio_device_t *device, unsigned int f
 	*device = (sci_smartio_device_t)b;
 }
 
+static bool is_awaited(unsigned state)
+{
+	bool any = false;
+
+	for (struct fake_borrower *b = W.borrowers; b; b = b->next)
+		any |= !b->ended;
+	return state == SMARTIO_AWAIT_EXCLUSIVE ? !any : !W.exclusive;
+}
+
+void smartio_await_device(const char *name, unsigned int state, unsigned int timeout_ms,
+			  unsigned int *fdid, sci_error_t *error)
+{
+	uint64_t end = timeout_ms == SCI_INFINITE_TIMEOUT ? UINT64_MAX :
+							    fake.now + timeout_ms * 1000000ull;
+
+	assert(strtoul(name, NULL, 0) == FAKE_FDID);
+	if (fake_injected(error))
+		return;
+	fake.await_calls++;
+	while (!is_awaited(state) && fake.now < end) {
+		fake_step();
+		if (!is_awaited(state) && fake.now < end)
+			fake.now = fake.event && fake.event_at < end ? fake.event_at : end;
+	}
+	*fdid = FAKE_FDID;
+	*error = is_awaited(state) ? SCI_ERR_OK : SCI_ERR_TIMEOUT;
+}
+
 void SCIReturnDevice(sci_smartio_device_t device, unsigned int flags, sci_error_t *error)
 {
 	struct fake_borrower *b = fake_borrower_of(device);
