@@ -29,17 +29,6 @@ int sio_nvme_copy_namespaces(struct smartio_nvme *n, const struct sio_nvme_meta 
 	return 0;
 }
 
-/* The drive, from whoever has it exclusively: a manager that starts, most likely. */
-static int borrow(struct smartio_nvme *n, struct sio_nvme_wait *w)
-{
-	int rc;
-
-	do
-		rc = sio_nvme_device_borrow(&n->d, 0);
-	while (rc == -EBUSY && sio_nvme_wait_free(w, n->d.fdid));
-	return rc;
-}
-
 static int find_manager(struct smartio_nvme *n, struct sio_nvme_wait *w)
 {
 	int rc;
@@ -55,7 +44,8 @@ static int find_manager(struct smartio_nvme *n, struct sio_nvme_wait *w)
 
 int sio_nvme_leg_borrow(struct smartio_nvme *leg, struct sio_nvme_wait *w)
 {
-	int rc = borrow(leg, w);
+	/* Who has it exclusively is a manager that starts, most likely. */
+	int rc = sio_nvme_wait_borrow(w, &leg->d);
 
 	if (rc)
 		return rc;

@@ -13,6 +13,7 @@
 #include "smartio/ext.h"
 #include "smartio/io.h"
 #include "smartio/nvme.h"
+#include "wait.h"
 
 /*
  * The doorbells as they have been mapped since a reset. The next reset cuts the mapping; it is kept
@@ -322,28 +323,6 @@ void sio_nvme_doorbells_close(struct smartio_nvme *n);
 int sio_nvme_doorbells_take(struct smartio_nvme_queue *q);
 /* Releases a use of the doorbells. @b may be NULL. */
 void sio_nvme_doorbells_put(struct sio_nvme_doorbells *b);
-
-/* wait.c: waiting for a manager that is expected, until a deadline. */
-struct sio_nvme_wait {
-	uint64_t deadline;
-	unsigned pause_ms; /* the next one, unless an event ends it */
-	bool refused;	   /* it was free to be borrowed, so the next attempt comes behind a pause */
-};
-/* @timeout_ms: UINT32_MAX: forever. */
-void sio_nvme_wait_start(struct sio_nvme_wait *w, uint32_t timeout_ms);
-/*
- * A borrow of device @fdid was refused, for somebody has it exclusively: sleeps until nobody has.
- * Return: false: the deadline has passed, and it did not sleep.
- */
-bool sio_nvme_wait_free(struct sio_nvme_wait *w, unsigned fdid);
-/*
- * Sleeps until it is time for another look. @device, which is borrowed: its events end the sleep,
- * and are taken. Return: as above.
- */
-bool sio_nvme_wait_more(struct sio_nvme_wait *w, sci_smartio_device_t device);
-
-/* Takes the events of @device that are pending. */
-void sio_nvme_take_events(sci_smartio_device_t device);
 
 /* turn.c: waiting for a queue pair that another program gives back. */
 struct sio_nvme_turn {

@@ -13,6 +13,7 @@
 #include "manager.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
+#include "wait.h"
 
 #define LENT_MS 5000u	     /* that a manager which starts may have the drive exclusively */
 #define LONGEST_PAUSE_MS 64u /* between two looks while nobody serves, and registers are taken */
@@ -49,12 +50,11 @@ static int be_found(struct smartio_nvme_manager *m)
 /* A manager that starts has it exclusively for a moment. */
 int sio_nvme_stand(struct smartio_nvme_manager *m)
 {
-	uint64_t deadline = sio_nvme_deadline(LENT_MS);
-	unsigned n = 1000; /* sleep from the first time on */
+	struct sio_nvme_wait w;
 	int rc;
 
-	while ((rc = sio_nvme_device_borrow(&m->d, 0)) == -EBUSY && smartio_now_ns() < deadline)
-		sio_nvme_pause(&n);
+	sio_nvme_wait_start(&w, LENT_MS);
+	rc = sio_nvme_wait_borrow(&w, &m->d);
 	if (rc == 0)
 		rc = be_found(m);
 	if (rc == 0)

@@ -5,10 +5,11 @@
  * sleeps until an event: the manager's reset is one. The time between a manager's reset and its
  * serving has no event, so it is checked again after a pause.
  */
+#include <errno.h>
 #include <stdio.h>
 
-#include "client.h"
 #include "smartio/ext.h"
+#include "wait.h"
 
 #define FIRST_PAUSE_MS 1u
 #define LAST_PAUSE_MS 64u
@@ -53,7 +54,8 @@ void sio_nvme_take_events(sci_smartio_device_t device)
 	while (err == SCI_ERR_OK);
 }
 
-bool sio_nvme_wait_free(struct sio_nvme_wait *w, unsigned fdid)
+/* Sleeps until nobody has it exclusively. Return: false: the deadline has passed. */
+static bool wait_free(struct sio_nvme_wait *w, unsigned fdid)
 {
 	unsigned left = left_ms(w);
 	sci_error_t err = SCI_ERR_OK;
@@ -71,6 +73,16 @@ bool sio_nvme_wait_free(struct sio_nvme_wait *w, unsigned fdid)
 	smartio_await_device(number, SMARTIO_AWAIT_SHARED, left_ms(w), &fdid, &err);
 	w->refused = err != SCI_ERR_TIMEOUT;
 	return true;
+}
+
+int sio_nvme_wait_borrow(struct sio_nvme_wait *w, struct sio_nvme_device *d)
+{
+	int rc;
+
+	do
+		rc = sio_nvme_device_borrow(d, 0);
+	while (rc == -EBUSY && wait_free(w, d->fdid));
+	return rc;
 }
 
 bool sio_nvme_wait_more(struct sio_nvme_wait *w, sci_smartio_device_t device)

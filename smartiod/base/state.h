@@ -194,7 +194,7 @@ struct smartiod {
 		unsigned lines;
 	} refusals; /* that were logged */
 
-	struct smartiod_tree devices; /* by fdid */
+	struct smartiod_tree devices;  /* by fdid */
 	struct smartiod_await *awaits; /* programs that wait for one of them: device/await.c */
 	/* As the lender. */
 	struct smartiod_tree loans; /* by id */

@@ -52,9 +52,9 @@ static const char *why_not(struct smartiod *d, struct smartiod_device *dev, uint
 	smartiod_device_info(d, dev, &info);
 	if (sio_from_le32(info.exclusive))
 		return "somebody has borrowed it exclusively";
-	return want == SIO_AWAIT_EXCLUSIVE && sio_from_le32(info.borrowers) ?
-		       "somebody has borrowed it" :
-		       NULL;
+	return want == SIO_AWAIT_EXCLUSIVE && sio_from_le32(info.borrowers)
+		       ? "somebody has borrowed it"
+		       : NULL;
 }
 
 /* The first that @w means and that is as it wants it; NULL, and *ret_why: why not. */

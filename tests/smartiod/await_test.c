@@ -45,8 +45,8 @@ static int result(struct world_client *c, uint32_t id)
 	const struct world_message *m = world_reply(c, id);
 
 	if (m && !m->error)
-		assert_int_equal(
-			sio_from_le32(((const struct sio_rep_dev_await *)m->data)->fdid), FDID);
+		assert_int_equal(sio_from_le32(((const struct sio_rep_dev_await *)m->data)->fdid),
+				 FDID);
 	return m ? (int)m->error : -1;
 }
 
@@ -93,8 +93,7 @@ static void the_end_of_a_borrow_is_told(void **state)
 	before = messages(w);
 	world_pass(w, 600000 * MS);
 	assert_int_equal(messages(w), before);
-	assert_int_equal(
-		call_handle(w, owner, SIO_MSG_DEV_RELEASE_EXCLUSIVE, b.handle, 0), 0);
+	assert_int_equal(call_handle(w, owner, SIO_MSG_DEV_RELEASE_EXCLUSIVE, b.handle, 0), 0);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(result(c[i], shared[i]), 0);
 		assert_int_equal(result(c[i], alone[i]), -1);

@@ -138,10 +138,11 @@ static int await_device(struct sio_library *lib, const char *name, unsigned stat
 	int rc;
 
 	if (strlen(name) >= sizeof(req.name))
-		return sio_fail(err, -EINVAL,
-				"the name of a device is shorter than %zu characters; \"%.64s...\" is "
-				"not",
-				sizeof(req.name), name);
+		return sio_fail(
+			err, -EINVAL,
+			"the name of a device is shorter than %zu characters; \"%.64s...\" is "
+			"not",
+			sizeof(req.name), name);
 	memcpy(req.name, name, strlen(name));
 	rc = sio_ask(lib, SIO_MSG_DEV_AWAIT, &req, sizeof(req), &rep, sizeof(rep), err);
 	if (rc == 0)

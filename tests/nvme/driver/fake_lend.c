@@ -68,8 +68,8 @@ static bool is_awaited(unsigned state)
 void smartio_await_device(const char *name, unsigned int state, unsigned int timeout_ms,
 			  unsigned int *fdid, sci_error_t *error)
 {
-	uint64_t end = timeout_ms == SCI_INFINITE_TIMEOUT ? UINT64_MAX :
-							    fake.now + timeout_ms * 1000000ull;
+	uint64_t end = timeout_ms == SCI_INFINITE_TIMEOUT ? UINT64_MAX
+							  : fake.now + timeout_ms * 1000000ull;
 
 	assert(strtoul(name, NULL, 0) == FAKE_FDID);
 	if (fake_injected(error))
