@@ -250,8 +250,8 @@ static _Noreturn void end(pid_t child)
 	_exit(0);
 }
 
-/* It ended although it could have had the device, or nobody could tell it when: not at once again. */
-static bool is_hasty(struct tool_hold *each)
+/* It could have had the device, or nobody could tell it when: the next one begins later. */
+static bool needs_pause(struct tool_hold *each)
 {
 	bool had = *each->placed;
 
@@ -289,7 +289,7 @@ void tool_hold_again(const struct tool_hold *hold, int tell)
 			child = 0;
 			if (!each.waits && !*each.placed)
 				_exit(TOOL_EXIT_FAILURE);
-			if (!is_hasty(&each))
+			if (!needs_pause(&each))
 				child = start(&each, -1, &before);
 		} else if (child <= 0 && got < 0 && errno == EAGAIN) {
 			child = start(&each, -1, &before);
