@@ -21,7 +21,7 @@ void sio_nvme_wait_start(struct sio_nvme_wait *w, uint32_t timeout_ms)
 	w->refused = false;
 }
 
-/* Milliseconds until the deadline, rounded up; SCI_INFINITE_TIMEOUT: there is none; 0: it is over. */
+/* Milliseconds until the deadline, rounded up; SCI_INFINITE_TIMEOUT: there is none; 0: over. */
 static unsigned left_ms(const struct sio_nvme_wait *w)
 {
 	uint64_t now = smartio_now_ns(), ms;
