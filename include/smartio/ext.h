@@ -67,8 +67,8 @@ enum smartio_await {
  * because a borrow waits until it is over. Memory of a device that is kept for queues of a drive
  * (smartio_device_hold()) counts as free, and the borrow is SCI_ERR_NOT_AVAILABLE.
  * @name: as for smartio_find_device(), and also one that no device has yet: a device that is added
- * later, or whose host is down, is waited for. @state: enum smartio_await. @timeout_ms: milliseconds; 0
- * looks, SCI_INFINITE_TIMEOUT waits for ever. @fdid: set on success alone.
+ * later, or whose host is down, is waited for. @state: enum smartio_await. @timeout_ms:
+ * milliseconds; 0 looks, SCI_INFINITE_TIMEOUT waits for ever. @fdid: set on success alone.
  * It waits on while smartiod is started again, and then @timeout_ms begins anew. It ends by
  * SCITerminate() of another thread, and goes on after a signal. In a callback it keeps all other
  * callbacks from being called. A program may have 1,024 of these, and of other calls, waiting.
