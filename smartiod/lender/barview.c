@@ -64,8 +64,10 @@ void smartiod_view_put(struct smartiod *d, struct smartiod_loan *l, struct smart
 	while (*at != v)
 		at = &(*at)->next;
 	*at = v->next;
-	if (!smartiod_loan_ended(l) && !v->closed)
+	if (!smartiod_loan_ended(l) && !v->closed) {
+		smartiod_grants_cut(d, v->id);
 		smartiod_port_send(d, &req, sizeof(req));
+	}
 	smartiod_close_fd(d, &v->fd);
 	free(v);
 	if (registers)

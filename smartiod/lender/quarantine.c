@@ -118,6 +118,7 @@ static void close_view(struct smartiod *d, struct smartiod_word *w)
 	struct sio_req_bar_close req = {.h.op = SIO_OP_BAR_CLOSE, .id = w->view};
 
 	w->dozing = false;
+	smartiod_grants_cut(d, w->view);
 	smartiod_port_ask(d, &w->lend.op, &req, sizeof(req));
 }
 

@@ -47,6 +47,7 @@ static void orphan_address(struct smartiod *d, struct smartiod_grant *g)
 	g->ring_memory = false;
 	g->segment = NULL;
 	g->ring = NULL;
+	g->target = 0;
 	smartiod_port_send(d, &req, sizeof(req));
 	if (was.segment)
 		smartiod_segment_grant_put(d, was.segment, &was);
@@ -91,7 +92,6 @@ void smartiod_grant_cut(struct smartiod *d, uint64_t id)
 		smartiod_grant_end(d, id);
 }
 
-/* The next one to @node after *key, of a kind; NULL. */
 void smartiod_grants_cut(struct smartiod *d, uint64_t target)
 {
 	struct smartiod_tree_node *n;
@@ -103,7 +103,6 @@ void smartiod_grants_cut(struct smartiod *d, uint64_t target)
 		key = n->key;
 		if (g->target != target)
 			continue;
-		g->target = 0;
 		if (is_translated(d, g))
 			orphan_address(d, g);
 		else
@@ -111,6 +110,7 @@ void smartiod_grants_cut(struct smartiod *d, uint64_t target)
 	}
 }
 
+/* The next one to @node after *key, of a kind; NULL. */
 static struct smartiod_grant *next_grant(struct smartiod *d, uint32_t node, bool orphaned,
 					 uint64_t *key)
 {

@@ -13,6 +13,7 @@
 
 #include "device_calls.h"
 #include "fake_device.h"
+#include "../lib/random.h"
 
 #define FDID 0x400001
 #define RUNS 150
@@ -20,13 +21,9 @@
 
 static uint64_t state;
 
-/* xorshift64*: good enough to choose, and the same everywhere. */
 static uint32_t pick(uint32_t n)
 {
-	state ^= state >> 12;
-	state ^= state << 25;
-	state ^= state >> 27;
-	return (uint32_t)((state * 0x2545f4914f6cdd1dULL) >> 33) % n;
+	return random_below(&state, n);
 }
 
 /* One of the client's good replies to @type or @other; NULL: there is none. */

@@ -17,12 +17,13 @@
 #include "device_calls.h"
 #include "fake_device.h"
 #include "library.h"
+#include "../lib/random.h"
 
 #define FDID 0x400100 /* by its place */
 #define HOSTS 3
 #define PROGRAMS 6
 #define ACTIONS 200
-#define RUNS 60
+#define RUNS 200
 #define MANY 64
 #define MEET 1000000000ull /* ns in which two daemons have met */
 #define AWHILE 30000000ull
@@ -47,13 +48,9 @@ static uint64_t state;
 static unsigned good[SIO_MSG_STATS + 1]; /* good answers, by type, of all runs */
 static bool gentle;			 /* restarts and cuts alone */
 
-/* xorshift64*: good enough to choose, and the same everywhere. */
 static uint32_t pick(uint32_t n)
 {
-	state ^= state >> 12;
-	state ^= state << 25;
-	state ^= state >> 27;
-	return (uint32_t)((state * 0x2545f4914f6cdd1dULL) >> 33) % n;
+	return random_below(&state, n);
 }
 
 /* With CHAOS_PRINT, what happens; with CHAOS_SEED=N, in that run alone. */
@@ -499,16 +496,21 @@ static void run(uint64_t seed)
 	world_free(w);
 }
 
+/* What they found is not found again by the first RUNS. */
+static const uint64_t known[] = {5193, 7327, 15963};
+
 static void runs(void)
 {
 	const char *one = getenv("CHAOS_SEED"), *many = getenv("CHAOS_RUNS");
 	uint64_t seed = one ? strtoull(one, NULL, 10) : 1;
 	uint64_t last = one ? seed : many ? strtoull(many, NULL, 10) : RUNS;
 
-	for (; seed <= last; seed += world_stride()) {
+	for (; seed <= last; seed++) {
 		note("seed %llu\n", (unsigned long long)seed);
 		run(seed);
 	}
+	for (unsigned i = 0; !one && i < sizeof(known) / sizeof(known[0]); i++)
+		run(known[i]);
 }
 
 static void restarts_are_no_loss(void **unused)

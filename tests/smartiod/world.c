@@ -114,7 +114,7 @@ static void op_peer_close(void *ctx, uint32_t node)
 
 	if (!w->open[h->index][other])
 		return;
-	w->open[h->index][other] = false;
+	w->open[h->index][other] = w->told[h->index][other] = false;
 	world_push(w, TO_PEER_DOWN, other, h->index, NULL, 0)->epoch = w->epoch[h->index][other];
 }
 
@@ -375,16 +375,29 @@ void world_boot(struct world *w, unsigned host)
 	}
 }
 
-static void hang_up(struct world *w, unsigned host)
+/*
+ * Two daemons lose each other. There may be two connections: one that its caller made anew, and the
+ * one of before, which the other end still has. Both ends lose both.
+ */
+static void hang_up(struct world *w, unsigned a, unsigned b)
 {
-	for (unsigned i = 0; i < w->n_hosts; i++) {
-		bool own = w->open[host][i];
+	const uint64_t epoch[] = {w->open[a][b] ? w->epoch[a][b] : 0,
+				  w->open[b][a] ? w->epoch[b][a] : 0};
 
-		if (own || w->open[i][host])
-			world_push(w, TO_PEER_DOWN, i, host, NULL, 0)->epoch =
-				own ? w->epoch[host][i] : w->epoch[i][host];
-		w->open[host][i] = false;
+	for (unsigned i = 0; i < 2; i++) {
+		if (epoch[i] == 0 || (i == 1 && epoch[1] == epoch[0]))
+			continue;
+		world_push(w, TO_PEER_DOWN, a, b, NULL, 0)->epoch = epoch[i];
+		world_push(w, TO_PEER_DOWN, b, a, NULL, 0)->epoch = epoch[i];
 	}
+	w->open[a][b] = w->open[b][a] = false;
+}
+
+static void hang_up_all(struct world *w, unsigned host)
+{
+	for (unsigned i = 0; i < w->n_hosts; i++)
+		if (i != host)
+			hang_up(w, host, i);
 }
 
 static void end_daemon(struct world *w, unsigned host)
@@ -397,6 +410,7 @@ static void end_daemon(struct world *w, unsigned host)
 	smartiod_free(h->daemon);
 	h->daemon = NULL;
 	h->ready = false;
+	memset(w->told[host], 0, sizeof(w->told[host]));
 }
 
 void world_crash(struct world *w, unsigned host)
@@ -407,7 +421,7 @@ void world_crash(struct world *w, unsigned host)
 		if (r->host == host)
 			world_res_free(w, r);
 	}
-	hang_up(w, host);
+	hang_up_all(w, host);
 	for (unsigned i = 0; i < w->n_hosts; i++) {
 		if (i == host || !w->link[host][i])
 			continue;
@@ -438,7 +452,7 @@ void world_stop(struct world *w, unsigned host)
 	end_daemon(w, host);
 	lose_answers(w, host);
 	w->n_watches = 0; /* of shared interrupts; tests of them have one host */
-	hang_up(w, host);
+	hang_up_all(w, host);
 }
 
 void world_restart(struct world *w, unsigned host)
@@ -462,15 +476,8 @@ void world_link(struct world *w, unsigned a, unsigned b, bool up)
 
 void world_cut(struct world *w, unsigned a, unsigned b)
 {
-	const unsigned end[] = {a, b};
-
 	w->lossy = true;
-	for (unsigned i = 0; i < 2; i++) {
-		if (w->open[end[i]][end[!i]])
-			world_push(w, TO_PEER_DOWN, end[i], end[!i], NULL, 0)->epoch =
-				w->epoch[end[i]][end[!i]];
-	}
-	w->open[a][b] = w->open[b][a] = false;
+	hang_up(w, a, b);
 }
 
 void world_hear(struct world *w, unsigned host, unsigned peer, unsigned adapter, bool up)

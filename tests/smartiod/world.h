@@ -95,6 +95,7 @@ struct world {
 	uint64_t turn; /* how often links came back with other addresses */
 	/* The connection of daemons: epoch, and whether each end still has it. */
 	uint64_t epoch[WORLD_HOSTS][WORLD_HOSTS];
+	bool told[WORLD_HOSTS][WORLD_HOSTS]; /* the daemon of the first that it has the second */
 	bool open[WORLD_HOSTS][WORLD_HOSTS];
 	struct world_packet *head, *tail;
 	struct world_res *res;

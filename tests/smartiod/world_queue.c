@@ -83,20 +83,27 @@ static struct world_packet *pop(struct world *w)
 	return p;
 }
 
+static void peer_down(struct world *w, struct world_host *h, unsigned from)
+{
+	w->open[h->index][from] = w->told[h->index][from] = false;
+	smartiod_peer_down(h->daemon, w->host[from].node);
+}
+
 /* Who has been called hears of the connection now; one that it still had is gone with that. */
 static void peer_up(struct world *w, struct world_host *h, const struct world_packet *p)
 {
-	uint32_t node = w->host[p->from].node;
 	bool *open = &w->open[p->host][p->from];
 
 	if (p->epoch > w->epoch[p->host][p->from]) {
-		if (*open)
-			smartiod_peer_down(h->daemon, node);
+		if (w->told[p->host][p->from])
+			peer_down(w, h, p->from);
 		w->epoch[p->host][p->from] = p->epoch;
 		*open = true;
 	}
-	if (p->epoch == w->epoch[p->host][p->from] && *open)
-		smartiod_peer_up(h->daemon, node);
+	if (p->epoch == w->epoch[p->host][p->from] && *open) {
+		w->told[p->host][p->from] = true;
+		smartiod_peer_up(h->daemon, w->host[p->from].node);
+	}
 }
 
 static void deliver(struct world *w, struct world_packet *p)
@@ -125,10 +132,8 @@ static void deliver(struct world *w, struct world_packet *p)
 		peer_up(w, h, p);
 		return;
 	case TO_PEER_DOWN:
-		if (p->epoch == 0 || p->epoch == w->epoch[p->host][p->from]) {
-			w->open[p->host][p->from] = false;
-			smartiod_peer_down(h->daemon, node);
-		}
+		if (p->epoch == 0 || p->epoch == w->epoch[p->host][p->from])
+			peer_down(w, h, p->from);
 		return;
 	case TO_PEER_MESSAGE:
 		if (p->epoch == w->epoch[p->host][p->from] && w->open[p->host][p->from])

@@ -8,7 +8,7 @@
 #include <endian.h>
 #include <string.h>
 
-#include "random.h"
+#include "../../lib/random.h"
 
 #define PAGE 4096u
 #define MAX_BLOCKS 2048u /* 1 MiB */

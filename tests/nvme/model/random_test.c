@@ -9,7 +9,7 @@
 #include <endian.h>
 #include <string.h>
 
-#include "random.h"
+#include "../../lib/random.h"
 
 #define ROUNDS 60u
 #define EVENTS 400u

@@ -5,7 +5,7 @@
 #include <endian.h>
 #include <string.h>
 
-#include "random.h"
+#include "../../lib/random.h"
 
 #define BLOCK 512u
 enum { DATA = 0x00, BUCKET = 0x10, SEGMENT = 0x20, LAST = 0x30, KEYED = 0x40, VENDOR = 0xf0 };

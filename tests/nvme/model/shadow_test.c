@@ -8,7 +8,7 @@
 #include <endian.h>
 #include <string.h>
 
-#include "random.h"
+#include "../../lib/random.h"
 
 struct shadow {
 	uint64_t values, events;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Random numbers from a seed (xorshift64*), so that a failure can be had again. */
-#ifndef TESTS_NVME_MODEL_RANDOM_H
-#define TESTS_NVME_MODEL_RANDOM_H
+#ifndef TESTS_LIB_RANDOM_H
+#define TESTS_LIB_RANDOM_H
 
 #include <stdint.h>
 
