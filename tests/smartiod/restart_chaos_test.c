@@ -498,19 +498,32 @@ static void run(uint64_t seed)
 
 /* What they found is not found again by the first RUNS. */
 static const uint64_t known[] = {5193, 7327, 15963};
+static uint64_t running; /* the seed; 0: none */
 
 static void runs(void)
 {
 	const char *one = getenv("CHAOS_SEED"), *many = getenv("CHAOS_RUNS");
-	uint64_t seed = one ? strtoull(one, NULL, 10) : 1;
-	uint64_t last = one ? seed : many ? strtoull(many, NULL, 10) : RUNS;
+	uint64_t last = many ? strtoull(many, NULL, 10) : RUNS;
 
-	for (; seed <= last; seed++) {
-		note("seed %llu\n", (unsigned long long)seed);
-		run(seed);
+	if (one) {
+		run(running = strtoull(one, NULL, 10));
+	} else {
+		for (uint64_t seed = 1; seed <= last; seed++)
+			run(running = seed);
+		for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+			run(running = known[i]);
 	}
-	for (unsigned i = 0; !one && i < sizeof(known) / sizeof(known[0]); i++)
-		run(known[i]);
+	running = 0;
+}
+
+static int tell_seed(void **unused)
+{
+	(void)unused;
+	if (running)
+		fprintf(stderr, "seed %llu failed: CHAOS_SEED=%llu CHAOS_PRINT=1 shows it\n",
+			(unsigned long long)running, (unsigned long long)running);
+	running = 0;
+	return 0;
 }
 
 static void restarts_are_no_loss(void **unused)
@@ -537,8 +550,8 @@ static void nothing_is_left_after_chaos(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(restarts_are_no_loss),
-					   cmocka_unit_test(nothing_is_left_after_chaos)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(restarts_are_no_loss, tell_seed),
+					   cmocka_unit_test_teardown(nothing_is_left_after_chaos, tell_seed)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
