@@ -106,6 +106,8 @@ void smartiod_client_gone(struct smartiod *d, uint64_t client);
 void smartiod_peer_up(struct smartiod *d, uint32_t node);
 void smartiod_peer_message(struct smartiod *d, uint32_t node, const void *msg, size_t len);
 void smartiod_peer_down(struct smartiod *d, uint32_t node);
+/* The same, of a host that may not come back: nothing of it is kept until it does. */
+void smartiod_peer_expelled(struct smartiod *d, uint32_t node);
 void smartiod_timer(struct smartiod *d);
 /* A watched interrupt was triggered @count times. */
 void smartiod_irq(struct smartiod *d, uint64_t irq, uint64_t count);

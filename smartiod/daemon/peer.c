@@ -424,6 +424,18 @@ void smartiod_peer_down(struct smartiod *d, uint32_t node)
 	connect_later(d, p);
 }
 
+void smartiod_peer_expelled(struct smartiod *d, uint32_t node)
+{
+	struct smartiod_peer *p = smartiod_peer_find(d, node);
+
+	if (!p || p->removed || d->failed)
+		return;
+	smartiod_log(d, SMARTIOD_WARNING, "%s was revoked: all that it shared with us ends",
+		     p->host->name);
+	node_down(d, p);
+	connect_later(d, p);
+}
+
 /* ---- messages ---- */
 
 int smartiod_peer_hello(struct smartiod *d, const struct smartiod_from *from, const void *msg,

@@ -70,6 +70,9 @@ struct sio_eventfd;
 struct live_complaints {
 	uint64_t since; /* monotonic, in microseconds; 0: never */
 	unsigned told, untold;
+	char last[512];
+	unsigned repeated, unsaid; /* how often it was logged again, and has come since */
+	uint64_t pause, again;	   /* when it is logged once more */
 };
 
 struct live {

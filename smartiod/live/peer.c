@@ -30,6 +30,9 @@
 #define LIVE_PEER_BRIEF_US 1000000u /* a connection that ends before is a failure, too */
 #define LIVE_PEER_LINES 20	    /* of the log in ... */
 #define LIVE_PEER_LINES_US 10000000u
+#define LIVE_PEER_SAME 5	   /* the same line in a row; from then on ... */
+#define LIVE_PEER_SAME_US 1000000u /* ... after this, doubled each time ... */
+#define LIVE_PEER_SAME_MAX_US 3600000000u /* ... up to this */
 #define LIVE_HELLO_MAGIC 0x72656570u
 #define LIVE_HELLO_VERSION 1
 
@@ -54,34 +57,68 @@ struct live_peer {
 	pid_t pid;     /* of who connected to us; 0: we connected, or from another machine */
 	char source[LIVE_SOURCE];
 	uint64_t up_since; /* of one that we asked for, between machines; else 0 */
+	bool revoked;	   /* it is closed for that */
 	sd_event_source *later;
 	struct live_peer *next;
 };
+
+/*
+ * Is it what was last complained about, and often? Who is refused tries again and again, for days:
+ * after some of them the same line comes in 1 s, and then each time after twice as long, up to an
+ * hour.
+ */
+static bool is_repeated(struct live *l, const char *text, uint64_t now)
+{
+	struct live_complaints *c = &l->complaints;
+
+	if (strcmp(text, c->last) != 0) {
+		snprintf(c->last, sizeof(c->last), "%s", text);
+		c->pause = LIVE_PEER_SAME_US;
+		c->repeated = c->unsaid = 0;
+		return false;
+	}
+	if (c->repeated < LIVE_PEER_SAME) {
+		c->repeated++;
+		c->again = now + c->pause;
+		return false;
+	}
+	c->unsaid++;
+	if (now < c->again)
+		return true;
+	live_log(l, LOG_WARNING, "%s (%u times more)", text, c->unsaid);
+	c->unsaid = 0;
+	c->pause = c->pause < LIVE_PEER_SAME_MAX_US / 2 ? 2 * c->pause : LIVE_PEER_SAME_MAX_US;
+	c->again = now + c->pause;
+	return true;
+}
 
 /* A warning about who is at the other end. Whoever causes many fills no disk with them. */
 static void complain(struct live *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void complain(struct live *l, const char *fmt, ...)
 {
 	struct live_complaints *c = &l->complaints;
-	char text[512];
+	char text[sizeof(c->last)];
 	uint64_t now = 0;
 	va_list ap;
 
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
 	sd_event_now(l->event, CLOCK_MONOTONIC, &now);
+	if (is_repeated(l, text, now))
+		return;
 	if (c->since == 0 || now - c->since > LIVE_PEER_LINES_US) {
 		if (c->untold)
 			live_log(l, LOG_WARNING, "peer: %u more complaints were not logged",
 				 c->untold);
-		*c = (struct live_complaints){.since = now};
+		c->since = now;
+		c->told = c->untold = 0;
 	}
 	if (c->told == LIVE_PEER_LINES) {
 		c->untold++;
 		return;
 	}
 	c->told++;
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
 	live_log(l, LOG_WARNING, "%s", text);
 }
 
@@ -330,7 +367,7 @@ static void on_over(struct live_conn *conn, int error)
 	struct live_peer *p = conn->ctx;
 	struct live *l = p->live;
 	uint32_t node = p->node;
-	bool tell = !conn->quiet && p->state != LIVE_PEER_UNKNOWN;
+	bool tell = !conn->quiet && p->state != LIVE_PEER_UNKNOWN, revoked = p->revoked;
 	const char *why = conn->why	      ? conn->why
 			  : error == -ENOBUFS ? "does not read"
 					      : strerror(-error);
@@ -348,7 +385,9 @@ static void on_over(struct live_conn *conn, int error)
 	}
 	count_brief(p);
 	peer_free(p);
-	if (tell)
+	if (tell && revoked)
+		smartiod_peer_expelled(l->daemon, node);
+	else if (tell)
 		smartiod_peer_down(l->daemon, node);
 }
 
@@ -566,6 +605,7 @@ void live_peers_check(struct live *l)
 		    l->transport->recheck(l, &p->conn, &err) == 0)
 			continue;
 		complain(l, "peer node %" PRIu32 ": %s: cut off", p->node, err.text);
+		p->revoked = p->state == LIVE_PEER_UP && err.code == -EKEYREVOKED;
 		live_conn_stop(&p->conn);
 		p->conn.quiet = p->state == LIVE_PEER_UNKNOWN; /* the daemon is notified of it */
 	}

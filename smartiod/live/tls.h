@@ -30,8 +30,8 @@ struct tls_keys {
 int tls_keys_load(const char *folder, const char *cluster, const char *host, struct tls_keys **ret,
 		  struct sio_err *reterr);
 /*
- * Is our own certificate one that others accept: of today, not revoked? -EACCES with a text as
- * above.
+ * Is our own certificate one that others accept: of today, not revoked? -EACCES or -EKEYREVOKED
+ * with a text as above.
  */
 int tls_keys_own(const struct tls_keys *k, const char *folder, const char *host,
 		 struct sio_err *reterr);
@@ -39,7 +39,7 @@ struct tls_keys *tls_keys_ref(struct tls_keys *k);
 void tls_keys_unref(struct tls_keys *k); /* NULL is fine */
 /*
  * Is @der a certificate of a host of this cluster, made by its CA, of today, not revoked? Return: 0
- * and whose it is; -EACCES with a text.
+ * and whose it is; -EKEYREVOKED if it was revoked, else -EACCES, with a text.
  */
 int tls_keys_verify(const struct tls_keys *k, const gnutls_datum_t *der, struct sio_identity *ret,
 		    struct sio_err *reterr);
@@ -60,7 +60,7 @@ extern const struct live_conn_io tls_session_io; /* io_ctx: a struct tls_session
 const char *tls_session_source(const struct tls_session *s);
 /* The host at the other end; NULL: it has not shown its certificate yet. */
 const char *tls_session_host(const struct tls_session *s);
-/* Is the certificate that it showed one by @k, too? Return: 0; -EACCES with a text. */
+/* Is the certificate that it showed one by @k, too? Return: 0; or as there. */
 int tls_session_verify(const struct tls_session *s, const struct tls_keys *k,
 		       struct sio_err *reterr);
 

@@ -173,7 +173,7 @@ static int verify_chain(const struct tls_keys *k, gnutls_x509_crt_t crt, unsigne
 	if (status == 0)
 		return 0;
 	if (status & GNUTLS_CERT_REVOKED)
-		return sio_fail(reterr, -EACCES, "its certificate was revoked");
+		return sio_fail(reterr, -EKEYREVOKED, "its certificate was revoked");
 	if (status & GNUTLS_CERT_EXPIRED)
 		return sio_fail(reterr, -EACCES, "its certificate has expired");
 	if (status & (GNUTLS_CERT_SIGNER_NOT_FOUND | GNUTLS_CERT_SIGNATURE_FAILURE))

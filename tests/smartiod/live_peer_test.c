@@ -31,7 +31,7 @@
 /* ---- the world of live/peer.c ---- */
 
 static char dir[96], last_log[1024];
-static unsigned ups, downs;
+static unsigned ups, downs, expelled, lines;
 
 void live_log_from(const char *file, int level, const char *fmt, ...)
 {
@@ -42,6 +42,7 @@ void live_log_from(const char *file, int level, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(last_log, sizeof(last_log), fmt, ap);
 	va_end(ap);
+	lines++;
 }
 
 void smartiod_peer_up(struct smartiod *d, uint32_t node)
@@ -56,6 +57,13 @@ void smartiod_peer_down(struct smartiod *d, uint32_t node)
 	(void)d;
 	assert_int_equal(node, OTHER);
 	downs++;
+}
+
+void smartiod_peer_expelled(struct smartiod *d, uint32_t node)
+{
+	(void)d;
+	assert_int_equal(node, OTHER);
+	expelled++;
 }
 
 void smartiod_peer_message(struct smartiod *d, uint32_t node, const void *msg, size_t len)
@@ -208,7 +216,7 @@ static int setup(void **state)
 	l->options.state = dir;
 	l->transport = &live_transport_local;
 	l->peers_listener.fd = -1;
-	ups = downs = 0;
+	ups = downs = expelled = lines = 0;
 	*last_log = '\0';
 	*state = l;
 	return l->transport->open(l, live_peer_accepted, &err) < 0 ||
@@ -342,6 +350,60 @@ static void the_silent_keep_nobody_out(void **state)
 	actor_end(&a);
 }
 
+/* What a change of the keys says of a connection that there is. */
+static int verdict;
+
+static int recheck(struct live *l, struct live_conn *c, struct sio_err *reterr)
+{
+	(void)l;
+	(void)c;
+	return verdict ? sio_fail(reterr, verdict, "not to be trusted") : 0;
+}
+
+static void who_is_revoked_is_not_waited_for(void **state)
+{
+	struct live_transport strict = live_transport_local;
+	struct actor a = actor_new();
+	struct live *l = *state;
+
+	strict.recheck = recheck;
+	l->transport = &strict;
+	assert_int_equal(tell(&a, 'p', OTHER), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(tell(&a, 'c', OTHER), 0);
+		run(l);
+		assert_int_equal(ups, i + 1);
+		verdict = 0;
+		live_peers_check(l);
+		run(l);
+		assert_int_equal(downs + expelled, i);
+		/* One that has expired may be renewed in time. */
+		verdict = i == 0 ? -EACCES : -EKEYREVOKED;
+		live_peers_check(l);
+		run(l);
+		assert_int_equal(downs, 1);
+		assert_int_equal(expelled, i);
+		assert_int_equal(tell(&a, 'o', 0), 1);
+	}
+	actor_end(&a);
+	l->transport = &live_transport_local;
+}
+
+static void the_same_complaint_fills_no_log(void **state)
+{
+	struct actor a = actor_new();
+	unsigned before;
+
+	for (unsigned i = 0; i < 200; i++)
+		assert_refused(*state, &a, OTHER, "No such file");
+	/* The first six, and then those that come 1, 2, 4... s after one that was logged. */
+	assert_in_range(lines, 6, 18);
+	before = lines;
+	assert_refused(*state, &a, 16, "wanted another node of this cluster");
+	assert_int_equal(lines, before + 1);
+	actor_end(&a);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -351,6 +413,8 @@ int main(void)
 		TEST(a_daemon_has_one_connection),
 		TEST(a_newer_daemon_takes_the_place),
 		TEST(the_silent_keep_nobody_out),
+		TEST(who_is_revoked_is_not_waited_for),
+		TEST(the_same_complaint_fills_no_log),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -209,6 +209,19 @@ static void the_lender_does_not_come_back(void **state)
 	world_pass(f->w, MEET);
 }
 
+/* It may not come back: nothing waits for it. */
+static void the_lender_is_revoked(void **state)
+{
+	struct fixture *f = *state;
+
+	f->w->lossy = true;
+	smartiod_peer_expelled(f->w->host[BORROWER].daemon, NODE(LENDER));
+	world_cut(f->w, LENDER, BORROWER);
+	world_run(f->w);
+	expect_lost(f);
+	world_pass(f->w, MEET);
+}
+
 /* It greets, and then says nothing: calls go on after a time, and wait one by one. */
 static void the_lender_says_nothing(void **state)
 {
@@ -299,6 +312,7 @@ int main(void)
 		TEST(its_path_is_down_when_it_comes_back),
 		TEST(the_lenders_host_starts_again_meanwhile),
 		TEST(the_lender_does_not_come_back),
+		TEST(the_lender_is_revoked),
 		TEST(the_lender_says_nothing),
 		TEST(the_lender_leaves_the_file),
 		TEST(another_program_does_not_come_back),

@@ -9,6 +9,19 @@ install_keys() { # HOST
 	rm -rf /keys
 }
 
+# What an administrator brings there: a cluster's file, and new keys.
+take_file() { # NAME
+	cp "/files/$1" /etc/smartio/cluster.yaml
+}
+
+renew_keys() { # HOST
+	cp /keys.new/crl.pem "/keys.new/$1.key" "/keys.new/$1.pem" /etc/smartio/keys
+}
+
+knows() { # HOST...: these are the cluster, and no others
+	[ "$(smartio node list | awk 'NR > 1 { print $1 }' | sort | xargs)" = "$*" ]
+}
+
 start_daemon() { # HOST
 	: >/tmp/ready
 	smartiod --shim --node "$1" --ready-fd 4 4>/tmp/ready 2>>/tmp/smartiod.log &

@@ -4,10 +4,13 @@
 
 usage: trio.py BUILD MACHINE [--console] [--soak]
 
-As cluster.py. The drive is A's; B uses it when C is started and joins them, then both do, and C is killed: B must notice
-neither.
+As cluster.py. The drive is A's; B uses it when C is put into the cluster's file, started, and joins them; then both do, and
+C is killed, comes back, is revoked, and leaves the file: B must notice none of it.
 """
 import itertools
+import os
+import shutil
+import subprocess
 import sys
 
 import cluster
@@ -21,9 +24,14 @@ NODE = {host: 4 * n for n, host in enumerate(HOSTS, 1)}
 ADDRESS = {host: f"10.0.0.{n}" for n, host in enumerate(HOSTS, 1)}
 TOPOLOGY = "cluster: three-machines\nhosts:\n" + "".join(
     f"  {host}: {{ kind: machine, adapters: [{{ window: 64M, entries: 1024 }}] }}\n" for host in HOSTS)
-FILE = "cluster: three-kernels\nhosts:\n" + "".join(
-    f"  {host}: {{ address: {ADDRESS[host]}:7470, adapters: [{{ pci: 0000:00:{FIRST_SLOT:02x}.0 }}] }}\n" for host in HOSTS) + \
-    "access: { between_machines: open }\n"
+
+
+def file_of(hosts):
+    return "cluster: three-kernels\nhosts:\n" + "".join(
+        f"  {host}: {{ address: {ADDRESS[host]}:7470, adapters: [{{ pci: 0000:00:{FIRST_SLOT:02x}.0 }}] }}\n"
+        for host in hosts) + "access: { between_machines: open }\n"
+
+
 BLOCKS = {"b": 4096, "c": 8192}  # where each one's I/O begins
 
 
@@ -32,7 +40,7 @@ def others(host):
 
 
 def start_host(host):
-    return f"load e1000e; start_host_of_many {host} {ADDRESS[host]} {' '.join(ADDRESS[h] for h in others(host))}"
+    return f"load e1000e; take_file {host}.yaml; start_host_of_many {host} {ADDRESS[host]} {' '.join(ADDRESS[h] for h in others(host))}"
 
 
 def see_each_other(p):
@@ -51,14 +59,27 @@ def start(p):
     p.step(f"smartiod runs on {len(p.up)} machines, and each sees the others")
 
 
-def join(p):
-    """C's power is switched on under I/O of B; its client uses the drive."""
-    start_io(p, ("b",), "seldom")
+def reload_file(p, name, hosts):
+    """What an administrator does on each host that stays."""
+    for m in (p.a, p.b):
+        print(m.run(f"take_file {name}; smartio cluster reload"))
+    for m in (p.a, p.b):
+        m.run(f"until_ok knows {' '.join(hosts)}")
+
+
+def power_on(p):
     p.restart("c")
     p.c.run(f"{p.kind.load_adapter('c')}; {start_host('c')}")
     see_each_other(p)
     p.c.run(f"until_ok has_device {DRIVE}")
     cluster.copy_there_and_back(p, p.c)
+
+
+def join(p):
+    """C is put into the file, and its power is switched on, under I/O of B; its client uses the drive."""
+    start_io(p, ("b",), "seldom")
+    reload_file(p, "c.yaml", HOSTS)
+    power_on(p)
     start_io(p, ("c",), "seldom")
     p.a.run(f"until_ok same_borrowers {DRIVE} 3 0")
     for m in (p.b, p.c):
@@ -113,22 +134,36 @@ def check_drive(p):
 
 
 def check_death(p):
-    """A machine loses its power under I/O of both, and comes back (in `make soak`); the third one has no error."""
+    """A machine loses its power under I/O of both, and comes back; the third one has no error."""
     start_io(p, BLOCKS)
     p.c.kill()
     p.a.run(f"until_ok same_borrowers {DRIVE} 2 0")
     p.b.run("more_io")
     p.step("c was killed under I/O: what it had is taken back")
-    if p.soak:
-        p.restart("c")
-        p.c.run(f"{p.kind.load_adapter('c')}; {start_host('c')}; until_ok has_device {DRIVE}; remember")
-        cluster.copy_there_and_back(p, p.c)
+    power_on(p)
+    p.c.run("remember")
     print(f"b: {p.b.run('end_io')}")
-    p.step("b went on all the time")
     # Until c is there again its devices might write to what they had been granted.
-    if p.soak:
-        p.both("as_before")
-        p.step("nothing is left of it")
+    p.both("as_before")
+    p.step("b went on all the time, c is back, and nothing is left of its first life")
+
+
+def leave(p):
+    """B's key is renewed, C is revoked, and then it is no longer in the file, all under I/O of both."""
+    start_io(p, BLOCKS)
+    for m, host in ((p.b, "b"), (p.a, "a")):
+        m.run(f"renew_keys {host}")
+    print(f"c: {p.c.run('broken_io')}")
+    p.a.run(f"until_ok same_borrowers {DRIVE} 2 0; until_ok said 'c is down'")
+    p.b.run("more_io; until_ok said 'c is down'")
+    p.step("c was revoked: it was told, and b, whose key was renewed, went on")
+    reload_file(p, "a.yaml", ("a", "b"))
+    p.b.run("more_io")
+    p.c.kill()
+    print(f"b: {p.b.run('end_io')}")
+    for m in (p.a, p.b):
+        m.run("as_before")
+    p.step("c has left the file under I/O of b, and nothing is left of it")
 
 
 def check_link(p):
@@ -151,7 +186,7 @@ def check_manager(p):
     start_io(p, ("c",), "interrupt")
     print(f"c: {p.c.run('end_io')}")
     p.b.run("stop_manager")
-    p.a.run(f"until_ok same_borrowers {DRIVE} 0 0")
+    p.a.run(f"until_ok same_borrowers {DRIVE} 0 0; start_manager {DRIVE}")
     p.step("the manager on b, a client on c, woken by the drive of a")
 
 
@@ -166,11 +201,29 @@ class Trio(cluster.Cluster):
     name = "trio"
     doc = __doc__
     topology = TOPOLOGY
-    file = FILE
     hosts = HOSTS
     late = ("c",)
     memory = 384
-    checks = (start, give_drive, join, check_memory, check_interrupts, check_drive, check_death, check_more)
+    checks = (start, give_drive, join, check_memory, check_interrupts, check_drive, check_death, check_more, leave)
+
+    def prepare(self, build, folder):
+        """At first A and B know nothing of C; what will be given to them when it is revoked lies in keys.new."""
+        self.file = file_of(HOSTS)
+        super().prepare(build, folder)
+        for name, hosts in (("a", HOSTS[:2]), ("b", HOSTS[:2]), ("c", HOSTS)):
+            with open(f"{folder}/{name}.yaml", "w", encoding="ascii") as f:
+                f.write(file_of(hosts))
+        shutil.copytree(f"{folder}/keys", f"{folder}/keys.new")
+        for how in (("--renew", "b"), ("--revoke", "c")):
+            subprocess.run([f"{build}/tools/smartio", "cluster", "keys", *how, f"{folder}/cluster.yaml",
+                            f"{folder}/keys.new"], check=True, stdout=subprocess.DEVNULL)
+
+    def fill(self, image, kernel, build):
+        super().fill(image, kernel, build)
+        for host in HOSTS:
+            image.add_file(f"/files/{host}.yaml", f"{self.folder}/{host}.yaml")
+        for name in os.listdir(f"{self.folder}/keys.new"):
+            image.add_file(f"/keys.new/{name}", f"{self.folder}/keys.new/{name}")
 
     def network(self, host, folder):
         """A wire to each of the others."""

@@ -38,6 +38,8 @@ echo '== a client killed in every step, of 40 seeds, in the simulator'
 build/plain/tests/sim/seam_test 40
 echo '== a manager killed in every step, and a standby, in the simulator'
 build/plain/tests/sim/takeover_seam_test
+echo '== daemons of real hosts killed at any time, 50,000 seeds'
+CHAOS_RUNS=50000 build/plain/tests/smartiod/restart_chaos_test
 echo '== a client killed at every system call, at 100 instants; hosts crashed at 30'
 SOAK=1 python3 tests/system/death_test.py build/plain
 echo '== 16 programs on 8 hosts, used by each other and killed, for ten minutes'

@@ -256,11 +256,12 @@ static int put_file(const char *path, const struct tool_topofile *f, struct sio_
 	return r < 0 ? sio_fail(reterr, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
-static void print_done(const struct tool_hosts *hosts, const struct outcome *o)
+/* @local: on a real host, where the others read files of their own. */
+static void print_done(const struct tool_hosts *hosts, const struct outcome *o, bool local)
 {
 	unsigned down = 0, on = o->taken + o->started;
 
-	for (unsigned i = 0; i < hosts->n; i++)
+	for (unsigned i = 0; i < hosts->n && !local; i++)
 		down += !hosts->host[i].up && hosts->host[i].state != TOOL_HOST_AWAY;
 	if (check_only)
 		tool_note("%u change%s would be in force at once; nothing was changed", o->now,
@@ -513,7 +514,7 @@ static int reload(const struct tool_command *self, int argc, char **argv)
 	if (local && status == 0)
 		compare_all(hosts, &o);
 	if (status == 0)
-		print_done(hosts, &o);
+		print_done(hosts, &o, local);
 	if (status == 0 && tool_where.json)
 		status = print_json(hosts, &o);
 	else
