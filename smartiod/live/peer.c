@@ -30,8 +30,8 @@
 #define LIVE_PEER_BRIEF_US 1000000u /* a connection that ends before is a failure, too */
 #define LIVE_PEER_LINES 20	    /* of the log in ... */
 #define LIVE_PEER_LINES_US 10000000u
-#define LIVE_PEER_SAME 5	   /* the same line in a row; from then on ... */
-#define LIVE_PEER_SAME_US 1000000u /* ... after this, doubled each time ... */
+#define LIVE_PEER_SAME 5		  /* the same line in a row; from then on ... */
+#define LIVE_PEER_SAME_US 1000000u	  /* ... after this, doubled each time ... */
 #define LIVE_PEER_SAME_MAX_US 3600000000u /* ... up to this */
 #define LIVE_HELLO_MAGIC 0x72656570u
 #define LIVE_HELLO_VERSION 1

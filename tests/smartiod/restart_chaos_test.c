@@ -497,7 +497,8 @@ static void run(uint64_t seed)
 }
 
 /* What they found is not found again by the first RUNS. */
-static const uint64_t known[] = {284, 515, 1058, 4733, 5193, 7327, 10050, 10168, 11404, 15963, 24820};
+static const uint64_t known[] = {284,	515,   1058,  4733,  5193, 7327,
+				 10050, 10168, 11404, 15963, 24820};
 static uint64_t running; /* the seed; 0: none */
 
 static void runs(void)
@@ -550,8 +551,9 @@ static void nothing_is_left_after_chaos(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(restarts_are_no_loss, tell_seed),
-					   cmocka_unit_test_teardown(nothing_is_left_after_chaos, tell_seed)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(restarts_are_no_loss, tell_seed),
+		cmocka_unit_test_teardown(nothing_is_left_after_chaos, tell_seed)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
