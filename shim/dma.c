@@ -176,9 +176,12 @@ static int map_dmabuf(struct sio_request *rq, struct sio_dma *m, const struct si
 	if (error)
 		return error;
 	m->mapped = true;
-	return one_range(m->attached, PFN_PHYS(mem->first) + offset, m->length, &m->address)
-		       ? 0
-		       : scattered(rq, m);
+	if (one_range(m->attached, PFN_PHYS(mem->first) + offset, m->length, &m->address))
+		return 0;
+	return sio_fail(rq, -EOPNOTSUPP,
+			"the dma-buf lies in %u pieces, which no IOMMU makes one range of %s: a "
+			"range that is in one of them is right",
+			m->attached->nents, dev_name(m->dev));
 }
 
 /* What the kernel gave must lead to the memory itself. */

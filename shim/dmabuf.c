@@ -12,6 +12,9 @@
 
 #define MOVE_SECONDS 10 /* for what a card copies when its memory is pinned elsewhere */
 
+/* What its driver takes back of attachments that could not be ended. */
+static struct sio_dma lost;
+
 static void look(struct work_struct *work);
 static DECLARE_WORK(moving, look);
 
@@ -79,6 +82,7 @@ int sio_dmabuf_map(struct sio_request *rq, struct sio_dma *m, const struct sio_m
 		return sio_fail(rq, error,
 				"the driver of memory %#llx (%s) lets %s not reach it: %pe",
 				mem->o.id, buf->exp_name, dev_name(m->dev), ERR_PTR(error));
+	get_dma_buf(buf);
 	return 0;
 }
 
@@ -88,9 +92,34 @@ void sio_dmabuf_unmap(struct sio_dma *m)
 
 	dma_resv_lock(buf->resv, NULL);
 	dma_buf_unmap_attachment(m->attach, m->attached, m->dir);
-	dma_buf_unpin(m->attach);
+	if (!m->unpinned)
+		dma_buf_unpin(m->attach);
 	dma_resv_unlock(buf->resv);
 	dma_buf_detach(buf, m->attach);
+	m->attached = NULL;
+	dma_buf_put(buf);
+}
+
+void sio_dmabuf_unpin(struct sio_dma *m)
+{
+	struct dma_buf *buf = m->attach->dmabuf;
+
+	if (m->unpinned)
+		return;
+	dma_resv_lock(buf->resv, NULL);
+	dma_buf_unpin(m->attach);
+	dma_resv_unlock(buf->resv);
+	m->unpinned = true;
+}
+
+void sio_dmabuf_lose(struct sio_dma *m)
+{
+	struct dma_buf *buf = m->attach->dmabuf;
+
+	__module_get(THIS_MODULE); /* for move_notify() */
+	dma_resv_lock(buf->resv, NULL);
+	m->attach->importer_priv = &lost;
+	dma_resv_unlock(buf->resv);
 	m->attached = NULL;
 }
 
@@ -107,6 +136,8 @@ static void take_back(struct sio_obj *o)
 {
 	struct sio_mem *mem = (struct sio_mem *)o->target;
 
+	if (!mem) /* a grant of which the address alone is left */
+		return;
 	if (o->kind == SIO_KIND_DMAMAP) {
 		o->dev->silenced = true;
 		pci_clear_master(o->dev->pdev);

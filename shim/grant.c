@@ -61,8 +61,21 @@ static struct sio_obj *find_source(struct sio_request *rq, const struct sio_req_
 
 /* ---- making ---- */
 
-static int bridge_refused(struct sio_request *rq, const struct smartio_adapter *a, int error)
+static bool is_dmabuf(const struct sio_grant *g)
 {
+	return g->o.target->kind == SIO_KIND_MEM && ((struct sio_mem *)g->o.target)->dmabuf;
+}
+
+static int bridge_refused(struct sio_request *rq, const struct sio_grant *g, int error)
+{
+	const struct smartio_adapter *a = g->o.adapter;
+
+	if (error == -ERANGE && is_dmabuf(g))
+		return sio_fail(
+			rq, -EOPNOTSUPP,
+			"a dma-buf at %#llx lies outside of what peers reach through "
+			"adapter %u, and no IOMMU brings it there: memory of ALLOC is right",
+			g->o.address, a->index);
 	if (error == -ENOSPC)
 		return sio_fail_exhausted(rq, error, SIO_OUT_OF_GRANTS,
 					  "adapter %u has no row left for what is granted",
@@ -140,7 +153,7 @@ static int place(struct sio_request *rq, struct sio_grant *g, u64 offset)
 	g->let = !error;
 	if (!error || error == -EOPNOTSUPP)
 		return rq->text[0] ? error : 0;
-	return rq->text[0] ? error : bridge_refused(rq, g->o.adapter, error);
+	return rq->text[0] ? error : bridge_refused(rq, g, error);
 }
 
 int sio_op_grant(struct sio_request *rq, const void *msg, void *answer)
@@ -194,25 +207,55 @@ static int map_zeros(struct iommu_domain *domain, u64 iova)
 #endif
 }
 
+/* The I/O addresses that the kernel mapped for a grant: all of a dma-buf's, or its own. */
+static int each_range(const struct sio_grant *g,
+		      int (*what)(struct iommu_domain *domain, u64 first, u64 end))
+{
+	struct iommu_domain *domain = iommu_get_domain_for_dev(g->dma.dev);
+	struct scatterlist *sg;
+	int error, i;
+
+	if (!g->dma.attached)
+		return what(domain, g->o.address, g->o.address + g->o.length);
+	for_each_sgtable_dma_sg(g->dma.attached, sg, i) {
+		u64 first = sg_dma_address(sg);
+
+		error = what(domain, round_down(first, PAGE_SIZE),
+			     round_up(first + sg_dma_len(sg), PAGE_SIZE));
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+static int empty_range(struct iommu_domain *domain, u64 first, u64 end)
+{
+	iommu_unmap(domain, first, end - first);
+	return 0;
+}
+
+static int zero_range(struct iommu_domain *domain, u64 first, u64 end)
+{
+	int error = 0;
+
+	for (; first < end && !error; first += PAGE_SIZE)
+		error = map_zeros(domain, first);
+	return error;
+}
+
 /*
  * The kernel's DMA API gives an address back by what is mapped there, so zeros, for reading, are
  * put where the address was kept.
  */
 static int refill(struct sio_grant *g)
 {
-	struct iommu_domain *domain;
-	u64 done = 0;
-	int error = 0;
+	int error;
 
 	if (!g->unmapped)
 		return 0;
-	domain = iommu_get_domain_for_dev(g->dma.dev);
-	while (done < g->o.length && !error) {
-		error = map_zeros(domain, g->o.address + done);
-		done += error ? 0 : PAGE_SIZE;
-	}
-	if (error && done)
-		iommu_unmap(domain, g->o.address, done);
+	error = each_range(g, zero_range);
+	if (error)
+		each_range(g, empty_range);
 	g->unmapped = error;
 	return error;
 }
@@ -224,6 +267,8 @@ void sio_grant_cut(struct sio_grant *g)
 	forbid(g);
 	if (refill(g)) {
 		pr_warn("smartio: no memory: %#llx bytes of I/O addresses are lost\n", g->o.length);
+		if (g->dma.attached)
+			sio_dmabuf_lose(&g->dma);
 		g->dma.mapped = false;
 	} else {
 		sio_dma_unmap(&g->dma);
@@ -234,17 +279,27 @@ void sio_grant_cut(struct sio_grant *g)
 	g->cut = true;
 }
 
-/* Its address is an IOMMU's, and can lead nowhere without being somebody else's. */
+/*
+ * Its address is an IOMMU's, and can lead nowhere without being somebody else's. A dma-buf of a
+ * card may have one of the PCI bus instead, which the kernel gives to no I/O address.
+ */
 static bool can_vacate(const struct sio_grant *g)
 {
-	return g->dma.mapped && !g->dma.attached && sio_iommu_of(g->dma.dev) != SIO_IOMMU_OFF;
+	if (!g->dma.mapped || sio_iommu_of(g->dma.dev) == SIO_IOMMU_OFF)
+		return false;
+	return g->unmapped || !g->dma.attached ||
+	       iommu_iova_to_phys(iommu_get_domain_for_dev(g->dma.dev), g->o.address);
 }
 
+/* A dma-buf is held as long as the address is, which its driver made; the memory may move. */
 static void vacate(struct sio_grant *g)
 {
 	forbid(g);
-	if (!g->unmapped)
-		iommu_unmap(iommu_get_domain_for_dev(g->dma.dev), g->o.address, g->o.length);
+	if (g->unmapped)
+		return;
+	each_range(g, empty_range);
+	if (g->dma.attached)
+		sio_dmabuf_unpin(&g->dma);
 	g->unmapped = true;
 }
 

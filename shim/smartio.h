@@ -170,6 +170,7 @@ struct sio_dma {
 	struct dma_buf_attachment *attach;
 	struct sg_table *attached; /* of a dma-buf; NULL: it is none, or not mapped */
 	bool moved;		   /* the dma-buf's driver takes it back */
+	bool unpinned;		   /* the dma-buf's driver may move it: nobody reaches it by this */
 	bool cut;		   /* it leads nowhere, and its address stays reserved */
 };
 
@@ -335,6 +336,10 @@ void sio_dma_unmap(struct sio_dma *m);
 /* dmabuf.c: the same for all of a dma-buf. */
 int sio_dmabuf_map(struct sio_request *rq, struct sio_dma *m, const struct sio_mem *mem);
 void sio_dmabuf_unmap(struct sio_dma *m);
+/* Nobody reaches it any more, though it keeps its address: its driver may move it. */
+void sio_dmabuf_unpin(struct sio_dma *m);
+/* For want of memory it cannot be unmapped: it is left to itself, for ever. */
+void sio_dmabuf_lose(struct sio_dma *m);
 void sio_dmabufs_exit(void);
 sio_handler sio_op_dmamap, sio_op_dmaunmap;
 /* Ends the mappings whose owners had ended by @epoch. */

@@ -577,6 +577,7 @@ void port_adapters(struct port_world *w)
 	data(w);
 	messages(w);
 	drive(w);
+	shim_granted(w);
 	requesters(w);
 	death(w);
 	give(w);

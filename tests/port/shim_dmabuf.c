@@ -4,73 +4,15 @@
  * it.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/dma-heap.h>
-#include <linux/udmabuf.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "dmabuf.h"
 #include "shim.h"
 
-#define SIZE (16 * SHIM_PAGE)
-
-/* A program's memfd as a dma-buf: single pages. -1: this kernel has no such thing. */
-static int of_udmabuf(struct port_world *w)
-{
-	struct udmabuf_create create = {.size = SIZE, .flags = UDMABUF_FLAGS_CLOEXEC};
-	int dev = open("/dev/udmabuf", O_RDWR | O_CLOEXEC), mem, fd;
-
-	if (dev < 0)
-		return -1;
-	mem = memfd_create("dmabuf", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	create.memfd = (uint32_t)mem;
-	fd = ftruncate(mem, SIZE) < 0 || fcntl(mem, F_ADD_SEALS, F_SEAL_SHRINK) < 0
-		     ? -1
-		     : ioctl(dev, UDMABUF_CREATE, &create);
-	shim_check(w, fd >= 0, "udmabuf makes a dma-buf");
-	close(mem);
-	close(dev);
-	return fd;
-}
-
-/* Memory that the kernel's heap gives: pieces of several pages. */
-static int of_heap(struct port_world *w)
-{
-	struct dma_heap_allocation_data want = {.len = SIZE, .fd_flags = O_RDWR | O_CLOEXEC};
-	int dev = open("/dev/dma_heap/system", O_RDWR | O_CLOEXEC), got;
-
-	if (dev < 0)
-		return -1;
-	got = ioctl(dev, DMA_HEAP_IOCTL_ALLOC, &want);
-	shim_check(w, got == 0, "the heap gives a dma-buf");
-	close(dev);
-	return got == 0 ? (int)want.fd : -1;
-}
-
-/* Of a driver that wants importers to be as those of graphics cards are (shim/test). */
-enum { CARD_GIVE = 0x5300, CARD_TAKE_BACK, CARD_PINS };
-
-static int card(unsigned long what)
-{
-	int dev = open("/dev/smartio_card", O_RDWR | O_CLOEXEC), got;
-
-	if (dev < 0)
-		return -1;
-	got = ioctl(dev, what);
-	close(dev);
-	return got;
-}
-
-static int of_card(struct port_world *w)
-{
-	int fd = card(CARD_GIVE);
-
-	(void)w;
-	return fd;
-}
+#define SIZE DMABUF_SIZE
 
 static uint32_t iommu_mode(struct port_world *w)
 {
@@ -193,7 +135,7 @@ out:
  */
 static void taken_back(struct port_world *w, struct shim_drive *d)
 {
-	int fd = card(CARD_GIVE);
+	int fd = dmabuf_card(CARD_GIVE);
 	char *at = fd < 0 ? NULL : shim_map(w, fd, SIZE, PROT_READ | PROT_WRITE);
 	struct sio_evt_dmamap page;
 	uint64_t id;
@@ -203,11 +145,11 @@ static void taken_back(struct port_world *w, struct shim_drive *d)
 		return;
 	}
 	id = import(w, fd, at);
-	shim_check(w, card(CARD_PINS) == 0, "nothing is pinned that nobody has mapped");
+	shim_check(w, dmabuf_card(CARD_PINS) == 0, "nothing is pinned that nobody has mapped");
 	shim_check(w, map(w, id, 0, SHIM_PAGE, &page) == 0, "a page is mapped");
-	shim_check(w, card(CARD_PINS) > 0, "what is mapped is pinned");
-	shim_check(w, card(CARD_TAKE_BACK) == 0, "its driver takes it back");
-	while (card(CARD_PINS) > 0)
+	shim_check(w, dmabuf_card(CARD_PINS) > 0, "what is mapped is pinned");
+	shim_check(w, dmabuf_card(CARD_TAKE_BACK) == 0, "its driver takes it back");
+	while (dmabuf_card(CARD_PINS) > 0)
 		usleep(1000); /* by a thread of the module's; the test has a limit */
 	memset(at, 0, SIZE);
 	shim_drive_identify(d, page.iova);
@@ -261,9 +203,9 @@ void shim_dmabuf(struct port_world *w)
 	owner = shim_make(w, SIO_OP_OWNER_NEW, 0, &owner_fd);
 	if (shim_drive_open(w, &d, owner, &irq)) {
 		if (shim_drive_start(w, &d)) {
-			shared(w, &d, "udmabuf", of_udmabuf);
-			shared(w, &d, "a heap", of_heap);
-			shared(w, &d, "a card", of_card);
+			shared(w, &d, "udmabuf", dmabuf_of_udmabuf);
+			shared(w, &d, "a heap", dmabuf_of_heap);
+			shared(w, &d, "a card", dmabuf_of_card);
 			taken_back(w, &d);
 			shim_drive_stop(&d);
 		}
