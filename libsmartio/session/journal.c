@@ -306,10 +306,11 @@ static void changed(struct sio_journal *j, const struct sio_msg *req, const stru
 		set_flag(j, h->handle, SIO_RESTORE_SHARED);
 		return;
 	case SIO_MSG_SEG_FILL:
-	case SIO_MSG_SEG_TAKE: /* its handle is at the same place as in SEG_FILL */
+	case SIO_MSG_SEG_TAKE: /* its handle and memory are at the same places as in SEG_FILL */
 		e = find(j, h->handle);
 		if (e) {
 			set_bit(&e->m.flags, SIO_RESTORE_FILLED, true);
+			e->m.memory = h->flags;
 			/* Its reply has the layout of SEG_CREATE's. */
 			sio_journal_fill_object(&e->m, req, rep);
 		}

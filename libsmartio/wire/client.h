@@ -26,7 +26,7 @@
  * it: ends with the same number go on with each other in any order of restarts, others say which is
  * older.
  */
-#define SIO_CLIENT_VERSION 18
+#define SIO_CLIENT_VERSION 19
 
 /*
  * All requests, in one list for each room of smartiod that serves some, from which tables are made:
@@ -49,7 +49,7 @@
 	  sio_rep_reload_line, reserved) \
 	X(FILE, file, 68, sio_msg_file, h, sio_rep_file, h)
 #define SIO_CLIENT_RESTART(X) \
-	X(RESTORE, restore, 4, sio_msg_restore, reserved, sio_msg, size) \
+	X(RESTORE, restore, 4, sio_msg_restore, h, sio_msg, size) \
 	X(RESTORE_STEP, restore_step, 5, sio_msg_restore_step, h, sio_msg, size)
 #define SIO_CLIENT_SEGMENT(X) \
 	X(SEG_CREATE, seg_create, 16, sio_msg_seg_create, h, sio_rep_seg_create, h) \
@@ -64,7 +64,7 @@
 	X(SEG_FILL, seg_fill, 26, sio_msg_handle, h, sio_rep_seg_create, h) \
 	X(SEG_SHARE, seg_share, 27, sio_msg_handle, h, sio_msg, size) \
 	X(SEG_ATTACH, seg_attach, 28, sio_msg_seg_attach, h, sio_rep_seg_attach, h) \
-	X(SEG_TAKE, seg_take, 29, sio_msg_seg_take, reserved, sio_rep_seg_create, h)
+	X(SEG_TAKE, seg_take, 29, sio_msg_seg_take, h, sio_rep_seg_create, h)
 #define SIO_CLIENT_INTERRUPT(X) \
 	X(DINT_CREATE, dint_create, 32, sio_msg_dint_create, reserved, sio_rep_dint_create, h) \
 	X(DINT_REMOVE, dint_remove, 33, sio_msg_handle, h, sio_msg, size) \
@@ -215,8 +215,9 @@ struct sio_msg_restore {
 	/* To another host, as the replies had it: of connections, maps of BARs, */
 	sio_le32 path, doorbells;
 	sio_le64 bytes, peer_boot;
-	sio_le32 node, reserved;  /* its own, where the request has it not, */
-	sio_le32 bdf, class_code; /* and borrows: by these the device has its name */
+	sio_le32 node;		  /* its own, where the request has it not, */
+	sio_le32 memory;	  /* segment that was filled: SIO_MEMORY_*, as it was said then */
+	sio_le32 bdf, class_code; /* borrows: by these the device has its name */
 	uint8_t request[SIO_RESTORE_REQUEST];
 	struct sio_wire_claim claim[SIO_MAP_PIECES]; /* map of a BAR: of its pieces, in order */
 };
@@ -296,9 +297,23 @@ struct sio_rep_seg_create {
 };
 SIO_WIRE_SIZE(struct sio_rep_seg_create, 56);
 /*
- * SEG_FILL: struct sio_msg_handle; the memory of a segment that was made EMPTY. Reply: as
- * SEG_CREATE. A repeated request gets the same memory. EPERM: the segment was not made EMPTY, is
- * being filled, or the handle is not its maker's.
+ * What the memory of a segment is, for listings: numbers of enum smartio_memory (smartio/gpu.h).
+ * What a program has put there, its library says: smartiod sees no difference.
+ */
+enum {
+	SIO_MEMORY_NONE, /* made EMPTY, and not filled yet */
+	SIO_MEMORY_HOST,
+	SIO_MEMORY_PAGES,   /* SEG_FILL */
+	SIO_MEMORY_PINNED,  /* SEG_FILL */
+	SIO_MEMORY_GPU,	    /* SEG_TAKE */
+	SIO_MEMORY_DMABUF,  /* SEG_TAKE */
+	SIO_MEMORY_FILE,    /* SIO_SEG_IMPORT */
+	SIO_MEMORY_UNKNOWN, /* smartiod was started again, and nobody has said it since */
+};
+/*
+ * SEG_FILL: struct sio_msg_handle; the memory of a segment that was made EMPTY. @flags:
+ * SIO_MEMORY_PAGES or _PINNED. Reply: as SEG_CREATE. A repeated request gets the same memory.
+ * EPERM: the segment was not made EMPTY, is being filled, or the handle is not its maker's.
  * SEG_SHARE: struct sio_msg_handle; lets other programs of this host attach.
  */
 /*
@@ -308,8 +323,8 @@ SIO_WIRE_SIZE(struct sio_rep_seg_create, 56);
  */
 struct sio_msg_seg_take {
 	struct sio_msg h;
-	sio_le32 handle, reserved;
-	sio_le64 offset; /* whole pages */
+	sio_le32 handle, memory; /* memory: SIO_MEMORY_DMABUF or _GPU */
+	sio_le64 offset;	 /* whole pages */
 };
 SIO_WIRE_SIZE(struct sio_msg_seg_take, 32);
 /* Another handle of a shared segment of this host. ENOENT; EACCES: not shared. */
@@ -815,8 +830,8 @@ SIO_WIRE_SIZE(struct sio_msg_list, 32);
  *   NODES        key, node: node; name; UP: its daemon answers (always for the asked one); MACHINE:
  *                a virtual machine
  *   SEGMENTS     key: uid; owner: the port's; bytes; address: physical, as the port's MEM row; id;
- *                refs: connections, grants and DMA maps; pid; QUARANTINED: removed, or its program
- *                is gone, and others still reach it
+ *                refs: connections, grants and DMA maps; pid; memory: SIO_MEMORY_*; QUARANTINED:
+ *                removed, or its program is gone, and others still reach it
  *   CLIENTS      key: the connection; owner: the port's (tools and keepers: 0); id: SIO_CLIENT_*;
  *                refs: objects; pid; bytes: the version of this protocol that it speaks
  *   CONNECTIONS  key; node, id: the segment's; bytes; address: of the window, as the port's MAP row
@@ -835,7 +850,7 @@ SIO_WIRE_SIZE(struct sio_msg_list, 32);
  */
 struct sio_wire_row {
 	sio_le64 key, owner, bytes, address;
-	sio_le32 id, node, refs, flags, pid, reserved;
+	sio_le32 id, node, refs, flags, pid, memory;
 	char name[40];
 };
 SIO_WIRE_SIZE(struct sio_wire_row, 96);

@@ -62,6 +62,7 @@ static bool end_mapped(struct smartiod *d, struct smartiod_unclaimed *l)
 	if (!is_mapped(d, l->by_id.key) ||
 	    smartiod_segment_new(d, NULL, l->owner, false, 0, l->length, &seg, &err) < 0)
 		return false;
+	seg->memory = SIO_MEMORY_UNKNOWN;
 	smartiod_segment_take_unclaimed(d, seg, l);
 	smartiod_segment_end(d, seg, SCI_CB_LOST, false);
 	return true;

@@ -86,6 +86,16 @@ static struct smartiod_unclaimed *own_memory(struct smartiod *d, const struct sm
 	return l ? l : smartiod_unclaimed_get(d, SIO_KIND_MEM, s->owner, mem, reterr);
 }
 
+/* What the library says, of what it filled: nothing follows from it but a line of a listing. */
+static uint32_t restored_memory(const struct sio_msg_restore *m, bool imported)
+{
+	uint32_t memory = sio_from_le32(m->memory);
+
+	if (memory >= SIO_MEMORY_PAGES && memory <= SIO_MEMORY_DMABUF)
+		return memory;
+	return imported ? SIO_MEMORY_FILE : SIO_MEMORY_HOST;
+}
+
 int smartiod_restore_segment(struct smartiod *d, struct smartiod_session *s,
 			     const struct sio_msg_restore *m, struct sio_err *reterr)
 {
@@ -124,6 +134,7 @@ int smartiod_restore_segment(struct smartiod *d, struct smartiod_session *s,
 	seg->imported = flags & SIO_SEG_IMPORT;
 	seg->is_private = flags & SCI_FLAG_PRIVATE || seg->imported;
 	seg->empty = empty;
+	seg->memory = restored_memory(m, seg->imported);
 	seg->filled = flags & SCI_FLAG_EMPTY && !empty;
 	seg->told = sio_from_le32(m->told) < SMARTIOD_MAX_OBJECTS ? sio_from_le32(m->told)
 								  : SMARTIOD_MAX_OBJECTS;

@@ -58,6 +58,7 @@ static struct smartiod_segment *without_maker(struct smartiod *d, uint64_t mem, 
 	if (rc < 0)
 		return NULL;
 	seg->maker_released = true;
+	seg->memory = SIO_MEMORY_UNKNOWN;
 	smartiod_segment_take_unclaimed(d, seg, l);
 	return seg;
 }

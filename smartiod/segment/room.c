@@ -120,6 +120,7 @@ static bool segment_row(struct smartiod *d, uint64_t after, struct sio_wire_row 
 	ret->refs = sio_to_le32(seg->n_refs + seg->n_grants + seg->dma);
 	ret->flags = sio_to_le32((ended ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE) |
 				 (seg->available ? SIO_ROW_AVAILABLE : 0));
+	ret->memory = sio_to_le32(seg->empty ? SIO_MEMORY_NONE : seg->memory);
 	/* Of who made it; when that has released it, of one who attached to it. */
 	ret->pid = sio_to_le32(seg->maker_released && seg->attachments
 				       ? seg->attachments->o.session->pid

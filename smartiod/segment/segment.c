@@ -38,6 +38,7 @@ int smartiod_segment_new(struct smartiod *d, struct smartiod_session *s, uint64_
 		return reterr->code;
 	}
 	seg->fd = -1;
+	seg->memory = SIO_MEMORY_HOST;
 	sio_hash_init(&seg->refs_by_connection);
 	seg->id = id;
 	seg->owner = owner;

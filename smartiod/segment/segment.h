@@ -49,6 +49,7 @@ struct smartiod_segment {
 	bool empty;	     /* SCI_FLAG_EMPTY, and not filled yet */
 	bool filled;	     /* it was empty, and has been filled */
 	bool filling;	     /* its memory is being allocated */
+	uint32_t memory;     /* SIO_MEMORY_*, once it has some */
 	bool shared;	     /* others of this host may attach to it */
 	bool maker_released; /* the handle of who made it is gone */
 	enum smartiod_segment_state state;

@@ -274,6 +274,7 @@ int smartiod_seg_create(struct smartiod *d, struct smartiod_session *s, const vo
 	c->segment->broadcast = broadcast;
 	if (c->segment->imported) {
 		c->segment->bytes = bytes;
+		c->segment->memory = SIO_MEMORY_FILE;
 		c->offset = sio_from_le64(m->offset);
 		c->import = SIO_IMPORT_FILE;
 		take_descriptor(s, c);
@@ -285,18 +286,23 @@ int smartiod_seg_create(struct smartiod *d, struct smartiod_session *s, const vo
 }
 
 /*
- * A segment that was made empty gets its memory now: what @import says. The reply has the handle of
- * who made it, sealed, so that nobody else may ask.
+ * A segment that was made empty gets its memory now. The reply has the handle of who made it,
+ * sealed, so that nobody else may ask.
  */
-static int fill(struct smartiod *d, struct smartiod_session *s, const void *msg, uint32_t handle,
-		uint32_t import, uint64_t offset, struct sio_err *reterr)
+struct filling {
+	uint32_t handle, memory, import; /* memory: SIO_MEMORY_*; import, offset: as create_op */
+	uint64_t offset;
+};
+
+static int fill(struct smartiod *d, struct smartiod_session *s, const void *msg,
+		const struct filling *f, struct sio_err *reterr)
 {
-	struct smartiod_segment *seg = smartiod_segment_get(s, handle, reterr);
+	struct smartiod_segment *seg = smartiod_segment_get(s, f->handle, reterr);
 	struct create_op *c;
 
 	if (!seg)
 		return reterr->code;
-	if (seg->o.session != s || smartiod_handle(&seg->o) != handle)
+	if (seg->o.session != s || smartiod_handle(&seg->o) != f->handle)
 		return sio_fail(reterr, -EPERM,
 				"segment %#x belongs to another program, which alone can fill it",
 				seg->id);
@@ -316,9 +322,10 @@ static int fill(struct smartiod *d, struct smartiod_session *s, const void *msg,
 		return reterr->code;
 	c->segment = seg;
 	c->fills = true;
-	c->import = import;
-	c->offset = offset;
-	if (import)
+	c->import = f->import;
+	c->offset = f->offset;
+	seg->memory = f->memory;
+	if (f->import)
 		take_descriptor(s, c);
 	ask_memory(d, c);
 	return 0;
@@ -329,10 +336,14 @@ int smartiod_seg_fill(struct smartiod *d, struct smartiod_session *s, const void
 		      struct sio_err *reterr)
 {
 	const struct sio_msg_handle *m = msg;
+	const struct filling f = {.handle = sio_from_le32(m->handle),
+				  .memory = sio_from_le32(m->flags)};
 
-	if (m->flags)
-		return sio_fail(reterr, -EINVAL, "SEG_FILL takes no flags");
-	return fill(d, s, msg, sio_from_le32(m->handle), 0, 0, reterr);
+	if (f.memory != SIO_MEMORY_PAGES && f.memory != SIO_MEMORY_PINNED)
+		return sio_fail(reterr, -EINVAL,
+				"memory of kind %u; %d or %d is right for SEG_FILL", f.memory,
+				SIO_MEMORY_PAGES, SIO_MEMORY_PINNED);
+	return fill(d, s, msg, &f, reterr);
 }
 
 /* Memory of a device, or whatever else a driver of this host exports. */
@@ -340,12 +351,19 @@ int smartiod_seg_take(struct smartiod *d, struct smartiod_session *s, const void
 		      struct sio_err *reterr)
 {
 	const struct sio_msg_seg_take *m = msg;
-	uint64_t offset = sio_from_le64(m->offset);
+	const struct filling f = {.handle = sio_from_le32(m->handle),
+				  .memory = sio_from_le32(m->memory),
+				  .import = SIO_IMPORT_DMABUF,
+				  .offset = sio_from_le64(m->offset)};
 
 	if (s->request_fd < 0)
 		return sio_fail(reterr, -EMFILE, "no descriptor came with the request");
-	if (offset % SIO_PAGE_SIZE)
+	if (f.memory != SIO_MEMORY_DMABUF && f.memory != SIO_MEMORY_GPU)
+		return sio_fail(reterr, -EINVAL,
+				"memory of kind %u; %d or %d is right for SEG_TAKE", f.memory,
+				SIO_MEMORY_DMABUF, SIO_MEMORY_GPU);
+	if (f.offset % SIO_PAGE_SIZE)
 		return sio_fail(reterr, -EINVAL, "offset %#" PRIx64 " is not of a whole page",
-				offset);
-	return fill(d, s, msg, sio_from_le32(m->handle), SIO_IMPORT_DMABUF, offset, reterr);
+				f.offset);
+	return fill(d, s, msg, &f, reterr);
 }

@@ -145,7 +145,7 @@ class Listing(base.CommandTest):
         self.assertEqual((segment["host"], segment["id"], segment["bytes"], segment["available"],
                           segment["quarantined"]), ("client1", 0x77, 65536, True, False))
         self.assertRegex(self.smartio("segment", "list").stdout,
-                         r"client1 +1/1 up +0x77 +64K +available +0 +\d+ +segment")
+                         r"client1 +1/1 up +0x77 +64K +available +0 +\d+ +host +segment")
         self.assertEqual(len(self.smartio("segment", "list", "-q").stdout.splitlines()), 1)
         self.release(child)
         self.smartio("doctor", "--audit", "--within", "10")

@@ -74,6 +74,7 @@ class Json(base.CommandTest):
         self.run_json("route", "route", "lender", "client1")
         segment = self.run_json("segment-list", "segment", "list")["segments"][0]
         self.assertGreater(int(segment["address"], 16), 2 ** 32)
+        self.assertEqual(segment["memory"], "host")
         used = {(q["host"], q["quota"]): q["used"] for q in self.run_json("quota", "quota")["quotas"]}
         self.assertEqual(used[("client1", "exported")], segment["bytes"])
         self.assertIn({"host": "client2", "node": 4, "name": "lender", "quota": "dma", "used": 0, "most": None},

@@ -204,7 +204,7 @@ hosts:
         child = self.start("run", "-n", "plain", "--", base.sys.executable,
                            os.path.join(base.HERE, "holder.py"), "segment=7")
         self.assertEqual(child.stdout.readline(), "ready\n")
-        self.says([("segment list", "plain +1/1 up +0x7 .* available .*")])
+        self.says([("segment list", "plain +1/1 up +0x7 .* available .* host +segment")])
         self.smartio("fault", "link", "plain", "down")
         self.says([("segment list", "plain +0/1 up +0x7 .* available .*")])
         host = next(h for h in self.json("segment", "list")["hosts"] if h["name"] == "plain")
@@ -234,7 +234,7 @@ hosts:
                    ("cluster status", r"now +hosts down +2/3 +1/4 +0/1 +lender, link twin\.0 +/.*"),
                    ("node list", "lender +4 +host +down .*"),
                    ("device list", "nvme0 .* lender +- +host down +- +-"),
-                   ("segment list", "lender +- +- +- +host: down +- +- +-"),
+                   ("segment list", "lender +- +- +- +host: down +- +- +- +-"),
                    ("stats", r"daemon +lender +\(state\) +down", r"device +nvme0 +\(state\) +host down")])
 
     def test_a_daemon_is_stopped(self):

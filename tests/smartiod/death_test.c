@@ -152,7 +152,7 @@ static void share(struct world *w, struct death *x)
 	uint32_t seg = 0, con = 0;
 
 	call_seg_create(w, x->exporter, 5, 4096, SCI_FLAG_EMPTY, &seg, NULL);
-	call_handle(w, x->exporter, SIO_MSG_SEG_FILL, seg, 0);
+	call_handle(w, x->exporter, SIO_MSG_SEG_FILL, seg, SIO_MEMORY_PAGES);
 	call_seg_adapter(w, x->exporter, SIO_MSG_SEG_PREPARE, seg, 0, 0);
 	call_seg_adapter(w, x->exporter, SIO_MSG_SEG_AVAILABLE, seg, 0, 0);
 	call_handle(w, x->exporter, SIO_MSG_SEG_SHARE, seg, 0);

@@ -123,6 +123,41 @@ static void quarantine_shows(void **state)
 	assert_int_equal(sio_from_le32(rep->count), 0);
 }
 
+static uint32_t memory_of(struct fixture *f, uint32_t row)
+{
+	return sio_from_le32(list(f, SIO_LIST_SEGMENTS, 0, NULL)->row[row].memory);
+}
+
+/* Memory that the program fills a segment with is what it says, as far as it can be that. */
+static void kinds_of_memory_show(void **state)
+{
+	struct fixture *f = *state;
+	struct sio_msg_seg_take take = {.memory = sio_to_le32(SIO_MEMORY_GPU)};
+	uint32_t h, id;
+
+	assert_int_equal(call_seg_create(f->w, f->program, 1, 4096, 0, &h, NULL), 0);
+	assert_int_equal(memory_of(f, 0), SIO_MEMORY_HOST);
+	assert_int_equal(call_seg_create(f->w, f->program, 2, 4096, SCI_FLAG_EMPTY, &h, NULL), 0);
+	assert_int_equal(memory_of(f, 1), SIO_MEMORY_NONE);
+	for (uint32_t kind = SIO_MEMORY_NONE; kind <= SIO_MEMORY_UNKNOWN; kind++)
+		if (kind != SIO_MEMORY_PAGES && kind != SIO_MEMORY_PINNED)
+			assert_int_equal(call_handle(f->w, f->program, SIO_MSG_SEG_FILL, h, kind),
+					 EINVAL);
+	assert_int_equal(memory_of(f, 1), SIO_MEMORY_NONE);
+	assert_int_equal(call_handle(f->w, f->program, SIO_MSG_SEG_FILL, h, SIO_MEMORY_PINNED), 0);
+	assert_int_equal(memory_of(f, 1), SIO_MEMORY_PINNED);
+	assert_int_equal(call_seg_create(f->w, f->program, 3, 4096, SCI_FLAG_EMPTY, &h, NULL), 0);
+	take.handle = sio_to_le32(h);
+	id = world_send_with(f->w, f->program, SIO_MSG_SEG_TAKE, &take, sizeof(take), 1);
+	world_run(f->w);
+	assert_int_equal(world_reply(f->program, id)->error, 0);
+	assert_int_equal(memory_of(f, 2), SIO_MEMORY_GPU);
+	take.memory = sio_to_le32(SIO_MEMORY_HOST);
+	id = world_send_with(f->w, f->program, SIO_MSG_SEG_TAKE, &take, sizeof(take), 1);
+	world_run(f->w);
+	assert_int_equal(world_reply(f->program, id)->error, EINVAL);
+}
+
 static void lists_of_the_port(void **state)
 {
 	struct fixture *f = *state;
@@ -252,9 +287,11 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(nodes_up_and_down),     CASE(pages_cover_everything),  CASE(quarantine_shows),
-		CASE(lists_of_the_port),     CASE(clients_and_connections), CASE(adapters),
-		CASE(links_tell_since_when), CASE(counters_count),
+		CASE(nodes_up_and_down), CASE(pages_cover_everything),
+		CASE(quarantine_shows),	 CASE(kinds_of_memory_show),
+		CASE(lists_of_the_port), CASE(clients_and_connections),
+		CASE(adapters),		 CASE(links_tell_since_when),
+		CASE(counters_count),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

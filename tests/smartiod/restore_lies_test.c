@@ -373,7 +373,7 @@ static void random_words_do_no_harm(void **state)
 static void what_others_fill_is_theirs(void **state)
 {
 	struct sio_msg_seg_attach attach = {.segment_id = sio_to_le32(5)};
-	struct sio_msg_handle fill = {.flags = 0};
+	struct sio_msg_handle fill = {.flags = sio_to_le32(SIO_MEMORY_PAGES)};
 	struct fixture *f = *state;
 	struct programs *p = &f->p;
 	struct world *w = f->w;
@@ -383,7 +383,7 @@ static void what_others_fill_is_theirs(void **state)
 
 	OK(call_seg_create(w, p->a.c, 1, 4096, 0, &handle, NULL));
 	OK(call_seg_create(w, p->a.c, 5, 4096, SCI_FLAG_EMPTY, &p->empty, NULL));
-	OK(call_handle(w, p->a.c, SIO_MSG_SEG_FILL, p->empty, 0));
+	OK(call_handle(w, p->a.c, SIO_MSG_SEG_FILL, p->empty, SIO_MEMORY_PAGES));
 	OK(call_handle(w, p->a.c, SIO_MSG_SEG_SHARE, p->empty, 0));
 	OK(call_seg_create(w, p->c.c, 6, 4096, SCI_FLAG_EMPTY, &handle, NULL));
 	lie = entry_of(p->c.c, SIO_MSG_SEG_CREATE);

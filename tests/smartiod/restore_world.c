@@ -30,7 +30,7 @@ static void export_things(struct world *w, struct programs *p)
 	OK(call_seg_export(w, a, 5, 8192, &p->a.segment));
 	OK(call_handle(w, a, SIO_MSG_SEG_SHARE, p->a.segment, 0));
 	OK(call_seg_create(w, a, 6, 4096, SCI_FLAG_EMPTY, &p->empty, NULL));
-	OK(call_handle(w, a, SIO_MSG_SEG_FILL, p->empty, 0));
+	OK(call_handle(w, a, SIO_MSG_SEG_FILL, p->empty, SIO_MEMORY_PINNED));
 	OK(call_dint_create(w, a, 3, SCI_FLAG_FIXED_INTNO, &p->data, &p->data_number));
 	OK(call_dint_create(w, a, SHARED_NUMBER,
 			    SCI_FLAG_SHARED_INT | SCI_FLAG_FIXED_INTNO | SIO_DINT_PLAIN,
@@ -173,6 +173,8 @@ void take_picture(struct world *w, char *text)
 
 		PUT("segment %u: %u refs, %u dma, prepared %u, available %u, memory %llu\n", s->id,
 		    s->n_refs, s->dma, s->prepared, s->available, (unsigned long long)s->mem);
+		if (!s->maker_released) /* else nobody is there who knows it */
+			PUT(" memory of kind %u\n", s->memory);
 	}
 	for (key = 0; (n = smartiod_tree_after(&d->dint_numbers, key)); key = n->key) {
 		const struct smartiod_dint *i =

@@ -499,7 +499,7 @@ static void an_empty_segment_is_filled(void **state)
 {
 	struct fixture *f = *state;
 	const struct world_message *m;
-	struct sio_msg_handle msg = {0};
+	struct sio_msg_handle msg = {.flags = sio_to_le32(SIO_MEMORY_PAGES)};
 	uint32_t h, c;
 	sio_le64 key;
 
@@ -509,7 +509,8 @@ static void an_empty_segment_is_filled(void **state)
 	assert_int_equal(call_seg_connect(f->w, f->importer, 4, 1, &c), ENOENT);
 	assert_int_equal(call_seg_attach(f->w, f->exporter, 1, &c), ENOENT);
 	f->w->fail_at = f->w->requests + 1;
-	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_FILL, h, 0), ENOSPC);
+	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_FILL, h, SIO_MEMORY_PAGES),
+			 ENOSPC);
 	msg.handle = sio_to_le32(h);
 	m = world_call(f->w, f->exporter, SIO_MSG_SEG_FILL, &msg, sizeof(msg));
 	assert_int_equal(m->error, 0);
@@ -523,7 +524,8 @@ static void an_empty_segment_is_filled(void **state)
 	assert_memory_equal(&((const struct sio_rep_seg_create *)m->data)->key, &key, sizeof(key));
 	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 1);
 	assert_int_equal(call_seg_create(f->w, f->exporter, 2, 1, 0, &c, NULL), 0);
-	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_FILL, c, 0), EPERM);
+	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_FILL, c, SIO_MEMORY_PAGES),
+			 EPERM);
 	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, c, 0), 0);
 	assert_int_equal(call_seg_adapter(f->w, f->exporter, SIO_MSG_SEG_PREPARE, h, 0, 0), 0);
 	assert_int_equal(call_seg_adapter(f->w, f->exporter, SIO_MSG_SEG_AVAILABLE, h, 0, 0), 0);
@@ -546,7 +548,9 @@ static void an_empty_segment_is_filled(void **state)
 static const struct world_message *take(struct fixture *f, struct world_client *c, uint32_t h,
 					uint64_t offset, unsigned n)
 {
-	struct sio_msg_seg_take msg = {.handle = sio_to_le32(h), .offset = sio_to_le64(offset)};
+	struct sio_msg_seg_take msg = {.handle = sio_to_le32(h),
+				       .memory = sio_to_le32(SIO_MEMORY_DMABUF),
+				       .offset = sio_to_le64(offset)};
 	uint32_t id = world_send_with(f->w, c, SIO_MSG_SEG_TAKE, &msg, sizeof(msg), n);
 
 	world_run(f->w);

@@ -178,27 +178,6 @@ static void reserved_fields_are_zero(void **state)
 	assert_true(REFUSED("reply to", check_peer, -EPROTO, SIO_PEER_MESSAGES(IN_PEER_REPLY)));
 }
 
-/* Each row has one of its own. */
-static void reserved_fields_of_rows_are_zero(void **state)
-{
-	struct sio_rep_list *rep = (void *)packet;
-	struct sio_wire_header h;
-	struct sio_err err;
-
-	(void)state;
-	for (unsigned i = 0; i < SIO_LIST_ROWS; i++) {
-		char text[80];
-
-		fill(SIO_MSG_LIST, sizeof(*rep), 1, 0);
-		rep->row[i].reserved = sio_to_le32(0x80);
-		assert_int_equal(
-			sio_client_check_reply(SIO_MSG_LIST, packet, sizeof(*rep), &h, &err),
-			-EPROTO);
-		snprintf(text, sizeof(text), "row %u is 0x80, 0 is right", i);
-		assert_non_null(strstr(err.text, text));
-	}
-}
-
 static void replies_to_clients(void **state)
 {
 #define REPLY(NAME, name, number, request, zero, reply, ...) {number, sizeof(struct reply)},
@@ -339,7 +318,6 @@ int main(void)
 		cmocka_unit_test(integers_are_little_endian),
 		cmocka_unit_test(requests_of_clients),
 		cmocka_unit_test(reserved_fields_are_zero),
-		cmocka_unit_test(reserved_fields_of_rows_are_zero),
 		cmocka_unit_test(replies_to_clients),
 		cmocka_unit_test(a_reply_to_a_request_that_nobody_knows),
 		cmocka_unit_test(events_of_clients),

@@ -11,8 +11,6 @@ import unittest
 
 # Version first: a program, or a daemon, of another one is told that, and nothing else is looked at before.
 AFTER_THE_VERSION = {"sio_msg_hello", "sio_peer_hello"}
-# By a check of its own, row by row.
-IN_ROWS = {"sio_wire_row"}
 # Each error, of any message.
 REFUSAL = {"sio_msg_error"}
 
@@ -49,7 +47,7 @@ class Reserved(unittest.TestCase):
                 self.assertEqual(named.setdefault(struct, field), field, f"struct {struct}")
         self.assertGreater(len(named), 80)
         for struct, reserved in fields.items():
-            if struct in AFTER_THE_VERSION | IN_ROWS | REFUSAL:
+            if struct in AFTER_THE_VERSION | REFUSAL:
                 self.assertEqual(reserved, ["reserved"])
             elif reserved:
                 self.assertEqual([named.get(struct)], reserved, f"rows of struct {struct}: its field is not named")

@@ -29,6 +29,19 @@ static const char *state_of(uint32_t flags)
 	return flags & SIO_ROW_AVAILABLE ? "available" : "private";
 }
 
+static const char *memory_of(const struct sio_wire_row *row)
+{
+	static const char *const name[] = {
+		[SIO_MEMORY_NONE] = "none",   [SIO_MEMORY_HOST] = "host",
+		[SIO_MEMORY_PAGES] = "pages", [SIO_MEMORY_PINNED] = "pinned",
+		[SIO_MEMORY_GPU] = "gpu",     [SIO_MEMORY_DMABUF] = "dmabuf",
+		[SIO_MEMORY_FILE] = "file",   [SIO_MEMORY_UNKNOWN] = "unknown",
+	};
+	uint32_t memory = sio_from_le32(row->memory);
+
+	return name[memory <= SIO_MEMORY_UNKNOWN ? memory : SIO_MEMORY_UNKNOWN];
+}
+
 static void put_row(struct tool_table *t, const struct tool_view_host *h,
 		    const struct sio_wire_row *row)
 {
@@ -45,6 +58,7 @@ static void put_row(struct tool_table *t, const struct tool_view_host *h,
 		tool_table_cell(t, "%u", pid);
 	else
 		tool_table_cell(t, "-");
+	tool_table_cell(t, "%s", memory_of(row));
 	tool_table_cell(t, "%.40s", *row->name ? row->name : "segment");
 }
 
@@ -63,6 +77,7 @@ static struct json_object *to_json(const struct tool_view_host *h, const struct 
 	tool_json_bool(o, "quarantined", flags & SIO_ROW_QUARANTINED);
 	tool_json_number(o, "users", sio_from_le32(row->refs));
 	tool_json_number(o, "pid", sio_from_le32(row->pid));
+	tool_json_string(o, "memory", memory_of(row));
 	tool_json_string(o, "kind", *row->name ? row->name : "segment");
 	return o;
 }
@@ -83,7 +98,7 @@ static void put_host(struct out *out, const struct tool_view_host *h)
 		for (unsigned i = 0; i < 3; i++)
 			tool_table_cell(out->table, "-");
 		tool_table_cell(out->table, "host: %s", tool_host_state_name(h->host->state));
-		for (unsigned i = 0; i < 3; i++)
+		for (unsigned i = 0; i < 4; i++)
 			tool_table_cell(out->table, "-");
 	}
 }
@@ -188,7 +203,7 @@ static int list(const struct tool_command *self, int argc, char **argv)
 		out.hosts = tool_json_array();
 		out.segments = tool_json_array();
 	} else {
-		out.table = tool_table_new("HOST|LINKS|ID|>SIZE|STATE|>USERS|>PID|KIND");
+		out.table = tool_table_new("HOST|LINKS|ID|>SIZE|STATE|>USERS|>PID|MEMORY|KIND");
 	}
 	if (r == 0)
 		r = list_all(&out, v, &wanted, &err);
@@ -209,7 +224,12 @@ const struct tool_command tool_segment_list_command = {
 	.summary = "List memory segments, and what is quarantined",
 	.help = "States: private (not offered to other hosts), available, quarantined. LINKS are those of the\n"
 		"host: with none up, no other host reaches the segment. A host that is down or does not answer\n"
-		"has a line of its own.\n",
+		"has a line of its own.\n"
+		"\n"
+		"MEMORY: host (made for the segment), pages (the program's own), pinned (its own, which it has\n"
+		"registered with CUDA), gpu, dmabuf (of another driver), file (of a program), none (none yet);\n"
+		"unknown: smartiod was started again and its program is gone. What a program has put there it\n"
+		"says itself. dmabuf and gpu are there with smartio.ko alone.\n",
 	.schemas = "segment-list",
 	.options = options,
 	.words = {{"[ID]", TOOL_SEGMENTS}},

@@ -40,7 +40,7 @@ static int attach_device_memory(struct sio_local_segment *seg, const struct sio_
 		return sio_refuse(err, SCI_ERR_HW_NOSPC,
 				  "CUDA's driver exports no dma-buf of %#zx bytes at %#llx: %s",
 				  size, (unsigned long long)at, why);
-	rc = sio_local_segment_ask_memory(seg, fd, 0, err);
+	rc = sio_local_segment_ask_memory(seg, fd, 0, SMARTIO_MEMORY_GPU, err);
 	w->close(w, fd);
 	if (!rc)
 		seg->memory_kind = SMARTIO_MEMORY_GPU;
@@ -61,7 +61,7 @@ static int attach_pinned(struct sio_local_segment *seg, const struct sio_gpu_ops
 				"stays where CUDA's driver has it",
 				size, (unsigned long long)at, why);
 	/* NOLINTNEXTLINE(performance-no-int-to-ptr): it is the program's pointer. */
-	rc = sio_local_segment_adopt(seg, (void *)(uintptr_t)at, size, err);
+	rc = sio_local_segment_adopt(seg, (void *)(uintptr_t)at, size, SMARTIO_MEMORY_PINNED, err);
 	again = gpu->pin(at, size, &why);
 	if (rc)
 		return rc;
@@ -197,7 +197,7 @@ static int take(struct sio_local_segment *seg, int fd, uint64_t offset, size_t s
 	if (size != seg->bytes)
 		return sio_fail(err, -ERANGE, "size %#zx; segment %#x was made for %#zx bytes",
 				size, seg->segment_id, (size_t)seg->bytes);
-	rc = sio_local_segment_ask_memory(seg, fd, offset, err);
+	rc = sio_local_segment_ask_memory(seg, fd, offset, SMARTIO_MEMORY_DMABUF, err);
 	if (!rc)
 		seg->memory_kind = SMARTIO_MEMORY_DMABUF;
 	return sio_error_as(rc, -EBADF, SCI_ERR_ILLEGAL_PARAMETER);

@@ -116,18 +116,19 @@ static int ask(struct sio_local_segment *seg, struct sio_call *call, struct sio_
 }
 
 /* Kept if the rest fails: the next try finds it. */
-static int get_memory(struct sio_local_segment *seg, struct sio_err *err)
+static int get_memory(struct sio_local_segment *seg, unsigned kind, struct sio_err *err)
 {
-	struct sio_msg_handle req = {.handle = sio_to_le32(seg->o.id)};
+	struct sio_msg_handle req = {.handle = sio_to_le32(seg->o.id), .flags = sio_to_le32(kind)};
 	struct sio_call call = {.req = &req.h, .req_len = sizeof(req), .type = SIO_MSG_SEG_FILL};
 
 	return seg->fd >= 0 ? 0 : ask(seg, &call, err);
 }
 
 int sio_local_segment_ask_memory(struct sio_local_segment *seg, int fd, uint64_t offset,
-				 struct sio_err *err)
+				 unsigned kind, struct sio_err *err)
 {
 	struct sio_msg_seg_take req = {.handle = sio_to_le32(seg->o.id),
+				       .memory = sio_to_le32(kind),
 				       .offset = sio_to_le64(offset)};
 	struct sio_call call = {.req = &req.h,
 				.req_len = sizeof(req),
@@ -145,10 +146,10 @@ int sio_local_segment_ask_memory(struct sio_local_segment *seg, int fd, uint64_t
 }
 
 int sio_local_segment_adopt(struct sio_local_segment *seg, void *address, size_t size,
-			    struct sio_err *err)
+			    unsigned kind, struct sio_err *err)
 {
 	struct sio_world *w = seg->o.lib->world;
-	int rc = get_memory(seg, err);
+	int rc = get_memory(seg, kind, err);
 
 	if (rc)
 		return rc;
@@ -194,7 +195,7 @@ static int register_memory(struct sio_library *lib, void *address, size_t size,
 	if (!rc)
 		rc = sio_local_segment_begin(seg, err);
 	if (!rc) {
-		rc = sio_local_segment_adopt(seg, address, size, err);
+		rc = sio_local_segment_adopt(seg, address, size, SMARTIO_MEMORY_PAGES, err);
 		if (!rc)
 			seg->memory_kind = SMARTIO_MEMORY_PAGES;
 		sio_local_segment_finish(seg);

@@ -196,13 +196,14 @@ int sio_local_segment_return_pages(struct sio_local_segment *seg, struct sio_err
 /*
  * memory.c: gives memory to a segment that was made EMPTY. begin(): one thread does (-EPERM: it has
  * memory); ask_memory(): that of a dma-buf; adopt(): this host's, in the place of the program's
- * pages, -EFAULT and others; then memory_kind is set; finish(): done, with or without memory.
+ * pages, -EFAULT and others; both with what listings call it, SMARTIO_MEMORY_*; then memory_kind is
+ * set; finish(): done, with or without memory.
  */
 int sio_local_segment_begin(struct sio_local_segment *seg, struct sio_err *err);
 int sio_local_segment_ask_memory(struct sio_local_segment *seg, int fd, uint64_t offset,
-				 struct sio_err *err);
+				 unsigned kind, struct sio_err *err);
 int sio_local_segment_adopt(struct sio_local_segment *seg, void *address, size_t size,
-			    struct sio_err *err);
+			    unsigned kind, struct sio_err *err);
 void sio_local_segment_finish(struct sio_local_segment *seg);
 
 /* Under the lock: loses the maps of a segment. For lost(). */
