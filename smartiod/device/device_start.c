@@ -10,12 +10,16 @@
 #include "smartiod/base/room.h"
 #include "smartiod/device/device.h"
 
+#define AGAIN_NS 10000000ull
+#define AGAIN_MAX 100
+
 struct start_op {
 	struct smartiod_op op;
 	uint64_t after;
 	uint64_t only;	     /* this one; 0: all */
 	uint64_t generation; /* of @after, when it was listed */
-	bool opening, force;
+	bool opening, force, dozing;
+	unsigned again; /* how often it was opened once more */
 };
 
 static void ask_next(struct smartiod *d, struct start_op *s)
@@ -23,6 +27,7 @@ static void ask_next(struct smartiod *d, struct start_op *s)
 	struct sio_req_device_list req = {.h.op = SIO_OP_DEVICE_LIST, .after = s->after};
 
 	s->opening = false;
+	s->again = 0;
 	smartiod_port_ask(d, &s->op, &req, sizeof(req));
 }
 
@@ -142,6 +147,38 @@ static void ask_open(struct smartiod *d, struct start_op *s, bool force)
 	smartiod_port_ask(d, &s->op, &req, sizeof(req));
 }
 
+/*
+ * At the start a port that lacks something for a moment is asked again: who has borrowed the device
+ * and goes on with it would lose it.
+ */
+static bool is_asked_again(struct smartiod *d, struct start_op *s, int error)
+{
+	if (s->only || (error != -ENOMEM && error != -ENOSPC) || s->again++ == AGAIN_MAX)
+		return false;
+	s->dozing = true;
+	smartiod_op_doze(d, &s->op, AGAIN_NS);
+	return true;
+}
+
+static void opening_step(struct smartiod *d, struct start_op *s, const struct smartiod_answer *a)
+{
+	if (a->error == -EBUSY && !s->force && smartiod_is_real(d)) {
+		ask_open(d, s, true);
+		return;
+	}
+	if (is_asked_again(d, s, a->error))
+		return;
+	if (!a->error)
+		opened(d, a->msg, is_fresh(s, a->msg));
+	else if (!is_open(d, s, a->error))
+		smartiod_log(d, SMARTIOD_ERROR, "device %#" PRIx64 " cannot be lent: %s", s->after,
+			     a->text);
+	if (s->only)
+		smartiod_op_free(d, &s->op);
+	else
+		ask_next(d, s);
+}
+
 static void start_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct start_op *s = (struct start_op *)op;
@@ -159,20 +196,13 @@ static void start_step(struct smartiod *d, struct smartiod_op *op, const struct 
 		smartiod_op_free(d, op);
 		return;
 	}
-	if (s->opening && a->error == -EBUSY && !s->force && smartiod_is_real(d)) {
-		ask_open(d, s, true);
+	if (s->dozing) {
+		s->dozing = false;
+		ask_open(d, s, s->force);
 		return;
 	}
 	if (s->opening) {
-		if (!a->error)
-			opened(d, a->msg, is_fresh(s, a->msg));
-		else if (!is_open(d, s, a->error))
-			smartiod_log(d, SMARTIOD_ERROR, "device %#" PRIx64 " cannot be lent: %s",
-				     s->after, a->text);
-		if (s->only)
-			smartiod_op_free(d, op);
-		else
-			ask_next(d, s);
+		opening_step(d, s, a);
 		return;
 	}
 	s->after = ((const struct sio_evt_device *)a->msg)->id;

@@ -373,7 +373,7 @@ void world_port_request(struct world *w, unsigned host, const void *msg, size_t 
 	assert(len >= sizeof(*req) && req->size == len && req->reserved == 0);
 	/* What gives something back is not refused. */
 	if (++w->requests == w->fail_at && req->cookie && req->op != SIO_OP_UNMAP &&
-	    req->op != SIO_OP_OWNER_CLOSE && req->op != w->spared) {
+	    req->op != SIO_OP_OWNER_CLOSE) {
 		world_answer_error(w, host, req, -ENOSPC, "the test says so");
 		return;
 	}

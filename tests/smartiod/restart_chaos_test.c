@@ -449,7 +449,6 @@ static void begin(struct world *w, struct fake_device *fake, uint64_t seed)
 	fake_device_add(w, fake);
 	w->real = true;
 	w->iommu = seed % 2;
-	w->spared = SIO_OP_DEVICE_OPEN; /* what follows is known: docs/STATUS.md */
 	for (unsigned i = 0; i < HOSTS; i++) {
 		w->topology->host[i].real = true;
 		w->topology->host[i].n_devices = 0;

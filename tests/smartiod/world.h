@@ -107,7 +107,6 @@ struct world {
 	uint64_t bad_ends; /* grants ended under a live map while the link was up */
 	uint64_t wild;	   /* grants ended that somebody had mapped, and no IOMMU holds him off */
 	uint64_t fail_at;  /* the port request with this number fails; 0: none */
-	uint32_t spared;   /* but not if it is this SIO_OP_* */
 	uint64_t requests;
 	uint32_t no_fds_for; /* the port answers this SIO_OP_* without descriptors: EMFILE */
 	unsigned deaf;	     /* bits of hosts whose ports drop events */
