@@ -102,6 +102,24 @@ def check_drive(p):
     p.a.run(f"until_ok same_borrowers {DRIVE} 0 0")
 
 
+def check_card(p):
+    """Memory of a card of B's, which its driver exports as a dma-buf."""
+    p.kind.check_card(p)
+
+
+def reach_card(p):
+    """Programs of A reach it, and A's drive."""
+    p.b.run(f"load smartio_card; begin card cardbuf export {SEGMENT}; runs card")
+    print(p.b.run("smartio segment list; smartio segment list --json | grep -q '\"memory\": *\"dmabuf\"'"))
+    p.a.run(f"begin import sharer import {NODE['b']} {SEGMENT}; runs import; goes_on import; finish import")
+    p.b.run("finish card; grep -q 'word [1-9]' /tmp/p.card.out")
+    p.step("a program of the other machine wrote to a card's memory, and read it")
+    p.a.run(f"start_manager {DRIVE}")
+    said = p.b.run(f"cardbuf drive {DRIVE}")
+    p.a.run(f"stop_manager; until_ok same_borrowers {DRIVE} 0 0")
+    p.step(f"the other machine's drive as well, by {said.strip()}")
+
+
 def smartio(p, *words):
     """A command to the emulated fabric."""
     done = subprocess.run([f"{p.build}/tools/smartio", "--state", f"{p.folder}/state", *words], capture_output=True,
@@ -214,11 +232,14 @@ class Cluster(pair.Kind):
     drive = ""  # more of the drive's properties
     drive_host = "a"
     tell = "cat /tmp/smartiod.log"
-    checks = (start, check_memory, check_interrupts, give_drive, check_drive, check_link, check_import,
+    checks = (start, check_memory, check_interrupts, give_drive, check_drive, check_card, check_link, check_import,
               check_restart, check_death)
 
     def check_wakeup(self, p):
         p.step(p.b.run(f"start_io {DRIVE} 4096 64 interrupt; end_io") + ", woken by the drive")
+
+    def check_card(self, p):
+        reach_card(p)
 
     def prepare(self, build, folder):
         with open(f"{folder}/cluster.yaml", "w", encoding="ascii") as f:
@@ -230,10 +251,12 @@ class Cluster(pair.Kind):
         self.folder = folder
 
     def fill(self, image, kernel, build):
-        for path in (shim.module(kernel, build), *kernel.modules("e1000e", "nvme")):
+        for path in (shim.module(kernel, build), shim.of_tests(kernel, build, "smartio_card"),
+                     *kernel.modules("e1000e", "nvme")):
             image.add_file("/modules/" + os.path.basename(path), path)
         for name in ("tools/smartio", "smartiod/smartiod", "drivers/nvme-user/smartio-nvme",
-                     "tests/system/verify", "tests/vm/lists", "tests/vm/sharer", "examples/example-pingpong",
+                     "tests/system/verify", "tests/vm/lists", "tests/vm/sharer", "tests/vm/cardbuf",
+                     "examples/example-pingpong",
                      "examples/example-interrupts", "examples/example-ring"):
             image.add_program(os.path.join(build, name))
         image.add_file("/etc/smartio/cluster.yaml", f"{self.folder}/cluster.yaml")
