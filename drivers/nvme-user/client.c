@@ -35,7 +35,7 @@ static int find_manager(struct smartio_nvme *n, struct sio_nvme_wait *w)
 
 	rc = sio_nvme_find_serving(n);
 	while (rc == -ENOTCONN && !smartio_device_lost(n->d.handle) &&
-	       sio_nvme_wait_more(w, n->d.handle))
+	       sio_nvme_wait_event(w, n->d.handle))
 		rc = sio_nvme_find_manager(n);
 	if (rc && smartio_device_lost(n->d.handle))
 		return sio_nvme_fail(-ENODEV, "%s or its host is gone", n->d.name);

@@ -140,6 +140,7 @@ static int start_controller(struct smartio_nvme_manager *m)
 int sio_nvme_manager_be_found(struct smartio_nvme_manager *m)
 {
 	sci_error_t err;
+	int rc;
 
 	/* Clients come by whatever adapter of this host: they know a node and a number. */
 	if (!m->interrupt)
@@ -148,7 +149,14 @@ int sio_nvme_manager_be_found(struct smartio_nvme_manager *m)
 	if (!m->interrupt)
 		return sio_nvme_fail_sci(err, "%s: no data interrupt for requests", m->d.name);
 	m->meta.interrupt = m->number;
-	return sio_nvme_manager_publish(m);
+	rc = sio_nvme_manager_publish(m);
+	if (rc)
+		return rc;
+	/* To who has borrowed the drive and waits for a manager. */
+	smartio_device_notify(m->d.handle, &err);
+	if (err == SCI_ERR_OK)
+		return 0;
+	return sio_nvme_fail_sci(err, "%s: cannot send its borrowers a notice", m->d.name);
 }
 
 int sio_nvme_manager_start(struct smartio_nvme_manager *m)

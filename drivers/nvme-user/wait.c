@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Waiting for a manager that does not serve yet. A client that has no borrow yet is told by its
- * host's smartiod when nobody has the drive exclusively any more. One that has borrowed the drive
- * sleeps until an event: the manager's reset is one. The time between a manager's reset and its
- * serving has no event, so it is checked again after a pause.
+ * Waiting for a manager that does not serve yet, without polling. A client that has no borrow yet
+ * is told by its host's smartiod when nobody has the drive exclusively any more. One that has
+ * borrowed the drive sleeps until an event: a manager that has published itself sends all borrowers
+ * a notice.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -85,21 +85,18 @@ int sio_nvme_wait_borrow(struct sio_nvme_wait *w, struct sio_nvme_device *d)
 	return rc;
 }
 
-bool sio_nvme_wait_more(struct sio_nvme_wait *w, sci_smartio_device_t device)
+bool sio_nvme_wait_event(struct sio_nvme_wait *w, sci_smartio_device_t device)
 {
-	unsigned left = left_ms(w), ms;
+	unsigned left = left_ms(w);
 	sci_error_t err;
 
 	if (left == 0)
 		return false;
-	ms = pause_ms(w, left);
-	smartio_wait_events(device, NULL, ms, &err);
-	if (err == SCI_ERR_OK) {
+	smartio_wait_events(device, NULL, left, &err);
+	if (err == SCI_ERR_OK)
 		sio_nvme_take_events(device);
-		w->pause_ms = FIRST_PAUSE_MS;
-	} else if (err != SCI_ERR_TIMEOUT) {
-		/* The device is lost: the next look says so, if not at once. */
-		smartio_wait_events(NULL, NULL, ms, &err);
-	}
+	else if (err !=
+		 SCI_ERR_TIMEOUT) /* the device is lost: if not this look, the next says so */
+		smartio_wait_events(NULL, NULL, pause_ms(w, left), &err);
 	return true;
 }

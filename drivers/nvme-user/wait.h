@@ -10,7 +10,7 @@
 
 struct sio_nvme_wait {
 	uint64_t deadline;
-	unsigned pause_ms; /* the next one, unless an event ends it */
+	unsigned pause_ms; /* the next one */
 	bool refused; /* it was free to be borrowed, so the next attempt comes behind a pause */
 };
 /* @timeout_ms: UINT32_MAX: forever. */
@@ -21,10 +21,10 @@ void sio_nvme_wait_start(struct sio_nvme_wait *w, uint32_t timeout_ms);
  */
 int sio_nvme_wait_borrow(struct sio_nvme_wait *w, struct sio_nvme_device *d);
 /*
- * Sleeps until it is time for another look. @device, which is borrowed: its events end the sleep,
- * and are taken. Return: false: the deadline has passed, and it did not sleep.
+ * Sleeps until @device, which is borrowed, has an event, and takes all that there are. Return:
+ * false: the deadline has passed, and it did not sleep.
  */
-bool sio_nvme_wait_more(struct sio_nvme_wait *w, sci_smartio_device_t device);
+bool sio_nvme_wait_event(struct sio_nvme_wait *w, sci_smartio_device_t device);
 
 /* Takes the events of @device that are pending. */
 void sio_nvme_take_events(sci_smartio_device_t device);

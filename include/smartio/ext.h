@@ -140,7 +140,8 @@ enum smartio_device_event_kind {
 	 * This borrow is lost, for good: device or lender is gone, or the path that it went over.
 	 * Return it; a device that is there can be borrowed again over another path.
 	 */
-	SMARTIO_DEVICE_LOST = 3
+	SMARTIO_DEVICE_LOST = 3,
+	SMARTIO_DEVICE_NOTICE = 4 /* smartio_device_notify(); several may be told as one */
 };
 
 struct smartio_device_event {
@@ -176,6 +177,17 @@ int smartio_device_event_fd(sci_smartio_device_t device);
  * others, as SCI_ERR_NOSPC, something may be left in quarantine: say it again.
  */
 void smartio_device_settled(sci_smartio_device_t device, uint64_t borrower, sci_error_t *error);
+
+/**
+ * Have all other borrowers of the device get SMARTIO_DEVICE_NOTICE: what they share is to be looked
+ * at again. So a manager tells those who wait for one that it serves, and nobody has to poll. Those
+ * who borrow later do not get it; those whose smartiod is away get it when that is back, perhaps a
+ * second time. When this returns it is on its way. Only the owner of the registers may ask.
+ * Errors: SCI_ERR_ACCESS not the owner of the registers, SCI_ERR_ILLEGAL_PARAMETER wrong handle,
+ * SCI_ERR_NOT_CONNECTED the device is lost, SCI_ERR_NODE_NOT_RESPONDING its lender does not answer,
+ * SCI_ERR_NO_LINK_ACCESS, SCI_ERR_NOSPC, SCI_ERR_NOT_INITIALIZED. Source: our own.
+ */
+void smartio_device_notify(sci_smartio_device_t device, sci_error_t *error);
 
 /**
  * Before a queue of the device is made in memory that a borrower named: ask its lender whether that

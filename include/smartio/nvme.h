@@ -159,10 +159,9 @@ int smartio_nvme_open(const char *device, struct smartio_nvme **ret);
  * -ENOTCONN or -EBUSY, sleep and try again, until that fails with another error, or for @timeout_ms
  * (0: not at all; UINT32_MAX: for ever). While the drive is borrowed exclusively it sleeps until
  * that has ended (smartio_await_device()), also if the drive's host goes away and comes back
- * meanwhile. Then the drive's reset by the manager ends the sleep; otherwise it looks again after
- * pauses of 1 ms to 64 ms. While it waits for a manager it has borrowed the
- * drive, so that nobody can borrow it exclusively (a manager needs not to). Errors: the last one of
- * smartio_nvme_open(). Source: our own.
+ * meanwhile. Then a manager's notice that it serves ends the sleep (smartio_device_notify()). While
+ * it waits for a manager it has borrowed the drive, so that nobody can borrow it exclusively (a
+ * manager needs not to). Errors: the last one of smartio_nvme_open(). Source: our own.
  */
 int smartio_nvme_open_wait(const char *device, uint32_t timeout_ms, struct smartio_nvme **ret);
 

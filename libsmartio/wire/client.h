@@ -104,7 +104,8 @@
 	X(DEV_UNVECTOR, dev_unvector, 61, sio_msg_dev_vector, reserved, sio_msg, size) \
 	X(SHADOW, shadow, 96, sio_msg_shadow, reserved, sio_rep_shadow, reserved) \
 	X(SHADOW_DEL, shadow_del, 97, sio_msg_handle, h, sio_msg, size) \
-	X(DEV_ASSIGN, dev_assign, 98, sio_msg_dev_assign, h, sio_msg, size)
+	X(DEV_ASSIGN, dev_assign, 98, sio_msg_dev_assign, h, sio_msg, size) \
+	X(DEV_NOTIFY, dev_notify, 100, sio_msg_handle, h, sio_msg, size)
 #define SIO_CLIENT_LENDER(X) \
 	X(DEV_ADMIN_RESET, dev_admin_reset, 62, sio_msg_dev_admin_reset, h, \
 	  sio_rep_dev_admin_reset, h)
@@ -664,6 +665,10 @@ struct sio_msg_dev_assign {
 SIO_WIRE_SIZE(struct sio_msg_dev_assign, 48);
 
 /*
+ * DEV_NOTIFY: struct sio_msg_handle with the device; flags: 0. The owner of the device's registers
+ * has every other borrower get SIO_DEVICE_EV_NOTICE, once or more. EACCES: not the owner.
+ */
+/*
  * Makes interrupt vector @vector of a borrowed device trigger the plain interrupt that @link (of
  * DINT_CONNECT) is connected to, until UNVECTOR, the end of the borrow or of the interrupt. EBUSY:
  * the vector is taken; ENOSPC: (ANY) all are; EINVAL: there is no such vector; EOPNOTSUPP: the
@@ -790,6 +795,8 @@ enum {
 	SIO_DEVICE_EV_BORROWER_GONE = 1, /* to who holds the registers: settle @borrower */
 	SIO_DEVICE_EV_RESET,		 /* @generation is new: queues made before are gone */
 	SIO_DEVICE_EV_LOST,		 /* the device or its host is gone for good */
+	SIO_DEVICE_EV_NOTICE, /* who holds the registers has something to say: DEV_NOTIFY */
+	SIO_DEVICE_EVENTS
 };
 struct sio_evm_device {
 	struct sio_msg h;

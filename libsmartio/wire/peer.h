@@ -18,7 +18,7 @@
 #include "wire/client.h"
 #include "wire/wire.h"
 
-#define SIO_PEER_VERSION 16
+#define SIO_PEER_VERSION 17
 #define SIO_PEER_REPLY 0x8000u
 #define SIO_TOKEN_BYTES 32
 
@@ -89,6 +89,7 @@ struct sio_no_reply {
 	  sio_prep_group_join, reserved) \
 	X(GROUP_LEAVE, lend_group_leave, 601, sio_peer_group_leave, reserved, sio_msg, size) \
 	X(ASSIGN, lend_assign, 602, sio_peer_assign, h, sio_msg, size) \
+	X(NOTIFY, lend_notify, 603, sio_peer_borrower, reserved, sio_msg, size) \
 	X(RESUME_BORROW, resume_borrow, 611, sio_peer_resume_borrow, h, sio_no_reply, h) \
 	X(RESUME_VIEW, resume_view, 612, sio_peer_resume_view, h, sio_no_reply, h) \
 	X(RESUME_DMA, resume_dma, 613, sio_peer_resume_dma, reserved, sio_no_reply, h) \
@@ -278,9 +279,9 @@ struct sio_prep_borrow {
 SIO_WIRE_SIZE(struct sio_prep_borrow, 312);
 
 /*
- * RETURN, RELEASE_EXCLUSIVE, RESET; and BORROW_END (notification: the borrower died), BORROW_LOST
- * (notification, of the lender: no path was left between the two hosts, so it has ended the
- * borrow).
+ * RETURN, RELEASE_EXCLUSIVE, RESET, NOTIFY; and BORROW_END (notification: the borrower died),
+ * BORROW_LOST (notification, of the lender: no path was left between the two hosts, so it has ended
+ * the borrow).
  * @gone, of BORROW_END: 1: the program has ended, and what it had mapped is unmapped; else 0.
  * @keep, of RESET: 1: doorbell mappings stay, for a borrow that is exclusive; else 0.
  */

@@ -358,7 +358,7 @@ int smartiod_peer_device_event(struct smartiod *d, const struct smartiod_from *f
 	struct smartiod_device *dev = smartiod_device_find(d, sio_from_le32(m->fdid), reterr);
 
 	if (!dev || dev->node != from->node || event < SIO_DEVICE_EV_BORROWER_GONE ||
-	    event > SIO_DEVICE_EV_LOST)
+	    event >= SIO_DEVICE_EVENTS)
 		return sio_fail(reterr, -EPROTO,
 				"event %" PRIu32 " of device %#" PRIx32
 				", which is not node %" PRIu32 "'s",
@@ -557,6 +557,12 @@ int smartiod_dev_reset(struct smartiod *d, struct smartiod_session *s, const voi
 		       struct sio_err *reterr)
 {
 	return ask_borrower(d, s, msg, SIO_PEER_RESET, SIO_RESET_KEEP, NULL, reterr);
+}
+
+int smartiod_dev_notify(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			struct sio_err *reterr)
+{
+	return ask_borrower(d, s, msg, SIO_PEER_NOTIFY, 0, NULL, reterr);
 }
 
 int smartiod_dev_settled(struct smartiod *d, struct smartiod_session *s, const void *msg,

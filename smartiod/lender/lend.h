@@ -212,6 +212,7 @@ struct smartiod_loan {
 	bool cut_off;	  /* it ended for us alone: its program may live, and store by its maps */
 	uint32_t meeting; /* at which the borrower's daemon reported it last, */
 	uint32_t heard;	  /* with this generation of the device */
+	bool unheard;	  /* a notice may not have reached its daemon or program: notice.c */
 	struct smartiod_view *views;
 	struct smartiod_view_grant *grants;
 	struct smartiod_dma *dmas;
@@ -313,6 +314,11 @@ void smartiod_lender_owner_gone(struct smartiod *d, uint64_t owner);
 #define SMARTIOD_COOKIE_DEVICES 0x1fffffu
 _Static_assert(SIO_MAX_NODE < 1 << (62 - SMARTIOD_COOKIE_NODE_SHIFT), "a node's id fits");
 uint64_t smartiod_loan_cookie(const struct smartiod_loan *loan, bool exclusive);
+
+/* ---- notice.c ---- */
+
+/* The loan's program is back, with its daemon: it gets the notice that it may have missed. */
+void smartiod_notice_again(struct smartiod *d, struct smartiod_loan *loan);
 
 /* ---- old_vector.c: vectors of before we were started ---- */
 

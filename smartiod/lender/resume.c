@@ -380,6 +380,7 @@ static void loan_resumed(struct smartiod *d, struct smartiod_loan *l)
 	smartiod_vectors_drop(d, l);
 	if (l->heard != l->device->generation)
 		smartiod_loan_notify(d, l, SIO_DEVICE_EV_RESET, 0);
+	smartiod_notice_again(d, l);
 	if (l->device->ledger.holder == l->id)
 		smartiod_holder_welcome(d, l);
 	smartiod_loan_unpin(d, l);

@@ -374,6 +374,7 @@ static void finish_loan(struct smartiod *d, struct smartiod_loan *l)
 	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
 		if (b->node == d->node && b->id == l->id && b->generation != l->device->generation)
 			smartiod_loan_notify(d, l, SIO_DEVICE_EV_RESET, 0);
+	smartiod_notice_again(d, l);
 	if (l->device->ledger.holder == l->id)
 		smartiod_holder_welcome(d, l);
 }

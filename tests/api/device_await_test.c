@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Waiting until a device is there, or can be borrowed: smartio_await_device(). */
+/*
+ * Waiting until a device is there, or can be borrowed: smartio_await_device(); and for a notice of
+ * who has its registers: smartio_device_notify().
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -203,13 +206,100 @@ static void a_lender_comes_back(void **state)
 	assert_int_equal(cluster_wait(a), 0);
 }
 
+/* ---- notices ---- */
+
+static int sends_notices(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	sci_smartio_device_t device = api_borrow(sd, 0);
+	struct smartio_device_event event;
+	sci_remote_segment_t bar = NULL;
+	sci_error_t error;
+	sci_map_t map;
+
+	(void)arg;
+	smartio_device_notify(device, &error);
+	CHECK_IS(error, SCI_ERR_ACCESS);
+	smartio_device_notify(NULL, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	SCIConnectDeviceSegment(device, &bar, 0, SCI_MEMTYPE_BAR, NULL, NULL, 0, &error);
+	CHECK_OK(error);
+	SCIMapRemoteSegment(bar, &map, 0, 4096, NULL, SCI_FLAG_IO_MAP_IOSPACE, &error);
+	CHECK_OK(error);
+	step_await(0);
+	smartio_device_notify(device, &error);
+	CHECK_OK(error);
+	step_await(1);
+	for (unsigned i = 0; i < 20; i++) {
+		smartio_device_notify(device, &error);
+		CHECK_OK(error);
+	}
+	step_done(2);
+	step_await(3);
+	smartio_wait_device_event(device, &event, 0, &error);
+	CHECK_IS(error, SCI_ERR_TIMEOUT);
+	SCIUnmapSegment(map, 0, &error);
+	CHECK_OK(error);
+	SCIDisconnectSegment(bar, 0, &error);
+	CHECK_OK(error);
+	SCIReturnDevice(device, 0, &error);
+	CHECK_OK(error);
+	api_end(sd);
+	return 0;
+}
+
+static int hears_notices(void *arg)
+{
+	sci_desc_t sd = api_begin();
+	sci_smartio_device_t device = api_borrow(sd, 0);
+	struct smartio_device_event event;
+	sci_error_t error;
+	unsigned n = 0;
+
+	(void)arg;
+	step_done(0);
+	smartio_wait_device_event(device, &event, SCI_INFINITE_TIMEOUT, &error);
+	CHECK_OK(error);
+	CHECK(event.kind == SMARTIO_DEVICE_NOTICE);
+	smartio_wait_device_event(device, &event, 0, &error);
+	CHECK_IS(error, SCI_ERR_TIMEOUT);
+	step_done(1);
+	step_await(2);
+	/* As many as come while nobody takes one are told as one. */
+	smartio_wait_device_event(device, &event, SCI_INFINITE_TIMEOUT, &error);
+	while (error == SCI_ERR_OK) {
+		CHECK(event.kind == SMARTIO_DEVICE_NOTICE);
+		n++;
+		smartio_wait_device_event(device, &event, 0, &error);
+	}
+	CHECK_IS(error, SCI_ERR_TIMEOUT);
+	CHECK(n <= 20);
+	step_done(3);
+	SCIReturnDevice(device, 0, &error);
+	CHECK_OK(error);
+	api_end(sd);
+	return 0;
+}
+
+static void notices_reach_all_others(void **state)
+{
+	for (unsigned node = 4; node <= 12; node += 4) {
+		pid_t a, b;
+
+		steps_reset();
+		a = cluster_fork(*state, 8, sends_notices, NULL);
+		b = cluster_fork(*state, node, hears_notices, NULL);
+		assert_int_equal(cluster_wait(b), 0);
+		assert_int_equal(cluster_wait(a), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		API_TEST(the_end_of_a_borrow_is_told),
-		API_TEST(wrong_uses_are_refused),
-		API_TEST(the_librarys_end_ends_it),
-		API_TEST(a_lender_comes_back),
+		API_TEST(the_end_of_a_borrow_is_told), API_TEST(wrong_uses_are_refused),
+		API_TEST(the_librarys_end_ends_it),    API_TEST(a_lender_comes_back),
+		API_TEST(notices_reach_all_others),
 	};
 
 	return cmocka_run_group_tests(tests, topology_up, topology_down);

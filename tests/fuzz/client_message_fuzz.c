@@ -82,6 +82,8 @@ static uint32_t requests[N_ALL] = {
 	SIO_MSG_RELOAD,
 	SIO_MSG_RELOAD_LINE,
 	SIO_MSG_FILE,
+	SIO_MSG_DEV_AWAIT,
+	SIO_MSG_DEV_NOTIFY,
 };
 
 static void add_rest(void)

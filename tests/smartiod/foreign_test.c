@@ -337,7 +337,7 @@ static void lies_of_a_lender(struct scene *s)
 	struct sio_peer_devices devices = {.info.fdid = sio_to_le32(FDID)};
 
 	s->may_be_cut = true;
-	for (uint32_t event = SIO_DEVICE_EV_BORROWER_GONE; event <= SIO_DEVICE_EV_LOST; event++) {
+	for (uint32_t event = SIO_DEVICE_EV_BORROWER_GONE; event < SIO_DEVICE_EVENTS; event++) {
 		struct sio_peer_device_event msg = {.borrower = sio_to_le64(s->borrow.id),
 						    .gone = sio_to_le64(1),
 						    .fdid = sio_to_le32(FDID),

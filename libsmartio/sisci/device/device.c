@@ -87,6 +87,11 @@ static void happened(struct sio_device *d, const struct sio_evm_device *e)
 	case SIO_DEVICE_EV_LOST:
 		sio_object_lose(&d->o);
 		break;
+	case SIO_DEVICE_EV_NOTICE:
+		/* One that nobody has taken yet says the same. */
+		if (!d->n_events || d->events[d->n_events - 1].kind != SMARTIO_DEVICE_NOTICE)
+			push_event(d, SMARTIO_DEVICE_NOTICE, 0);
+		break;
 	default: /* nothing that we know */
 		break;
 	}

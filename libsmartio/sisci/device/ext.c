@@ -116,6 +116,17 @@ void smartio_device_settled(sci_smartio_device_t device, uint64_t borrower, sci_
 	sio_device_leave(&c, error);
 }
 
+void smartio_device_notify(sci_smartio_device_t device, sci_error_t *error)
+{
+	struct sio_msg_handle req = {.flags = sio_to_le32(0)};
+	struct sio_device_call c;
+	struct sio_msg rep;
+
+	sio_device_enter(&c, device);
+	sio_device_ask(&c, SIO_MSG_DEV_NOTIFY, &req, sizeof(req), &req.handle, &rep, sizeof(rep));
+	sio_device_leave(&c, error);
+}
+
 void smartio_device_hold(sci_smartio_device_t device, uint64_t borrower, sci_ioaddr_t ioaddr,
 			 size_t bytes, uint64_t *hold, sci_error_t *error)
 {

@@ -64,6 +64,7 @@ extern struct fake {
 	/* Called behind each store to @addr in the programs that see stores; NULL: nothing. */
 	void (*stored)(volatile void *addr);
 	unsigned borrow_calls; /* how often somebody asked to borrow the drive */
+	unsigned lookups;      /* of device segments */
 	unsigned await_calls;  /* and to wait until it is free */
 } fake;
 

@@ -84,6 +84,19 @@ void smartio_await_device(const char *name, unsigned int state, unsigned int tim
 	*error = is_awaited(state) ? SCI_ERR_OK : SCI_ERR_TIMEOUT;
 }
 
+void smartio_device_notify(sci_smartio_device_t device, sci_error_t *error)
+{
+	const struct fake_borrower *from = fake_borrower_of(device);
+
+	assert(W.holder == from);
+	if (fake_injected(error))
+		return;
+	for (struct fake_borrower *b = W.borrowers; b; b = b->next)
+		if (b != from && !b->ended)
+			fake_event(b, SMARTIO_DEVICE_NOTICE, 0);
+	*error = SCI_ERR_OK;
+}
+
 void SCIReturnDevice(sci_smartio_device_t device, unsigned int flags, sci_error_t *error)
 {
 	struct fake_borrower *b = fake_borrower_of(device);

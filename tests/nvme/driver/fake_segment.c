@@ -106,6 +106,7 @@ void SCIConnectDeviceSegment(sci_smartio_device_t device, sci_remote_segment_t *
 	struct fake_handle *c, *s = NULL;
 
 	assert(callback ? flags == SCI_FLAG_USE_CALLBACK : !callbackArg && flags == 0);
+	fake.lookups++;
 	if (fake_injected(error))
 		return;
 	if (b->ended) {

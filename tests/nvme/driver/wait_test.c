@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A client that comes before its manager: how long it waits, for what, and what ends the wait. */
 #include "common.h"
+#include "protocol.h"
 #include "smartio/ext.h"
 
 #define MS 1000000ull
@@ -54,7 +55,10 @@ static void none_comes(void **state)
 	assert_int_equal(smartio_nvme_open_wait("nvme0", 0, &n), -ENOTCONN);
 	assert_true(fake.now - start < MS);
 	start = fake.now;
+	fake.lookups = 0;
 	assert_int_equal(smartio_nvme_open_wait("nvme0", 5000, &n), -ENOTCONN);
+	/* For a manager at the beginning and the end, and once for standbys: it does not poll. */
+	assert_int_equal(fake.lookups, 2 + 1 + SIO_NVME_STANDBYS + 1);
 	assert_text("no manager serves nvme0");
 	assert_in_range(fake.now - start, 5000 * MS, 5100 * MS);
 	assert_int_equal(fake.objects, 0);
@@ -84,7 +88,7 @@ static void one_comes(void **state)
 		in_ms(3000, manager_comes);
 		fake.borrow_calls = 0;
 		assert_ok(smartio_nvme_open_wait("nvme0", timeouts[i], &n));
-		/* Its reset was the event: nothing was slept through. */
+		/* Its notice was the event: nothing was slept through. */
 		assert_in_range(fake.now - came, 0, 2 * MS);
 		/* The client's, and the manager's two: the first one is for the drive alone. */
 		assert_int_equal(fake.borrow_calls, 3);

@@ -70,6 +70,7 @@ static const struct form {
 	{SIO_PEER_HOLD, 0, "BBILf0"},
 	{SIO_PEER_UNHOLD, 0, "BNf0"},
 	{SIO_PEER_ASSIGN, 0, "BBzLfs"},
+	{SIO_PEER_NOTIFY, 0, "Bf000"},
 	{SIO_PEER_HOLD_RELEASE, 0, "Nfs"},
 	{SIO_PEER_VECTOR, 0, "Bfsnas0"},
 	{SIO_PEER_UNVECTOR, 0, "Bfs0000"},
