@@ -298,6 +298,9 @@ unsigned int smartio_wait_events(sci_smartio_device_t device, sci_local_data_int
 			fake_step();
 			set = ready(b, dint);
 		}
+		/* That is an event, too. */
+		if (!set && device && smartio_device_lost(device))
+			set = SMARTIO_READY_DEVICE;
 		/* Nothing moves any more until the event, or the end. */
 		if (!set && fake.now < end)
 			fake.now = fake.event && fake.event_at < end ? fake.event_at : end;
