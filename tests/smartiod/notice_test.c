@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Notices of a device: whoever has its registers has all other borrowers look again. Nobody else can
- * send one, and none gets lost where daemons that outlive their connection meet again.
+ * Notices of a device: whoever has its registers has all other borrowers look again. Nobody else
+ * can send one, and none gets lost where daemons that outlive their connection meet again.
  */
 #include <errno.h>
 #include <setjmp.h>
