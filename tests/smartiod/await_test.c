@@ -112,7 +112,7 @@ static void the_end_of_a_borrow_is_told(void **state)
 /* Whoever is refused knows from then on that somebody has it, however it was told before. */
 static void who_is_refused_waits(void **state)
 {
-	struct fake_device fake = {.no_reset = true};
+	struct fake_device fake = {.id = 0};
 	struct world *w = call_world(&fake);
 	struct world_client *owner = world_client(w, 0, SIO_CLIENT_LIBRARY);
 	struct world_client *c = world_client(w, 1, SIO_CLIENT_LIBRARY);
@@ -123,6 +123,7 @@ static void who_is_refused_waits(void **state)
 
 	(void)state;
 	/* The lender has it in its ledger, and the port does not answer yet. */
+	fake_device_resets(w, false);
 	w->late = SIO_OP_OWNER_NEW;
 	asked = world_send(w, owner, SIO_MSG_DEV_BORROW, &want, sizeof(want));
 	world_run(w);
