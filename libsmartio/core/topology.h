@@ -55,6 +55,8 @@ struct sio_topo_chassis {
 	uint32_t link_width, link_generation; /* of the link towards the host */
 	uint32_t latency;		      /* as of an adapter */
 	uint64_t aperture; /* addresses that it passes on; 0: as many as are needed */
+	/* where in the host's physical map these are; of size 0: nothing is behind it */
+	uint64_t range_base, range_size;
 };
 
 /* As in smartio/uapi.h. */

@@ -8,22 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "topofile/draft.h"
+#include "topofile/layout.h"
 #include "topofile/value.h"
 
 #define FIRST_ADDRESS (4 * SIO_GIB)
-
-/* A part of a host's map. */
-struct part {
-	uint64_t *base, size;
-	uint64_t align;	    /* where we put it: a power of 2 */
-	uint64_t unit;	    /* where the file may put it */
-	struct sio_spot at; /* of the base; zero: it is ours to choose */
-	uint64_t kept;	    /* the base that is in force; 0: none */
-	unsigned host;
-	unsigned in; /* as in the topology */
-	char path[SIO_DRAFT_PATH];
-};
 
 #define PARTS (1 + SIO_MAX_ADAPTERS + SIO_DRAFT_DEVICES)
 
@@ -43,8 +31,29 @@ static unsigned function_number(const struct sio_topo_device *dev)
 	return dev->physical ? dev->bdf & 7 : 0;
 }
 
+/* The same chassis as in what is in force, which stay as they are? */
+static bool same_chassis(const struct sio_topo_host *was, const struct sio_topo_host *h)
+{
+	if (!was || was->n_chassis != h->n_chassis)
+		return false;
+	for (unsigned i = 0; i < h->n_chassis; i++) {
+		const struct sio_topo_chassis *a = &was->chassis[i], *b = &h->chassis[i];
+
+		if (strcmp(a->name, b->name) != 0 || a->in != b->in || a->aperture != b->aperture)
+			return false;
+	}
+	return true;
+}
+
+/* @base, of something in @was_in, if what is in @in now is behind the same bridges. */
+static uint64_t kept_base(const struct sio_topo_host *was, unsigned was_in, uint64_t base,
+			  const struct sio_topo_host *h, unsigned in)
+{
+	return was_in == in && (in == 0 || same_chassis(was, h)) ? base : 0;
+}
+
 /* What host @host's map consists of. Return: how many parts. */
-static unsigned list_parts(struct sio_draft *d, unsigned host, struct part part[PARTS])
+static unsigned list_parts(struct sio_draft *d, unsigned host, struct sio_part part[PARTS])
 {
 	struct sio_topo_host *h = &d->t->host[host];
 	struct sio_draft_host *draft = &d->host[host];
@@ -52,21 +61,25 @@ static unsigned list_parts(struct sio_draft *d, unsigned host, struct part part[
 	const struct sio_topo_device *device_was;
 	unsigned n = 0;
 
-	part[n] = (struct part){.base = &h->ram_base,
-				.size = h->ram_size,
-				.align = SIO_GIB,
-				.unit = SIO_PAGE_SIZE,
-				.kept = was ? was->ram_base : 0,
-				.at = draft->base_at};
+	part[n] = (struct sio_part){.base = &h->ram_base,
+				    .size = h->ram_size,
+				    .align = SIO_GIB,
+				    .unit = SIO_PAGE_SIZE,
+				    .kept = was ? was->ram_base : 0,
+				    .at = draft->base_at};
 	snprintf(part[n++].path, SIO_DRAFT_PATH, "hosts.%s.ram_base", h->name);
 	for (unsigned i = 0; i < h->n_adapters; i++, n++) {
-		part[n] = (struct part){
+		part[n] = (struct sio_part){
 			.base = &h->adapter[i].window_base,
 			.size = h->adapter[i].window_size,
 			.align = round_up(h->adapter[i].window_size),
 			.unit = h->adapter[i].window_size / h->adapter[i].lut_entries,
 			.in = h->adapter[i].in,
-			.kept = was && i < was->n_adapters ? was->adapter[i].window_base : 0,
+			.kept = was && i < was->n_adapters ? kept_base(was, was->adapter[i].in,
+								       was->adapter[i].window_base,
+								       h, h->adapter[i].in)
+							   : 0,
+			.in_at = draft->adapter[i].in_at,
 			.at = draft->adapter[i].base_at};
 		sio_draft_adapter_path(h, i, "window_base", part[n].path);
 	}
@@ -81,13 +94,17 @@ static unsigned list_parts(struct sio_draft *d, unsigned host, struct part part[
 		if (function_number(dev))
 			size *= h->device[dev->physical - 1].virtual_functions;
 		device_was = sio_draft_device_before(d, h->name, dev->name);
-		part[n] = (struct part){.base = &h->device[i].bar_base,
-					.size = size,
-					.align = space,
-					.unit = space,
-					.in = h->device[i].in,
-					.kept = device_was ? device_was->bar_base : 0,
-					.at = draft->device[i].base_at};
+		part[n] = (struct sio_part){.base = &h->device[i].bar_base,
+					    .size = size,
+					    .align = space,
+					    .unit = space,
+					    .in = h->device[i].in,
+					    .kept = device_was ? kept_base(was, device_was->in,
+									   device_was->bar_base, h,
+									   dev->in)
+							       : 0,
+					    .in_at = draft->device[i].in_at,
+					    .at = draft->device[i].base_at};
 		sio_draft_device_path(h, i, "bar_base", part[n++].path);
 	}
 	return n;
@@ -98,16 +115,15 @@ static bool overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
 	return a < b ? b - a < a_size : a - b < b_size;
 }
 
-/* What it is in its host: "adapters[0].window_base". */
-static const char *name_of(const struct part *p)
+const char *sio_part_name(const struct sio_part *p)
 {
 	return strchr(strchr(p->path, '.') + 1, '.') + 1;
 }
 
 /* A base that the file gives: inside the address space, aligned, and free on its host. */
-static int check_given(struct sio_draft *d, const struct part *part, unsigned index)
+static int check_given(struct sio_draft *d, const struct sio_part *part, unsigned index)
 {
-	const struct part *p = &part[index];
+	const struct sio_part *p = &part[index];
 	char shown[SIO_DRAFT_PATH], unit[SIO_SIZE_TEXT];
 
 	if (*p->base > SIO_DRAFT_HIGHEST - p->size)
@@ -118,11 +134,11 @@ static int check_given(struct sio_draft *d, const struct part *part, unsigned in
 					  "not a multiple of %s; one is right",
 					  sio_value_size_text(p->unit, unit));
 	for (unsigned i = 0; i < index; i++) {
-		const struct part *other = &part[i];
+		const struct sio_part *other = &part[i];
 
 		if (!other->at.value || !overlap(*p->base, p->size, *other->base, other->size))
 			continue;
-		snprintf(shown, sizeof(shown), "%s", name_of(other));
+		snprintf(shown, sizeof(shown), "%s", sio_part_name(other));
 		return sio_source_fail_at(
 			d->source, p->at, p->path,
 			"overlaps %s (line %u); addresses that nothing else of the "
@@ -132,145 +148,146 @@ static int check_given(struct sio_draft *d, const struct part *part, unsigned in
 	return 0;
 }
 
-/* ---- apertures ---- */
-
-/* Is @p in chassis number @index of its host, or in one that is in it? */
-static bool is_behind(const struct sio_topo_host *h, const struct part *p, unsigned index)
+static bool is_around(const struct sio_topo_host *h, unsigned in, unsigned index)
 {
-	unsigned in = p->in;
-
 	while (in && in != index + 1)
 		in = h->chassis[in - 1].in;
 	return in != 0;
 }
 
-/*
- * A chassis passes on one range of addresses: from the lowest that the file gives to what is in it
- * up to the highest, which is no longer than its aperture, and nobody else of the host is there.
- */
-static int check_aperture(struct sio_draft *d, unsigned host, const struct part *part, unsigned n,
-			  unsigned index)
+/* The same of the chassis' ranges of one host; @in: what is in that one may be in them. */
+static uint64_t range_until(const struct sio_topo_host *h, uint64_t base, uint64_t size,
+			    unsigned in)
 {
-	const struct sio_topo_host *h = &d->t->host[host];
-	const struct sio_topo_chassis *c = &h->chassis[index];
-	const struct part *low = NULL, *high = NULL;
-	char size[SIO_SIZE_TEXT];
+	for (unsigned i = 0; i < h->n_chassis; i++) {
+		const struct sio_topo_chassis *c = &h->chassis[i];
 
-	for (unsigned i = 0; i < n; i++) {
-		const struct part *p = &part[i];
-
-		if (!p->at.value || !is_behind(h, p, index))
-			continue;
-		if (!low || *p->base < *low->base)
-			low = p;
-		if (!high || *p->base > *high->base)
-			high = p;
-	}
-	if (!low)
-		return 0;
-	if (c->aperture && *high->base + high->size - *low->base > c->aperture)
-		return sio_source_fail_at(
-			d->source, high->at, high->path,
-			"too far from %s (line %u): both are behind chassis '%s', whose aperture "
-			"is %s; addresses within as many bytes, or a larger aperture, are right",
-			name_of(low), low->at.key.line, c->name,
-			sio_value_size_text(c->aperture, size));
-	for (unsigned i = 0; i < n; i++) {
-		const struct part *p = &part[i];
-
-		if (!p->at.value || is_behind(h, p, index) ||
-		    !overlap(*p->base, p->size, *low->base, *high->base + high->size - *low->base))
-			continue;
-		return sio_source_fail_at(
-			d->source, p->at, p->path,
-			"lies between %s (line %u) and %s (line %u), which are behind chassis "
-			"'%s': it passes on all from the one to the other; an address outside is "
-			"right",
-			name_of(low), low->at.key.line, name_of(high), high->at.key.line, c->name);
+		if (c->range_size && overlap(base, size, c->range_base, c->range_size) &&
+		    !is_around(h, in, i))
+			return c->range_base + c->range_size;
 	}
 	return 0;
 }
 
-/* All parts of all hosts. A base of 0 is not placed yet. */
-struct layout {
-	struct sio_draft *d;
-	struct part *part;
-	unsigned n;
-	uint64_t next; /* below it everything is placed */
-};
-
-/* End of a placed part that @size bytes at @base would touch; 0: they are free on every host. */
-static uint64_t taken_until(const struct layout *l, uint64_t base, uint64_t size)
+uint64_t sio_layout_taken(const struct sio_layout *l, uint64_t base, uint64_t size, unsigned host,
+			  unsigned in)
 {
 	for (unsigned i = 0; i < l->n; i++) {
-		const struct part *p = &l->part[i];
+		const struct sio_part *p = &l->part[i];
 
 		if (*p->base && overlap(base, size, *p->base, p->size))
 			return *p->base + p->size;
 	}
+	for (unsigned i = 0; i < l->d->t->n_hosts; i++) {
+		uint64_t end = range_until(&l->d->t->host[i], base, size, i == host ? in : 0);
+
+		if (end)
+			return end;
+	}
 	return 0;
 }
 
-static int place(struct layout *l, struct part *p)
+bool sio_layout_find(const struct sio_layout *l, uint64_t size, uint64_t align, unsigned host,
+		     unsigned in, uint64_t from, uint64_t end, uint64_t *ret)
 {
-	uint64_t base = l->next, end;
+	uint64_t base = from, taken;
 
 	do {
-		base = (base + p->align - 1) & ~(p->align - 1);
-		if (base > SIO_DRAFT_HIGHEST - p->size)
-			return sio_source_fail_at(
-				l->d->source, sio_source_missing(l->d->host[p->host].at), p->path,
-				"no room left below 4096T; less RAM or smaller windows "
-				"are right");
-		end = taken_until(l, base, p->size);
-		if (end)
-			base = end;
-	} while (end);
-	*p->base = base;
-	l->next = base + p->size;
+		base = (base + align - 1) & ~(align - 1);
+		if (base > end || end - base < size)
+			return false;
+		taken = sio_layout_taken(l, base, size, host, in);
+		if (taken)
+			base = taken;
+	} while (taken);
+	*ret = base;
+	return true;
+}
+
+/* Something that is in no chassis, @at in the file if it has no place. */
+static int place(struct sio_layout *l, unsigned host, uint64_t size, uint64_t align,
+		 const char *path, struct sio_spot at, uint64_t *ret)
+{
+	if (!sio_layout_find(l, size, align, host, 0, l->next, SIO_DRAFT_HIGHEST, ret))
+		return sio_source_fail_at(l->d->source, sio_source_missing(at), path,
+					  "no room left below 4096T; less RAM, or smaller windows "
+					  "and apertures, are right");
+	l->next = *ret + size;
 	return 0;
 }
 
 /* What the file says, checked host by host. */
-static int take_given(struct layout *l)
+static int take_given(struct sio_layout *l)
 {
 	int rc = 0;
 
 	for (unsigned i = 0; i < l->d->t->n_hosts; i++) {
-		unsigned n = list_parts(l->d, i, &l->part[l->n]);
+		unsigned first = l->n, n = list_parts(l->d, i, &l->part[l->n]);
 
 		for (unsigned j = 0; rc == 0 && j < n; j++) {
-			l->part[l->n + j].host = i;
-			if (l->part[l->n + j].at.value)
-				rc = check_given(l->d, &l->part[l->n], j);
+			l->part[first + j].host = i;
+			if (l->part[first + j].at.value)
+				rc = check_given(l->d, &l->part[first], j);
 		}
-		for (unsigned j = 0; rc == 0 && j < l->d->t->host[i].n_chassis; j++)
-			rc = check_aperture(l->d, i, &l->part[l->n], n, j);
 		l->n += n;
+		for (unsigned j = 0; rc == 0 && j < l->d->t->host[i].n_chassis; j++)
+			rc = sio_layout_check_aperture(l, i, j);
 	}
 	return rc;
 }
 
-/* What is in force stays, where the file has given its place to nothing else. */
-static void keep(struct layout *l)
+/*
+ * What is in force stays, where the file has given its place to nothing else; so do the addresses
+ * that chassis pass on, also those where nothing is.
+ */
+static void keep(struct sio_layout *l)
 {
 	for (unsigned i = 0; i < l->n; i++) {
-		const struct part *p = &l->part[i];
+		const struct sio_part *p = &l->part[i];
 
 		if (p->at.value || p->kept == 0 || p->kept % p->align ||
-		    p->kept > SIO_DRAFT_HIGHEST - p->size || taken_until(l, p->kept, p->size))
+		    p->kept > SIO_DRAFT_HIGHEST - p->size ||
+		    sio_layout_taken(l, p->kept, p->size, p->host, p->in))
 			continue;
 		*p->base = p->kept;
 	}
+	for (unsigned i = 0; i < l->d->t->n_hosts; i++) {
+		struct sio_topo_host *h = &l->d->t->host[i];
+		const struct sio_topo_host *was = sio_draft_host_before(l->d, h->name);
+
+		for (unsigned j = 0; same_chassis(was, h) && j < h->n_chassis; j++) {
+			h->chassis[j].range_base = was->chassis[j].range_base;
+			h->chassis[j].range_size = was->chassis[j].range_size;
+		}
+	}
 }
 
-static int place_rest(struct layout *l)
+/* Of one host: what is in no chassis, then what each chassis passes on. */
+static int place_rest(struct sio_layout *l, unsigned host)
 {
+	const struct sio_topo_host *h = &l->d->t->host[host];
+	char path[SIO_DRAFT_PATH];
 	int rc = 0;
 
 	for (unsigned i = 0; rc == 0 && i < l->n; i++) {
-		if (!l->part[i].at.value && *l->part[i].base == 0)
-			rc = place(l, &l->part[i]);
+		struct sio_part *p = &l->part[i];
+
+		if (p->host == host && p->in == 0 && *p->base == 0)
+			rc = place(l, host, p->size, p->align, p->path, l->d->host[host].at,
+				   p->base);
+	}
+	for (unsigned i = 0; rc == 0 && i < h->n_chassis; i++) {
+		uint64_t size, align, base;
+
+		if (h->chassis[i].in || h->chassis[i].range_size)
+			continue;
+		rc = sio_layout_measure(l, host, i, &size, &align);
+		if (rc < 0 || size == 0)
+			continue;
+		snprintf(path, sizeof(path), "hosts.%s.chassis.%s", h->name, h->chassis[i].name);
+		rc = place(l, host, size, align, path, l->d->host[host].chassis[i].at, &base);
+		if (rc == 0)
+			rc = sio_layout_put(l, host, i, base);
 	}
 	return rc;
 }
@@ -286,7 +303,7 @@ static void place_functions(struct sio_topo_host *h)
 
 int sio_draft_lay_out(struct sio_draft *d)
 {
-	struct layout l = {.d = d, .next = FIRST_ADDRESS};
+	struct sio_layout l = {.d = d, .next = FIRST_ADDRESS};
 	int rc;
 
 	l.part = calloc((size_t)d->t->n_hosts * PARTS, sizeof(*l.part));
@@ -295,7 +312,10 @@ int sio_draft_lay_out(struct sio_draft *d)
 	rc = take_given(&l);
 	if (rc == 0) {
 		keep(&l);
-		rc = place_rest(&l);
+		for (unsigned i = 0; rc == 0 && i < d->t->n_hosts; i++)
+			rc = sio_layout_ranges(&l, i);
+		for (unsigned i = 0; rc == 0 && i < d->t->n_hosts; i++)
+			rc = place_rest(&l, i);
 	}
 	for (unsigned i = 0; rc == 0 && i < d->t->n_hosts; i++)
 		place_functions(&d->t->host[i]);

@@ -113,10 +113,9 @@ static void refuses_too_many(void **state)
 		"topo.yaml:36:7: key 'hosts.a.devices.d31': value '{...}': a device too many; at "
 		"most 31 is right");
 	assert_many(HOSTS, full, 51, "", NULL);
-	assert_many(
-		HOSTS, full, 52, "",
-		"topo.yaml:54:3: key 'hosts.h51.ram_base': no room left below 4096T; less RAM or "
-		"smaller windows are right");
+	assert_many(HOSTS, full, 52, "",
+		    "topo.yaml:54:3: key 'hosts.h51.ram_base': no room left below 4096T; less RAM, "
+		    "or smaller windows and apertures, are right");
 	assert_many(HOSTS "  a:\n    chassis:\n", "      c%u: { ports: 4 }\n", 17, "",
 		    "topo.yaml:21:7: key 'hosts.a.chassis.c16': value '{...}': a chassis too many; "
 		    "at most 16 is right");
