@@ -54,6 +54,11 @@ struct smartiod_ops {
 	uint64_t (*now)(void *ctx); /* nanoseconds, monotonic */
 	/* Call smartiod_timer() at @when; one timer, the last call counts; UINT64_MAX: none. */
 	void (*timer)(void *ctx, uint64_t when);
+	/*
+	 * Call smartiod_later() once, when more of what has changed has had time to change: a
+	 * millisecond or so. Not asked for again before that call.
+	 */
+	void (*later)(void *ctx);
 	uint64_t (*random)(void *ctx);
 	/*
 	 * Bytes of memory that the daemon has now, for the counters; NULL: the world cannot say.
@@ -109,6 +114,8 @@ void smartiod_peer_down(struct smartiod *d, uint32_t node);
 /* The same, of a host that may not come back: nothing of it is kept until it does. */
 void smartiod_peer_expelled(struct smartiod *d, uint32_t node);
 void smartiod_timer(struct smartiod *d);
+/* What the daemon asked for by the operation later. */
+void smartiod_later(struct smartiod *d);
 /* A watched interrupt was triggered @count times. */
 void smartiod_irq(struct smartiod *d, uint64_t irq, uint64_t count);
 

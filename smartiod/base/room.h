@@ -122,6 +122,8 @@ struct smartiod_room {
 	 * host's objects to it.
 	 */
 	void (*announce)(struct smartiod *d, uint32_t node);
+	/* Forward: smartiod_ask_later() was called since the last time. */
+	void (*later)(struct smartiod *d);
 	/*
 	 * Forward. The connection to the peer has ended, what is shared outlives it
 	 * (smartiod_outlives()), and the peer is expected to connect again: what does not outlive

@@ -49,6 +49,14 @@ void smartiod_arm(struct smartiod *d, uint64_t when)
 	d->ops->timer(d->ctx, when);
 }
 
+void smartiod_ask_later(struct smartiod *d)
+{
+	if (d->later)
+		return;
+	d->later = true;
+	d->ops->later(d->ctx);
+}
+
 const char *smartiod_no_descriptor(struct smartiod *d)
 {
 	snprintf(d->no_descriptor, sizeof(d->no_descriptor),

@@ -162,6 +162,7 @@ struct smartiod {
 	uint64_t next_uid; /* segments, connections, dints, rings, links: one space */
 	uint32_t next_cookie;
 	uint64_t timer_at;
+	bool later; /* smartiod_later() will come */
 
 	struct smartiod_tree sessions;	  /* by client */
 	struct smartiod_tree ops_all;	  /* by id */
@@ -233,6 +234,8 @@ const char *smartiod_no_descriptor(struct smartiod *d);
 void smartiod_close_fd(struct smartiod *d, int *fd);
 void smartiod_fatal(struct smartiod *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Arranges that the rooms' later() are called, once for all that ask until then. */
+void smartiod_ask_later(struct smartiod *d);
 /* Arranges that smartiod_timer() is called at @when, or before. */
 void smartiod_arm(struct smartiod *d, uint64_t when);
 

@@ -230,6 +230,16 @@ void smartiod_timer(struct smartiod *d)
 		smartiod_arm(d, when);
 }
 
+void smartiod_later(struct smartiod *d)
+{
+	if (d->failed)
+		return;
+	d->later = false;
+	for (unsigned i = 0; d->rooms[i]; i++)
+		if (d->rooms[i]->later)
+			d->rooms[i]->later(d);
+}
+
 /* ---- life ---- */
 
 void smartiod_descriptors(struct smartiod *d, uint64_t n)

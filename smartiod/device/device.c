@@ -244,34 +244,93 @@ void smartiod_device_info(struct smartiod *d, struct smartiod_device *dev,
 
 /* ---- announcements ---- */
 
-void smartiod_device_announce_to(struct smartiod *d, struct smartiod_device *dev, uint32_t node)
+/* To the peer at place @i of @d->peer. */
+static bool is_untold(const struct smartiod_device *dev, unsigned i)
+{
+	return dev->untold[i / 64] >> i % 64 & 1;
+}
+
+static void set_untold(struct smartiod_device *dev, unsigned i, bool untold)
+{
+	if (untold)
+		dev->untold[i / 64] |= 1ull << i % 64;
+	else
+		dev->untold[i / 64] &= ~(1ull << i % 64);
+}
+
+static void announce_to(struct smartiod *d, struct smartiod_device *dev, unsigned i)
 {
 	struct sio_peer_devices msg = {.h.type = sio_to_le32(SIO_PEER_DEVICES),
 				       .present = sio_to_le32(dev->present)};
 
 	smartiod_device_info(d, dev, &msg.info);
-	smartiod_peer_send(d, node, &msg, sizeof(msg));
+	smartiod_peer_send(d, d->peer[i].node, &msg, sizeof(msg));
+	set_untold(dev, i, false);
 }
 
 void smartiod_device_announce(struct smartiod *d, struct smartiod_device *dev)
 {
 	for (unsigned i = 0; i < d->n_peers; i++)
-		smartiod_device_announce_to(d, dev, d->peer[i].node);
+		announce_to(d, dev, i);
 	smartiod_device_changed(d, dev);
+}
+
+void smartiod_device_announce_later(struct smartiod *d, struct smartiod_device *dev)
+{
+	for (unsigned i = 0; i < d->n_peers; i++)
+		set_untold(dev, i, true);
+	if (d->n_peers)
+		smartiod_ask_later(d);
+	smartiod_device_changed(d, dev);
+}
+
+void smartiod_device_announce_to(struct smartiod *d, struct smartiod_device *dev, uint32_t node)
+{
+	for (unsigned i = 0; i < d->n_peers; i++)
+		if (d->peer[i].node == node)
+			announce_to(d, dev, i);
+}
+
+void smartiod_device_tell(struct smartiod *d, struct smartiod_device *dev, uint32_t node)
+{
+	for (unsigned i = 0; i < d->n_peers; i++)
+		if (d->peer[i].node == node && is_untold(dev, i))
+			announce_to(d, dev, i);
+}
+
+static struct smartiod_device *next_own(struct smartiod *d, uint64_t *key)
+{
+	struct smartiod_tree_node *n = smartiod_tree_after(&d->devices, *key);
+
+	if (!n || sio_topology_fdid_node((uint32_t)n->key) != d->node)
+		return NULL;
+	*key = n->key;
+	return SMARTIOD_OF(n, struct smartiod_device, by_fdid);
+}
+
+/* What has changed of a device since the last time is one message to each host. */
+static void announce_changed(struct smartiod *d)
+{
+	uint64_t key = sio_topology_fdid(d->node, 0);
+	struct smartiod_device *dev;
+
+	while ((dev = next_own(d, &key)))
+		for (unsigned i = 0; i < d->n_peers; i++)
+			if (is_untold(dev, i))
+				announce_to(d, dev, i);
 }
 
 static void announce_all(struct smartiod *d, uint32_t node)
 {
-	struct smartiod_tree_node *n;
-	uint64_t key = 0;
+	uint64_t key = sio_topology_fdid(d->node, 0);
+	struct smartiod_device *dev;
+	unsigned i = 0;
 
-	while ((n = smartiod_tree_after(&d->devices, key))) {
-		struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
-
-		key = n->key;
-		if (dev->node == d->node && dev->present)
-			smartiod_device_announce_to(d, dev, node);
-	}
+	while (d->peer[i].node != node)
+		i++;
+	while ((dev = next_own(d, &key)))
+		if (dev->present)
+			announce_to(d, dev, i);
 }
 
 /* A real host's devices are those that its kernel finds: the cluster's file has none of them. */
@@ -531,6 +590,7 @@ const struct smartiod_room smartiod_room_device = {
 	.start = smartiod_devices_start,
 	.free_all = free_all,
 	.announce = announce_all,
+	.later = announce_changed,
 	.exports_end = exports_end,
 	.path = path,
 	.port_event = port_event,

@@ -42,6 +42,8 @@ struct smartiod_device {
 	/* Ours only. */
 	struct sio_evt_device port;
 	struct sio_ledger ledger;
+	/* peers, by their places, that are to be notified of what has changed */
+	uint64_t untold[(SIO_MAX_HOSTS + 63) / 64];
 	enum sio_dev_state state;   /* reset.c */
 	struct smartiod_lent *lent; /* lend.h: behind it, in the same memory */
 };
@@ -68,10 +70,18 @@ struct smartiod_device *smartiod_device_by_port(struct smartiod *d, uint64_t id)
 void smartiod_device_describe(struct smartiod *d, struct smartiod_device *dev);
 /* Opens a device that was added to the port. */
 void smartiod_device_look(struct smartiod *d, uint64_t id);
-/* Announces the device's state to all peers, and to who waits for it here. */
+/*
+ * Announces the device's state to all peers, and to who waits for it here: at once, because it has
+ * come or gone; or, because a borrow or a reset has changed it, to the peers a little later with
+ * what changes until then, for each change is a message to each host of the cluster. Nothing may
+ * depend on that message: who asks the lender for something gets the state that the reply implies
+ * before the reply, by tell().
+ */
 void smartiod_device_announce(struct smartiod *d, struct smartiod_device *dev);
-/* To @node alone, before it is told what follows from that state. */
+void smartiod_device_announce_later(struct smartiod *d, struct smartiod_device *dev);
+/* To @node alone, before it is told what follows from that state; tell(): unless it knows. */
 void smartiod_device_announce_to(struct smartiod *d, struct smartiod_device *dev, uint32_t node);
+void smartiod_device_tell(struct smartiod *d, struct smartiod_device *dev, uint32_t node);
 /*
  * await.c: what is known of the device has changed; answers those for whom it is now as they want
  * it. The other one: the same for all devices of @node, because a path there has changed.

@@ -24,7 +24,8 @@ static void borrow_reply(struct smartiod *d, struct smartiod_lend *lend)
 	};
 
 	smartiod_device_info(d, l->device, &rep.info);
-	smartiod_device_announce(d, l->device);
+	smartiod_device_announce_later(d, l->device);
+	smartiod_device_tell(d, l->device, l->node);
 	smartiod_lend_done(d, lend, &rep, sizeof(rep), NULL, 0);
 }
 
@@ -262,8 +263,12 @@ int smartiod_lend_return(struct smartiod *d, const struct smartiod_from *from, c
 	struct smartiod_loan *l = smartiod_loan_find(d, sio_from_le64(m->borrower));
 
 	(void)reterr;
-	if (l && l->node == from->node) /* else: the device is gone, and the borrow with it */
+	if (l && l->node == from->node) { /* else: the device is gone, and the borrow with it */
+		struct smartiod_device *dev = l->device;
+
 		smartiod_loan_end(d, l);
+		smartiod_device_tell(d, dev, from->node);
+	}
 	smartiod_from_reply(d, from, msg, &ok, sizeof(ok));
 	return 0;
 }
@@ -296,7 +301,8 @@ int smartiod_lend_release_exclusive(struct smartiod *d, const struct smartiod_fr
 	rc = sio_ledger_release_exclusive(&l->device->ledger, l->id, reterr);
 	if (rc < 0)
 		return rc;
-	smartiod_device_announce(d, l->device);
+	smartiod_device_announce_later(d, l->device);
+	smartiod_device_tell(d, l->device, l->node);
 	smartiod_from_reply(d, from, msg, &ok, sizeof(ok));
 	return 0;
 }

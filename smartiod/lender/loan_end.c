@@ -27,6 +27,7 @@ void smartiod_loan_closed(struct smartiod *d, struct smartiod_loan *l)
 	if (!quarantined)
 		smartiod_dev_segs_over(d, l);
 	sio_ledger_closed(&l->device->ledger, l->id, quarantined);
+	smartiod_device_announce_later(d, l->device);
 	if (quarantined) {
 		smartiod_log(d, SMARTIOD_INFO,
 			     "%s: borrow %" PRIu64 " of node %" PRIu32 " is in quarantine",
@@ -53,7 +54,7 @@ void smartiod_loan_end(struct smartiod *d, struct smartiod_loan *l)
 		smartiod_loan_close_owner(d, l);
 	smartiod_vectors_end(d, l);
 	smartiod_old_vectors_end(l);
-	smartiod_device_announce(d, l->device);
+	smartiod_device_announce_later(d, l->device);
 	smartiod_loan_unpin(d, l);
 }
 

@@ -32,6 +32,7 @@ void smartiod_loan_notify(struct smartiod *d, struct smartiod_loan *l, uint32_t 
 
 	if (l->state != SMARTIOD_LOAN_LIVE)
 		return;
+	smartiod_device_tell(d, l->device, l->node);
 	smartiod_notify(d, l->node, &msg, sizeof(msg));
 }
 
@@ -63,6 +64,7 @@ static void notify_reset(struct smartiod *d, struct smartiod_device *dev, uint64
 	if (smartiod_generation(generation) < dev->generation)
 		return; /* it was pulled out meanwhile, and is another one */
 	dev->generation = smartiod_generation(generation);
+	smartiod_device_announce_later(d, dev);
 	while ((l = smartiod_loan_after(d, after))) {
 		after = l->id;
 		if (l->device == dev)
@@ -107,10 +109,12 @@ static void settle_marked(struct smartiod *d, struct smartiod_device *dev, uint6
 
 static void word_ok(struct smartiod *d, struct smartiod_word *w)
 {
-	if (w->own)
+	if (w->own) {
 		smartiod_reset_over(d, w->device, 0, "");
-	else
-		smartiod_lend_ok(d, &w->lend);
+		return;
+	}
+	smartiod_device_tell(d, w->device, w->lend.from.node);
+	smartiod_lend_ok(d, &w->lend);
 }
 
 static void close_view(struct smartiod *d, struct smartiod_word *w)
@@ -136,7 +140,7 @@ static void take_doorbells(struct smartiod *d, struct smartiod_word *w)
 	dev->lent->clearing--;
 	notify_reset(d, dev, w->generation);
 	if (!w->own) /* reset.c announces the end of the lender's own */
-		smartiod_device_announce(d, dev);
+		smartiod_device_announce_later(d, dev);
 	word_ok(d, w);
 	smartiod_bars_go_on(d, dev);
 }
@@ -193,7 +197,8 @@ static void word_step(struct smartiod *d, struct smartiod_op *op, const struct s
 		take_doorbells(d, w);
 		return;
 	}
-	smartiod_device_announce(d, w->device);
+	smartiod_device_announce_later(d, w->device);
+	smartiod_device_tell(d, w->device, w->lend.from.node);
 	smartiod_lend_ok(d, &w->lend);
 }
 

@@ -230,7 +230,7 @@ void smartiod_reset_over(struct smartiod *d, struct smartiod_device *dev, int er
 	else
 		succeeded(d, dev);
 	if (is_wanted(dev)) { /* in the other way */
-		smartiod_device_announce(d, dev);
+		smartiod_device_announce_later(d, dev);
 		smartiod_reset_check(d, dev);
 		return;
 	}
@@ -239,7 +239,7 @@ void smartiod_reset_over(struct smartiod *d, struct smartiod_device *dev, int er
 		step(d, dev, SIO_DEV_LEND);
 	if (a.error)
 		try_again(d, dev, a.error);
-	smartiod_device_announce(d, dev);
+	smartiod_device_announce_later(d, dev);
 	wake_all(d, dev, &a);
 }
 
@@ -248,7 +248,7 @@ void smartiod_reset_over(struct smartiod *d, struct smartiod_device *dev, int er
 static void want(struct smartiod *d, struct smartiod_device *dev)
 {
 	step(d, dev, SIO_DEV_WANT);
-	smartiod_device_announce(d, dev);
+	smartiod_device_announce_later(d, dev);
 }
 
 bool smartiod_reset_first(struct smartiod *d, struct smartiod_loan *l, bool exclusive,
@@ -295,7 +295,7 @@ void smartiod_reset_borrow_over(struct smartiod *d, struct smartiod_device *dev)
 				quarantined(dev));
 	}
 	if (!told)
-		smartiod_device_announce(d, dev);
+		smartiod_device_announce_later(d, dev);
 	smartiod_reset_check(d, dev);
 }
 

@@ -20,6 +20,9 @@
 #include "smartiod/live/log.h"
 #include "smartiod/live/transport.h"
 
+/* Longer than a borrow and its reset take here, and less than anybody notices. */
+#define LATER_US 1000
+
 static void op_log(void *ctx, const char *file, int level, const char *fmt, va_list ap)
 {
 	(void)ctx;
@@ -82,6 +85,24 @@ static void op_timer(void *ctx, uint64_t when)
 	sd_event_source_set_enabled(l->timer, SD_EVENT_ONESHOT);
 }
 
+static int on_later(sd_event_source *s, uint64_t usec, void *data)
+{
+	struct live *l = data;
+
+	(void)s;
+	(void)usec;
+	smartiod_later(l->daemon);
+	return 0;
+}
+
+static void op_later(void *ctx)
+{
+	struct live *l = ctx;
+
+	sd_event_source_set_time(l->later, op_now(l) / 1000 + LATER_US);
+	sd_event_source_set_enabled(l->later, SD_EVENT_ONESHOT);
+}
+
 static void op_fatal(void *ctx, const char *text)
 {
 	struct live *l = ctx;
@@ -141,6 +162,7 @@ static const struct smartiod_ops ops = {
 	.irq_signal = live_irq_signal,
 	.now = op_now,
 	.timer = op_timer,
+	.later = op_later,
 	.random = op_random,
 	.heap = op_heap,
 	.file_read = live_op_file_read,
@@ -184,7 +206,13 @@ static int open_loop(struct live *l)
 	r = sd_event_add_time(l->event, &l->timer, CLOCK_MONOTONIC, 0, 1, on_timer, l);
 	if (r < 0)
 		return r;
-	return sd_event_source_set_enabled(l->timer, SD_EVENT_OFF);
+	r = sd_event_source_set_enabled(l->timer, SD_EVENT_OFF);
+	if (r < 0)
+		return r;
+	r = sd_event_add_time(l->event, &l->later, CLOCK_MONOTONIC, 0, 1, on_later, l);
+	if (r < 0)
+		return r;
+	return sd_event_source_set_enabled(l->later, SD_EVENT_OFF);
 }
 
 static int state_path(struct live *l, const char *format, char *ret, struct sio_err *reterr)
@@ -289,6 +317,7 @@ static void live_done(struct live *l)
 	live_irqs_free(l);
 	l->options.port->close(l);
 	sd_event_source_unref(l->timer);
+	sd_event_source_unref(l->later);
 	sd_event_source_unref(l->sigterm);
 	sd_event_source_unref(l->sigint);
 	sd_event_unref(l->event);

@@ -81,7 +81,7 @@ struct live {
 	const struct sio_topo_host *host;
 	struct smartiod *daemon;
 	sd_event *event;
-	sd_event_source *timer, *sigterm, *sigint;
+	sd_event_source *timer, *later, *sigterm, *sigint;
 	char pid_path[LIVE_PATH];
 	int pid_fd;
 	bool ready;

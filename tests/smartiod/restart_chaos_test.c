@@ -23,7 +23,7 @@
 #define HOSTS 3
 #define PROGRAMS 6
 #define ACTIONS 200
-#define RUNS 200
+#define RUNS 240
 #define MANY 64
 #define MEET 1000000000ull /* ns in which two daemons have met */
 #define AWHILE 30000000ull

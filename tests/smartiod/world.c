@@ -101,6 +101,8 @@ static void op_peer_send(void *ctx, uint32_t node, const void *msg, size_t len)
 	unsigned other = host_of(w, node);
 
 	assert(len >= sizeof(struct sio_msg) && len <= SIO_WIRE_MAX);
+	if (sio_from_le32(((const struct sio_msg *)msg)->type) == SIO_PEER_DEVICES)
+		w->announced[h->index][other]++;
 	if (w->open[h->index][other] && !w->drop_peer_messages)
 		world_push(w, TO_PEER_MESSAGE, other, h->index, msg, len)->epoch =
 			w->epoch[h->index][other];
@@ -134,6 +136,14 @@ static uint64_t op_now(void *ctx)
 static void op_timer(void *ctx, uint64_t when)
 {
 	((struct world_host *)ctx)->timer_at = when;
+}
+
+static void op_later(void *ctx)
+{
+	struct world_host *h = ctx;
+
+	assert(!h->later);
+	h->later = true;
 }
 
 static uint64_t op_random(void *ctx)
@@ -278,6 +288,7 @@ static const struct smartiod_ops ops = {
 	.irq_signal = op_irq_signal,
 	.now = op_now,
 	.timer = op_timer,
+	.later = op_later,
 	.random = op_random,
 	.ready = op_ready,
 	.fatal = op_fatal,
@@ -356,6 +367,7 @@ static void start_daemon(struct world *w, unsigned host)
 
 	h->starts++;
 	h->timer_at = UINT64_MAX;
+	h->later = false;
 	h->ready = false;
 	h->fatal = false;
 	assert(smartiod_new(w->topology, h->node, &ops, h, &h->daemon, &err) == 0);

@@ -73,6 +73,7 @@ struct world_host {
 	uint32_t node;
 	struct smartiod *daemon;
 	uint64_t boot_generation, timer_at;
+	bool later;	 /* the daemon has asked for smartiod_later() */
 	uint64_t starts; /* of daemons */
 	bool ready, fatal;
 	char fatal_text[256];
@@ -125,6 +126,8 @@ struct world {
 	const char *file_text[WORLD_HOSTS];
 	unsigned file_kept;	 /* how often one was taken */
 	bool drop_peer_messages; /* peers hear nothing: for time-outs */
+	/* Announcements of devices by a daemon to another. */
+	unsigned announced[WORLD_HOSTS][WORLD_HOSTS];
 	struct world_watch watch[WORLD_WATCHES];
 	unsigned n_watches;
 	uint64_t signals, signalled; /* writes to triggers, and their sum */

@@ -142,16 +142,37 @@ static void deliver(struct world *w, struct world_packet *p)
 	}
 }
 
+static struct world_host *who_waits_for_later(struct world *w)
+{
+	for (unsigned i = 0; i < w->n_hosts; i++)
+		if (w->host[i].daemon && w->host[i].later && !w->host[i].fatal)
+			return &w->host[i];
+	return NULL;
+}
+
+/* When nothing else is to be done; by a seed also before. */
+static bool later_comes(struct world *w, struct world_host *h)
+{
+	return h && (!w->head || (w->random && next_random(w) % 8 == 0));
+}
+
 bool world_step(struct world *w)
 {
+	struct world_host *waits;
 	struct world_packet *p;
 
 	if (w->before_step)
 		w->before_step(w, w->before_arg);
-	p = pop(w);
-	if (!p)
+	waits = who_waits_for_later(w);
+	p = later_comes(w, waits) ? NULL : pop(w);
+	if (!p && !waits)
 		return false;
 	w->steps++;
+	if (!p) {
+		waits->later = false;
+		smartiod_later(waits->daemon);
+		return true;
+	}
 	deliver(w, p);
 	free(p);
 	return true;

@@ -139,6 +139,7 @@ static void daemon_start(struct sim_host *h)
 
 	sim_alloc_fail_in = 0;
 	h->timer = UINT64_MAX;
+	h->later = false;
 	rc = smartiod_new(sim_cluster->topology, h->node, &sim_daemon_ops, h, &h->daemon, &err);
 	assert(rc == 0);
 	smartiod_start(h->daemon);
@@ -155,6 +156,7 @@ static void daemon_end(struct sim_host *h)
 	h->daemon = NULL;
 	h->ready = false;
 	h->timer = UINT64_MAX;
+	h->later = false;
 	sim_irqs_drop(h);
 	sim_peers_drop(h);
 	sim_clients_drop(h);

@@ -102,6 +102,8 @@ void sim_irqs_drop(struct sim_host *h)
 }
 
 /* ---- time ---- */
+#define SIM_LATER_NS 2000000
+
 static uint64_t now(void *ctx)
 {
 	struct sim_host *h = ctx;
@@ -124,6 +126,25 @@ void sim_timer_arm(struct sim_host *h)
 {
 	if (h->timer != UINT64_MAX)
 		sim_after(h->timer > sim_now() ? h->timer - sim_now() : 0, timer_fires, h);
+}
+
+static void later_comes(void *arg)
+{
+	struct sim_host *h = arg;
+
+	if (sim_stopping || !h->daemon || !h->later)
+		return;
+	h->later = false;
+	smartiod_later(h->daemon);
+}
+
+static void later(void *ctx)
+{
+	struct sim_host *h = ctx;
+
+	assert(!h->later);
+	h->later = true;
+	sim_after(sim_below(SIM_LATER_NS), later_comes, h);
 }
 
 static void timer(void *ctx, uint64_t when)
@@ -208,6 +229,7 @@ const struct smartiod_ops sim_daemon_ops = {
 	.irq_signal = irq_signal,
 	.now = now,
 	.timer = timer,
+	.later = later,
 	.random = chance,
 	.ready = ready,
 	.fatal = fatal,

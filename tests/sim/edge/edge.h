@@ -25,6 +25,7 @@ struct sim_host {
 	unsigned port_busy;  /* packets to and from the port, and owners' ends, on their way */
 	uint64_t port_count; /* that arrived */
 	uint64_t timer;	     /* virtual; UINT64_MAX: none */
+	bool later;	     /* its daemon has asked for smartiod_later() */
 	struct sim_wire *peer[SIM_HOSTS];
 };
 

@@ -52,7 +52,7 @@ uint64_t pairs_quiet(unsigned host)
 	const struct smartiod *d = sim_host[host].daemon;
 	const struct smartiod_counters *c = d ? &d->count : NULL;
 
-	if (!d || !tables_quiet(host) || !sim_port_quiet(host) ||
+	if (!d || d->later || !tables_quiet(host) || !sim_port_quiet(host) ||
 	    smartiod_tree_after(&d->waiting, 0) || d->recovery.grace || d->recovery.expected)
 		return 0;
 	EACH(n, d->sessions)
