@@ -393,10 +393,54 @@ int smartiod_peer_devices(struct smartiod *d, const struct smartiod_from *from, 
 	snprintf(dev->info.name, sizeof(dev->info.name), "%s", dev->topo->name);
 	dev->generation = sio_from_le32(m->info.generation);
 	dev->present = sio_from_le32(m->present) != 0;
+	dev->unheard = false;
 	if (!dev->present)
 		smartiod_device_gone(d, dev);
 	smartiod_device_changed(d, dev);
 	return 0;
+}
+
+/* The next device of @node that is present; NULL. *key is 0 at first. */
+static struct smartiod_device *next_present(struct smartiod *d, uint32_t node, uint64_t *key)
+{
+	struct smartiod_tree_node *n;
+
+	while ((n = smartiod_tree_after(&d->devices, *key))) {
+		struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
+
+		*key = n->key;
+		if (dev->node == node && dev->present)
+			return dev;
+	}
+	return NULL;
+}
+
+/*
+ * What outlived the end of the connection is still there as far as anybody knows. A lender
+ * announces what it offers, and has no word for what left while it could not tell us, or before it
+ * was started again.
+ */
+static void peer_ready(struct smartiod *d, uint32_t node)
+{
+	struct smartiod_device *dev;
+	uint64_t key = 0;
+
+	while ((dev = next_present(d, node, &key)))
+		dev->unheard = true;
+}
+
+/* The announcements are before the answer. */
+static void answered(struct smartiod *d, uint32_t node)
+{
+	struct smartiod_device *dev;
+	uint64_t key = 0;
+
+	while ((dev = next_present(d, node, &key))) {
+		if (!dev->unheard)
+			continue;
+		dev->present = dev->unheard = false;
+		smartiod_device_gone(d, dev);
+	}
 }
 
 /* ---- comings and goings ---- */
@@ -589,8 +633,10 @@ const struct smartiod_room smartiod_room_device = {
 	.init = init,
 	.start = smartiod_devices_start,
 	.free_all = free_all,
+	.peer_ready = peer_ready,
 	.announce = announce_all,
 	.later = announce_changed,
+	.answered = answered,
 	.exports_end = exports_end,
 	.path = path,
 	.port_event = port_event,

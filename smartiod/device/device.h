@@ -32,6 +32,7 @@ struct smartiod_device {
 	struct sio_topo_device found;
 	bool dropped;
 	bool present; /* its host is up and offers it */
+	bool unheard; /* its host has connected again, and has not announced it since */
 	/*
 	 * of this host: nobody has had it since it was added; earlier borrows are of another device
 	 */

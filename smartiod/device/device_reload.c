@@ -78,6 +78,23 @@ static void drop(struct smartiod_device *dev)
 	dev->dropped = true;
 }
 
+static void follow(struct smartiod *d, struct smartiod_device *dev)
+{
+	const struct sio_topo_host *host = NULL;
+	const struct sio_topo_device *topo = sio_topology_device(d->topology, dev->fdid, &host);
+
+	if (topo) {
+		dev->topo = topo;
+		dev->hops = smartiod_hops_of(host, topo->in);
+		dev->dropped = false;
+	} else if (!dev->dropped) {
+		drop(dev);
+	}
+	/* It may have been there all the time, without being in our file. */
+	if (topo && dev->node == d->node && !dev->present)
+		smartiod_device_look(d, dev->fdid);
+}
+
 void smartiod_devices_follow(struct smartiod *d)
 {
 	struct smartiod_tree_node *n;
@@ -85,22 +102,11 @@ void smartiod_devices_follow(struct smartiod *d)
 
 	while ((n = smartiod_tree_after(&d->devices, key))) {
 		struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
-		const struct sio_topo_host *host = NULL;
-		const struct sio_topo_device *topo;
 
 		key = n->key;
-		if (smartiod_device_is_found(dev))
-			continue;
-		topo = sio_topology_device(d->topology, dev->fdid, &host);
-		if (topo) {
-			dev->topo = topo;
-			dev->hops = smartiod_hops_of(host, topo->in);
-			dev->dropped = false;
-		} else if (!dev->dropped) {
-			drop(dev);
-		}
-		/* It may have been there all the time, without being in our file. */
-		if (topo && dev->node == d->node && !dev->present)
-			smartiod_device_look(d, dev->fdid);
+		if (!smartiod_device_is_found(dev))
+			follow(d, dev);
+		/* The file may have a way there, along links that the port has reported before. */
+		smartiod_device_changed(d, dev);
 	}
 }

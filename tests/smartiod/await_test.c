@@ -251,17 +251,12 @@ static void it_comes_back(void **state)
 	call_world_end(w, &fake, FDID);
 }
 
-/* A real host's device has its name from its place, and nobody knows it before it comes. */
-static void a_name_that_no_device_has_yet(void **state)
+/* Two real hosts; what they have their kernels find, as @fake, which leaves: @name. */
+static struct world *real_hosts(struct fake_device *fake, char *name, size_t size)
 {
-	struct fake_device fake = {.gone = true};
 	struct world *w = world_new(2, 0);
-	struct world_client *c;
-	char name[64];
-	uint32_t id;
 
-	(void)state;
-	fake_device_add(w, &fake);
+	fake_device_add(w, fake);
 	w->real = true;
 	for (unsigned i = 0; i < 2; i++) {
 		w->topology->host[i].real = true;
@@ -269,16 +264,69 @@ static void a_name_that_no_device_has_yet(void **state)
 	}
 	assert_true(fake_device_move(w, false));
 	world_start(w);
-	c = world_client(w, 1, SIO_CLIENT_LIBRARY);
-	snprintf(name, sizeof(name), "host0/%04x:%02x:%02x.%x", fake.topo.bdf >> 16,
-		 fake.topo.bdf >> 8 & 0xff, fake.topo.bdf >> 3 & 0x1f, fake.topo.bdf & 7);
-	id = ask(w, c, name, SIO_AWAIT_SHARED, FOREVER);
+	snprintf(name, size, "host0/%04x:%02x:%02x.%x", fake->topo.bdf >> 16,
+		 fake->topo.bdf >> 8 & 0xff, fake->topo.bdf >> 3 & 0x1f, fake->topo.bdf & 7);
+	return w;
+}
+
+/* Is @id answered, and well? */
+static bool is_told(struct world_client *c, uint32_t id)
+{
+	const struct world_message *m = world_reply(c, id);
+
+	if (m)
+		assert_int_equal(m->error, 0);
+	return m;
+}
+
+/* A real host's device has its name from its place, and nobody knows it before it comes. */
+static void a_name_that_no_device_has_yet(void **state)
+{
+	struct fake_device fake = {.gone = true};
+	char name[64];
+	struct world *w = real_hosts(&fake, name, sizeof(name));
+	struct world_client *c = world_client(w, 1, SIO_CLIENT_LIBRARY);
+	uint32_t id = ask(w, c, name, SIO_AWAIT_SHARED, FOREVER);
+
+	(void)state;
 	world_run(w);
-	assert_null(world_reply(c, id));
+	assert_false(is_told(c, id));
 	assert_true(fake_device_move(w, true));
 	world_run(w);
-	assert_non_null(world_reply(c, id));
-	assert_int_equal(world_reply(c, id)->error, 0);
+	assert_true(is_told(c, id));
+	world_free(w);
+}
+
+/* Its lender's daemon has no word for a device that was taken out while there was none. */
+static void it_goes_while_its_daemon_is_away(void **state)
+{
+	struct fake_device fake = {.gone = true};
+	char name[64];
+	struct world *w = real_hosts(&fake, name, sizeof(name));
+	struct world_client *c = world_client(w, 1, SIO_CLIENT_LIBRARY);
+	uint32_t id;
+
+	(void)state;
+	assert_true(fake_device_move(w, true));
+	world_run(w);
+	for (unsigned i = 0; i < 2; i++) {
+		world_stop(w, 0);
+		world_run(w);
+		id = ask(w, c, name, SIO_AWAIT_THERE, FOREVER);
+		world_run(w);
+		assert_true(is_told(c, id)); /* as far as anybody knows */
+		if (i == 1)
+			assert_true(fake_device_move(w, false));
+		world_restart(w, 0);
+		world_pass(w, 5000 * MS);
+		assert_true(w->host[0].ready);
+		id = ask(w, c, name, SIO_AWAIT_THERE, FOREVER);
+		world_run(w);
+		assert_int_equal(is_told(c, id), i == 0);
+	}
+	assert_true(fake_device_move(w, true));
+	world_run(w);
+	assert_true(is_told(c, id));
 	world_free(w);
 }
 
@@ -341,6 +389,7 @@ int main(void)
 		cmocka_unit_test(the_time_is_over),
 		cmocka_unit_test(it_comes_back),
 		cmocka_unit_test(a_name_that_no_device_has_yet),
+		cmocka_unit_test(it_goes_while_its_daemon_is_away),
 		cmocka_unit_test(what_cannot_be_is_refused),
 		TEST(the_next_daemon_answers),
 	};

@@ -27,6 +27,7 @@ static struct {
 	unsigned borrows, hosts; /* hosts: the first so many; 0: all */
 	unsigned first;		 /* and of these from this one on */
 	bool moved;		 /* cables lead elsewhere */
+	bool apart;		 /* the first host is at a switch of its own */
 	bool other_window;	 /* the first host's adapter has one of another size */
 	bool no_switch;		 /* there is one less */
 	bool other_slot;	 /* the first host's adapter is in another one */
@@ -71,6 +72,10 @@ static inline struct sio_topology *read_file(struct world *w, uint32_t uid, bool
 	t->sw = copy(t->sw, t->n_switches, sizeof(*t->sw));
 	for (unsigned i = 0; next.moved && i < t->n_hosts; i++)
 		t->host[i].adapter[0].link_width = 4;
+	if (next.apart) {
+		t->host[0].adapter[0].attach_index = t->n_switches;
+		strcpy(t->sw[t->n_switches++].name, "its own");
+	}
 	if (next.other_window)
 		t->host[0].adapter[0].window_size *= 2;
 	if (next.no_switch)

@@ -233,6 +233,32 @@ static void cables_lead_elsewhere(void **state)
 	end_real(w);
 }
 
+/* The link is up all the time. By the file nothing leads over it, and then something does. */
+static void a_way_that_the_file_has_later_is_told(void **state)
+{
+	struct world *w = make_real(0);
+	struct sio_msg_dev_await m = {.fdid = sio_to_le32(PLACE),
+				      .want = sio_to_le32(SIO_AWAIT_EXCLUSIVE),
+				      .timeout_ms = sio_to_le32(UINT32_MAX)};
+	struct world_client *tool, *b;
+	uint32_t id;
+
+	(void)state;
+	world_start(w);
+	tool = world_client(w, 1, SIO_CLIENT_TOOL);
+	b = world_client(w, 1, SIO_CLIENT_LIBRARY);
+	next.apart = true;
+	reload_counts(w, tool, SIO_RELOAD_NOW, 2); /* the switch, too */
+	id = world_send(w, b, SIO_MSG_DEV_AWAIT, &m, sizeof(m));
+	world_run(w);
+	assert_null(world_reply(b, id));
+	next.apart = false;
+	reload_counts(w, tool, SIO_RELOAD_NOW, 2); /* the switch, too */
+	assert_non_null(world_reply(b, id));
+	assert_int_equal(world_reply(b, id)->error, 0);
+	end_real(w);
+}
+
 /* Its daemon has opened it where it was; others have not. */
 static void an_adapter_in_another_slot_takes_a_restart_of_its_host(void **state)
 {
@@ -281,6 +307,7 @@ int main(void)
 		cmocka_unit_test(a_host_that_was_never_there_comes),
 		cmocka_unit_test(a_host_takes_another_ones_node_id),
 		cmocka_unit_test(cables_lead_elsewhere),
+		cmocka_unit_test(a_way_that_the_file_has_later_is_told),
 		cmocka_unit_test(an_adapter_in_another_slot_takes_a_restart_of_its_host),
 		cmocka_unit_test(a_host_does_not_lose_itself_nor_all_others),
 	};
