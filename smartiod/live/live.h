@@ -66,13 +66,19 @@ struct live_tls;
 struct live_transport;
 struct sio_eventfd;
 
-/* Warnings about peers, as many as a log can bear. */
-struct live_complaints {
-	uint64_t since; /* monotonic, in microseconds; 0: never */
-	unsigned told, untold;
-	char last[512];
+/* A warning about a peer that may come again. */
+struct live_complaint {
+	char text[512];
 	unsigned repeated, unsaid; /* how often it was logged again, and has come since */
 	uint64_t pause, again;	   /* when it is logged once more */
+	uint64_t came;		   /* the last time */
+};
+
+/* Warnings about peers, as many as a log can bear. Times are monotonic, in microseconds. */
+struct live_complaints {
+	uint64_t since; /* 0: never */
+	unsigned told, untold;
+	struct live_complaint recent[8];
 };
 
 struct live {

@@ -30,7 +30,7 @@
 #define LIVE_PEER_BRIEF_US 1000000u /* a connection that ends before is a failure, too */
 #define LIVE_PEER_LINES 20	    /* of the log in ... */
 #define LIVE_PEER_LINES_US 10000000u
-#define LIVE_PEER_SAME 5		  /* the same line in a row; from then on ... */
+#define LIVE_PEER_SAME 5		  /* the same line again; from then on ... */
 #define LIVE_PEER_SAME_US 1000000u	  /* ... after this, doubled each time ... */
 #define LIVE_PEER_SAME_MAX_US 3600000000u /* ... up to this */
 #define LIVE_HELLO_MAGIC 0x72656570u
@@ -62,17 +62,32 @@ struct live_peer {
 	struct live_peer *next;
 };
 
+/* The one with this text, or the one that came longest ago, which is forgotten for it. */
+static struct live_complaint *recent(struct live_complaints *c, const char *text)
+{
+	struct live_complaint *oldest = c->recent;
+
+	for (unsigned i = 0; i < sizeof(c->recent) / sizeof(c->recent[0]); i++) {
+		if (strcmp(text, c->recent[i].text) == 0)
+			return &c->recent[i];
+		if (c->recent[i].came < oldest->came)
+			oldest = &c->recent[i];
+	}
+	return oldest;
+}
+
 /*
- * Is it what was last complained about, and often? Who is refused tries again and again, for days:
- * after some of them the same line comes in 1 s, and then each time after twice as long, up to an
- * hour.
+ * Is it what was complained about before, and often? Who is refused tries again and again, for
+ * days, and so may several at once: after some of them the same line comes in 1 s, and then each
+ * time after twice as long, up to an hour.
  */
 static bool is_repeated(struct live *l, const char *text, uint64_t now)
 {
-	struct live_complaints *c = &l->complaints;
+	struct live_complaint *c = recent(&l->complaints, text);
 
-	if (strcmp(text, c->last) != 0) {
-		snprintf(c->last, sizeof(c->last), "%s", text);
+	c->came = now;
+	if (strcmp(text, c->text) != 0) {
+		snprintf(c->text, sizeof(c->text), "%s", text);
 		c->pause = LIVE_PEER_SAME_US;
 		c->repeated = c->unsaid = 0;
 		return false;
@@ -97,7 +112,7 @@ static void complain(struct live *l, const char *fmt, ...) __attribute__((format
 static void complain(struct live *l, const char *fmt, ...)
 {
 	struct live_complaints *c = &l->complaints;
-	char text[sizeof(c->last)];
+	char text[sizeof(c->recent[0].text)];
 	uint64_t now = 0;
 	va_list ap;
 

@@ -401,6 +401,14 @@ static void the_same_complaint_fills_no_log(void **state)
 	before = lines;
 	assert_refused(*state, &a, 16, "wanted another node of this cluster");
 	assert_int_equal(lines, before + 1);
+	/* Two that take turns fill none, either. */
+	for (unsigned i = 0; i < 200; i++) {
+		assert_int_equal(tell(&a, 'c', i % 2 ? OTHER : 16), 0);
+		run(*state);
+		assert_int_equal(tell(&a, 'o', 0), 1);
+	}
+	assert_int_equal(ups, 0);
+	assert_in_range(lines, before + 6, before + 30);
 	actor_end(&a);
 }
 
