@@ -83,6 +83,12 @@ void smartiod_device_announce_later(struct smartiod *d, struct smartiod_device *
 /* To @node alone, before it is told what follows from that state; tell(): unless it knows. */
 void smartiod_device_announce_to(struct smartiod *d, struct smartiod_device *dev, uint32_t node);
 void smartiod_device_tell(struct smartiod *d, struct smartiod_device *dev, uint32_t node);
+/* announce.c, for the room: all of ours that are present, to @node; what has changed, to all. */
+void smartiod_devices_announce(struct smartiod *d, uint32_t node);
+void smartiod_devices_announce_changed(struct smartiod *d);
+/* @node has connected again, and announces all that it offers; heard(): it has. */
+void smartiod_devices_expect(struct smartiod *d, uint32_t node);
+void smartiod_devices_heard(struct smartiod *d, uint32_t node);
 /*
  * await.c: what is known of the device has changed; answers those for whom it is now as they want
  * it. The other one: the same for all devices of @node, because a path there has changed.
@@ -120,7 +126,7 @@ void smartiod_devices_start(struct smartiod *d);
 /* The port's id of device @fdid; 0: it is not of this host. */
 uint64_t smartiod_device_port_id(struct smartiod *d, uint32_t fdid);
 
-/* The handlers of requests of clients and peers: device.c; distance.c; await.c. */
+/* The handlers of requests of clients and peers: device.c, announce.c, distance.c, await.c. */
 SIO_CLIENT_DEVICE(SMARTIOD_CLIENT_FN)
 SIO_PEER_DEVICE(SMARTIOD_PEER_FN)
 
