@@ -313,8 +313,9 @@ enum {
 };
 /*
  * SEG_FILL: struct sio_msg_handle; the memory of a segment that was made EMPTY. @flags:
- * SIO_MEMORY_PAGES or _PINNED. Reply: as SEG_CREATE. A repeated request gets the same memory.
- * EPERM: the segment was not made EMPTY, is being filled, or the handle is not its maker's.
+ * SIO_MEMORY_PAGES or _PINNED. Reply: as SEG_CREATE. A repeated request gets the same memory, of
+ * the kind that it says. EPERM: the segment was not made EMPTY, is being filled, has memory of
+ * SEG_TAKE, or the handle is not its maker's.
  * SEG_SHARE: struct sio_msg_handle; lets other programs of this host attach.
  */
 /*

@@ -294,6 +294,12 @@ struct filling {
 	uint64_t offset;
 };
 
+/* Memory of another driver, which the program brought; else it is the port's. */
+static bool is_taken(uint32_t memory)
+{
+	return memory == SIO_MEMORY_GPU || memory == SIO_MEMORY_DMABUF;
+}
+
 static int fill(struct smartiod *d, struct smartiod_session *s, const void *msg,
 		const struct filling *f, struct sio_err *reterr)
 {
@@ -306,8 +312,9 @@ static int fill(struct smartiod *d, struct smartiod_session *s, const void *msg,
 		return sio_fail(reterr, -EPERM,
 				"segment %#x belongs to another program, which alone can fill it",
 				seg->id);
-	/* Asked again: the descriptor found no room in the program. */
-	if (seg->filled) {
+	/* Asked again: the program had no room for the descriptor, or could not use the memory. */
+	if (seg->filled && is_taken(seg->memory) == is_taken(f->memory)) {
+		seg->memory = f->memory;
 		created(d, s, msg, seg);
 		return 0;
 	}

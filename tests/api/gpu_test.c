@@ -223,6 +223,10 @@ static int is_refused(void *arg)
 	CHECK(smartio_segment_memory(NULL, &error) == 0);
 	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
 	CHECK(strcmp(smartio_memory_name(77), "") == 0);
+	/* The memory that it was to have in their place is there for other pages. */
+	SCIRegisterSegmentMemory(p = pages(), BYTES, seg, 0, &error);
+	CHECK_IS(error, SCI_ERR_OK);
+	check_memory(seg, SMARTIO_MEMORY_PAGES);
 	api_remove_segment(seg);
 	api_end(sd);
 	return 0;

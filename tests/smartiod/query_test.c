@@ -146,6 +146,9 @@ static void kinds_of_memory_show(void **state)
 	assert_int_equal(memory_of(f, 1), SIO_MEMORY_NONE);
 	assert_int_equal(call_handle(f->w, f->program, SIO_MSG_SEG_FILL, h, SIO_MEMORY_PINNED), 0);
 	assert_int_equal(memory_of(f, 1), SIO_MEMORY_PINNED);
+	/* The pages could not be exchanged, and others can. */
+	assert_int_equal(call_handle(f->w, f->program, SIO_MSG_SEG_FILL, h, SIO_MEMORY_PAGES), 0);
+	assert_int_equal(memory_of(f, 1), SIO_MEMORY_PAGES);
 	assert_int_equal(call_seg_create(f->w, f->program, 3, 4096, SCI_FLAG_EMPTY, &h, NULL), 0);
 	take.handle = sio_to_le32(h);
 	id = world_send_with(f->w, f->program, SIO_MSG_SEG_TAKE, &take, sizeof(take), 1);

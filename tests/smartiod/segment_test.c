@@ -585,6 +585,15 @@ static void an_empty_segment_takes_a_dmabuf(void **state)
 	assert_int_equal(m->error, 0);
 	assert_memory_equal(&((const struct sio_rep_seg_create *)m->data)->key, &key, sizeof(key));
 	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 1);
+	/* Neither is taken for the other, when only the descriptor did not arrive. */
+	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_FILL, h, SIO_MEMORY_PAGES),
+			 EPERM);
+	assert_int_equal(call_seg_create(f->w, f->exporter, 3, 8000, SCI_FLAG_EMPTY, &full, NULL),
+			 0);
+	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_FILL, full, SIO_MEMORY_PAGES),
+			 0);
+	assert_int_equal(take(f, f->exporter, full, 0, 1)->error, EPERM);
+	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, full, 0), 0);
 	assert_int_equal(call_seg_adapter(f->w, f->exporter, SIO_MSG_SEG_PREPARE, h, 0, 0), 0);
 	assert_int_equal(call_handle(f->w, f->exporter, SIO_MSG_SEG_REMOVE, h, 0), 0);
 	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), 0);

@@ -10,6 +10,12 @@
 #include "sisci/segment/segment.h"
 #include "smartio/gpu.h"
 
+_Static_assert((int)SIO_MEMORY_PAGES == SMARTIO_MEMORY_PAGES &&
+		       (int)SIO_MEMORY_PINNED == SMARTIO_MEMORY_PINNED &&
+		       (int)SIO_MEMORY_GPU == SMARTIO_MEMORY_GPU &&
+		       (int)SIO_MEMORY_DMABUF == SMARTIO_MEMORY_DMABUF,
+	       "programs and smartiod have one number for a kind of memory");
+
 /* Why stores of other threads could be lost. */
 #define NO_FREEZE                                                                                  \
 	"other threads of this program may store there meanwhile, and the kernel gives it no "     \
@@ -115,13 +121,17 @@ static int ask(struct sio_local_segment *seg, struct sio_call *call, struct sio_
 	return rc;
 }
 
-/* Kept if the rest fails: the next try finds it. */
+/* Kept if the rest fails: the next try finds it, and may be for pages of another kind. */
 static int get_memory(struct sio_local_segment *seg, unsigned kind, struct sio_err *err)
 {
+	struct sio_world *w = seg->o.lib->world;
 	struct sio_msg_handle req = {.handle = sio_to_le32(seg->o.id), .flags = sio_to_le32(kind)};
 	struct sio_call call = {.req = &req.h, .req_len = sizeof(req), .type = SIO_MSG_SEG_FILL};
 
-	return seg->fd >= 0 ? 0 : ask(seg, &call, err);
+	if (seg->fd >= 0)
+		w->close(w, seg->fd);
+	seg->fd = -1;
+	return ask(seg, &call, err);
 }
 
 int sio_local_segment_ask_memory(struct sio_local_segment *seg, int fd, uint64_t offset,
