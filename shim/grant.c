@@ -239,23 +239,20 @@ static int zero_range(struct iommu_domain *domain, u64 first, u64 end)
 	int error = 0;
 
 	for (; first < end && !error; first += PAGE_SIZE)
-		error = map_zeros(domain, first);
+		if (!iommu_iova_to_phys(domain, first)) /* none by a try before */
+			error = map_zeros(domain, first);
 	return error;
 }
 
 /*
  * The kernel's DMA API gives an address back by what is mapped there, so zeros, for reading, are
- * put where the address was kept.
+ * put where the address was kept. Without memory for all of them the first ones stay for the next
+ * try: an IOMMU's driver may not be told to unmap what is not mapped.
  */
 static int refill(struct sio_grant *g)
 {
-	int error;
+	int error = g->unmapped ? each_range(g, zero_range) : 0;
 
-	if (!g->unmapped)
-		return 0;
-	error = each_range(g, zero_range);
-	if (error)
-		each_range(g, empty_range);
 	g->unmapped = error;
 	return error;
 }
