@@ -62,11 +62,12 @@ enum smartio_await {
 /**
  * Wait until a device is in a state, without polling: this host's smartiod, which hears of all
  * changes of all devices, answers when it is. So nothing is sent while nothing changes, however
- * long that takes. It promises nothing for the time after it: others may be faster, so borrow,
- * and if that is SCI_ERR_NOT_AVAILABLE wait again. A reset of the device is not waited for here,
- * because a borrow waits until it is over. Memory of a device that is kept for queues of a drive
- * (smartio_device_hold()) counts as free, and the borrow is SCI_ERR_NOT_AVAILABLE: so pause before
- * you wait a second time, or that is a loop without a sleep.
+ * long that takes. It promises nothing for the time after it: others may be faster, so borrow, and
+ * if that is SCI_ERR_NOT_AVAILABLE wait again. What programs of other hosts have just borrowed or
+ * returned it may hear a few milliseconds later, but never after such a refusal. A reset of the
+ * device is not waited for here, because a borrow waits until it is over. Memory of a device that
+ * is kept for queues of a drive (smartio_device_hold()) counts as free, and the borrow is
+ * SCI_ERR_NOT_AVAILABLE: so pause before you wait a second time, or that is a loop without a sleep.
  * @name: as for smartio_find_device(), and also one that no device has yet: a device that is added
  * later, or whose host is down, is waited for. @state: enum smartio_await. @timeout_ms:
  * milliseconds; 0 looks, SCI_INFINITE_TIMEOUT waits for ever. @fdid: set on success alone.
