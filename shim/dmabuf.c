@@ -12,7 +12,7 @@
 
 #define MOVE_SECONDS 10 /* for what a card copies when its memory is pinned elsewhere */
 
-/* What its driver takes back of attachments that could not be ended. */
+/* In the place of the grants whose attachments could not be ended: their drivers notify it. */
 static struct sio_dma lost;
 
 static void look(struct work_struct *work);

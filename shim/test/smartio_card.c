@@ -101,6 +101,7 @@ static long give(void)
 {
 	DEFINE_DMA_BUF_EXPORT_INFO(info);
 	struct dma_buf *buf;
+	int fd;
 
 	info.ops = &card_ops;
 	info.size = BYTES;
@@ -110,7 +111,10 @@ static long give(void)
 	if (IS_ERR(buf))
 		return PTR_ERR(buf);
 	newest = buf;
-	return dma_buf_fd(buf, O_CLOEXEC);
+	fd = dma_buf_fd(buf, O_CLOEXEC);
+	if (fd < 0)
+		dma_buf_put(buf);
+	return fd;
 }
 
 static long take(void)
