@@ -254,13 +254,28 @@ bool sim_is_cut_off(unsigned host, unsigned adapter, unsigned peer, unsigned pee
 	       !led_between(host, &p, peer);
 }
 
+/* How many of the ways between them are cut off. An adapter that leads to a third host is none. */
+static unsigned cut_off(unsigned host, unsigned peer, unsigned *ret_ways)
+{
+	struct sio_path path[MOST_PATHS];
+	unsigned n = paths(host, peer, path), cut = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		cut += sim_is_cut_off(host, path[i].adapter, peer, path[i].peer_adapter);
+	*ret_ways = n;
+	return cut;
+}
+
 bool sim_hosts_cut_off(unsigned host, unsigned peer)
 {
-	const struct sio_topology *t = sim_cluster->topology;
+	unsigned ways;
 
-	for (unsigned a = 0; a < t->host[host].n_adapters; a++)
-		for (unsigned b = 0; b < t->host[peer].n_adapters; b++)
-			if (!sim_is_cut_off(host, a, peer, b))
-				return false;
-	return true;
+	return cut_off(host, peer, &ways) == ways;
+}
+
+bool sim_hosts_cut_somewhere(unsigned host, unsigned peer)
+{
+	unsigned ways;
+
+	return cut_off(host, peer, &ways) > 0;
 }

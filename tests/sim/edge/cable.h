@@ -34,5 +34,7 @@ void sim_trunk_in(unsigned index);
 /* Do switches and links that are down leave no path between these adapters; between any two? */
 bool sim_is_cut_off(unsigned host, unsigned adapter, unsigned peer, unsigned peer_adapter);
 bool sim_hosts_cut_off(unsigned host, unsigned peer);
+/* The same of some two, though others may have one. */
+bool sim_hosts_cut_somewhere(unsigned host, unsigned peer);
 
 #endif

@@ -131,7 +131,7 @@ static void check_export_link(const struct sim_import *m)
 	if (down && x->callback && x->down[peer] > m->made &&
 	    x->by->stopped + SIM_NOTIFIED_IN < m->made &&
 	    pulled_since(x->by->host, peer, m->made) && all_in(m->host) && all_in(peer) &&
-	    !sim_hosts_cut_off(m->host, peer))
+	    !sim_hosts_cut_somewhere(m->host, peer))
 		sim_fail("callbacks", "%s: not told that the link to node %u is up again",
 			 x->by->name, sim_node(peer));
 	if (!down && steady(m->host, 0) &&

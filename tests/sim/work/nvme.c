@@ -464,9 +464,10 @@ static int open_queue(struct client *c)
 		sim_note_queue(c->n->d.fdid, c->q, resets);
 	/*
 	 * The lender has lost this host, of which the manager knows nothing yet, and refused the
-	 * manager's request for this client's memory.
+	 * manager's request for this client's memory; or the manager could not send that.
 	 */
-	if (rc == -EFAULT && (lossy() || sim_has_fault("cut") || sim_has_fault("delay")))
+	if (rc == -EFAULT &&
+	    (lossy() || sim_has_fault("cut") || sim_has_fault("delay") || sim_has_fault("scarce")))
 		return sim_nvme_called(rc, rc);
 	/* The drive may lack interrupts, a CMB, or the device; its queues may be too short. */
 	lacks = c->interrupts || o.sq_placement == SMARTIO_NVME_PLACE_CMB || o.sq_device;
