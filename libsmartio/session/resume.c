@@ -98,30 +98,40 @@ static int wait_packet(struct talk *t, uint64_t deadline)
 }
 
 /*
- * smartiod takes a client that breaks off the exchange for one that ended, so a message that cannot
- * be sent is repeated until there is memory. -ETIMEDOUT, -ESHUTDOWN: nothing was sent.
+ * smartiod takes a client that breaks off the exchange for one that ended, so what fails for want
+ * of memory, here or there, is repeated until there is some: after pauses of which each is longer.
+ * -ETIMEDOUT: it is too late for that; -ESHUTDOWN.
  */
+static int pause_talk(struct talk *t, uint64_t *pause, uint64_t deadline)
+{
+	struct sio_world *w = t->s->world;
+	struct sio_poll p = {.fd = t->s->dead_fd};
+	uint64_t now = w->now(w);
+
+	if (now >= deadline)
+		return -ETIMEDOUT;
+	if (w->poll(w, &p, 1, now + *pause < deadline ? now + *pause : deadline) && is_over(t->s))
+		return -ESHUTDOWN;
+	*pause = *pause * 2 < LAST_RETRY_NS ? *pause * 2 : LAST_RETRY_NS;
+	return 0;
+}
+
+/* -ETIMEDOUT, -ESHUTDOWN: nothing was sent. */
 static int say(struct talk *t, const struct sio_msg *req, size_t len, const int *fd,
 	       uint64_t deadline)
 {
-	struct sio_world *w = t->s->world;
-	uint64_t pause = FIRST_RETRY_NS, now;
+	uint64_t pause = FIRST_RETRY_NS;
+	int rc;
 
-	for (;;) {
-		struct sio_poll p = {.fd = t->s->dead_fd};
+	do {
 		ssize_t sent = sio_session_send(t->s, t->fd, req, len, fd, fd ? 1 : 0);
 
 		/* If smartiod has gone, its last packets are still to be received. */
 		if (sent >= 0 || sent == -EPIPE || sent == -ECONNRESET)
 			return 0;
-		now = w->now(w);
-		if (sent != -ENOMEM || now >= deadline)
-			return -ETIMEDOUT;
-		if (w->poll(w, &p, 1, now + pause < deadline ? now + pause : deadline) &&
-		    is_over(t->s))
-			return -ESHUTDOWN;
-		pause = pause * 2 < LAST_RETRY_NS ? pause * 2 : LAST_RETRY_NS;
-	}
+		rc = sent == -ENOMEM ? pause_talk(t, &pause, deadline) : -ETIMEDOUT;
+	} while (rc == 0);
+	return rc;
 }
 
 /*
@@ -223,18 +233,14 @@ static bool is_leaving(const struct sio_session *s, const struct sio_msg_restore
 }
 
 /* Restores what belongs before the end of @step. Objects that smartiod refuses are forgotten. */
-static int say_step(struct talk *t, unsigned step)
+static int say_objects(struct talk *t, unsigned step)
 {
-	struct sio_msg_restore_step end = {.step = sio_to_le32(step)};
 	struct sio_session *s = t->s;
 	struct sio_msg_restore m;
 	uint64_t at = 0;
 	bool more;
 	int rc;
 
-	sio_session_lock(s);
-	end.last_handle = sio_to_le32(sio_journal_last_handle(s->journal));
-	sio_session_unlock(s);
 	for (;;) {
 		sio_session_lock(s);
 		more = sio_journal_next(s->journal, step, &at, &m);
@@ -242,7 +248,7 @@ static int say_step(struct talk *t, unsigned step)
 			m.flags |= sio_to_le32(SIO_RESTORE_LEAVING);
 		sio_session_unlock(s);
 		if (!more)
-			break;
+			return 0;
 		rc = ask(t, SIO_MSG_RESTORE, &m.h, sizeof(m), NULL);
 		if (rc == -ECONNRESET || rc == -ETIMEDOUT || rc == -ESHUTDOWN || rc == -EPROTO)
 			return rc;
@@ -252,7 +258,29 @@ static int say_step(struct talk *t, unsigned step)
 		sio_journal_gone(s->journal, at);
 		sio_session_unlock(s);
 	}
-	return ask(t, SIO_MSG_RESTORE_STEP, &end.h, sizeof(end), NULL);
+}
+
+/* Restores them, and ends the step, which is repeated while smartiod has no memory to note it. */
+static int say_step(struct talk *t, unsigned step)
+{
+	struct sio_msg_restore_step end = {.step = sio_to_le32(step)};
+	struct sio_session *s = t->s;
+	uint64_t pause = FIRST_RETRY_NS, deadline;
+	int rc;
+
+	sio_session_lock(s);
+	end.last_handle = sio_to_le32(sio_journal_last_handle(s->journal));
+	sio_session_unlock(s);
+	rc = say_objects(t, step);
+	if (rc)
+		return rc;
+	deadline = s->world->now(s->world) + ANSWER_NS;
+	while ((rc = ask(t, SIO_MSG_RESTORE_STEP, &end.h, sizeof(end), NULL)) == -ENOMEM) {
+		rc = pause_talk(t, &pause, deadline);
+		if (rc)
+			break;
+	}
+	return rc;
 }
 
 static int talk(struct sio_session *s, int fd)

@@ -195,6 +195,45 @@ static void a_talk_that_cannot_be_sent_goes_on_later(void **state)
 	}
 }
 
+/*
+ * Smartiod has no memory to note that a step is over, it is said again, on the same
+ * connection, and the program keeps what it has.
+ */
+static void a_step_that_cannot_be_noted_is_said_again(void **state)
+{
+	(void)state;
+	for (unsigned refused = 1; refused < 5; refused++) {
+		sci_desc_t sd = begin();
+
+		borrow(sd);
+		goes(me.now);
+		me.restores = me.resumed = me.connects = 0;
+		me.scarce = refused;
+		assert_int_equal(probe(sd), SCI_ERR_OK);
+		assert_int_equal(me.scarce, 0);
+		assert_int_equal(me.connects, 1);
+		assert_int_equal(me.resumed, 1);
+		assert_int_equal(me.restores, 1);
+		assert_false(me.forgotten);
+		SCITerminate();
+	}
+}
+
+/* Nor in a minute: then it has hung up on what it was. */
+static void a_step_that_is_never_noted_is_given_up(void **state)
+{
+	sci_desc_t sd = begin();
+
+	(void)state;
+	goes(me.now);
+	me.scarce = 100000;
+	assert_int_equal(probe(sd), SCI_ERR_NO_LINK_ACCESS);
+	assert_true(me.scarce > 0);
+	assert_true(me.forgotten);
+	assert_true(since(1000 * S) >= 60 * S && since(1000 * S) < 61 * S);
+	SCITerminate();
+}
+
 /* There is none for a minute: who began to say who he is has ended for that smartiod. */
 static void a_talk_is_given_up_in_a_minute(void **state)
 {
@@ -530,6 +569,8 @@ int main(void)
 		TEST(beginning_outlives_a_smartiod_that_says_nothing),
 		TEST(beginning_outlives_a_smartiod_that_answers_and_goes),
 		TEST(a_talk_that_cannot_be_sent_goes_on_later),
+		TEST(a_step_that_cannot_be_noted_is_said_again),
+		TEST(a_step_that_is_never_noted_is_given_up),
 		TEST(a_talk_is_given_up_in_a_minute),
 		TEST(a_request_that_cannot_be_sent_fails_alone),
 		TEST(what_could_not_be_asked_can_be_asked_again),

@@ -166,6 +166,7 @@ static ssize_t fake_send(struct sio_world *w, int fd, const void *buf, size_t le
 {
 	const struct sio_msg *req = buf;
 	struct sio_msg ok = {0};
+	bool no_memory;
 
 	(void)w;
 	(void)fds;
@@ -182,7 +183,9 @@ static ssize_t fake_send(struct sio_world *w, int fd, const void *buf, size_t le
 	me.last[1] = me.last[0];
 	me.last[0] = sio_from_le32(req->type);
 	me.disconnects += sio_from_le32(req->type) == SIO_MSG_SEG_DISCONNECT;
-	if (sio_from_le32(req->type) == SIO_MSG_RESTORE_STEP &&
+	no_memory = me.scarce && sio_from_le32(req->type) == SIO_MSG_RESTORE_STEP;
+	me.scarce -= no_memory;
+	if (!no_memory && sio_from_le32(req->type) == SIO_MSG_RESTORE_STEP &&
 	    sio_from_le32(((const struct sio_msg_restore_step *)buf)->step) == SIO_RESTORE_STEPS)
 		me.talking = false;
 	me.restores += sio_from_le32(req->type) == SIO_MSG_RESTORE;
@@ -190,6 +193,8 @@ static ssize_t fake_send(struct sio_world *w, int fd, const void *buf, size_t le
 	me.unholds += sio_from_le32(req->type) == SIO_MSG_DEV_UNHOLD;
 	if (sio_from_le32(req->type) == SIO_MSG_HELLO)
 		hello(req, n_fds);
+	else if (no_memory)
+		refuse(req, ENOMEM);
 	else if (me.error)
 		refuse(req, me.error);
 	else if (sio_from_le32(req->type) == SIO_MSG_SEG_CONNECT)

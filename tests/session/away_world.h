@@ -40,6 +40,7 @@ struct away_world {
 	unsigned disconnects;
 	uint32_t last[2]; /* the types of the last two requests, the last one first */
 	uint32_t error;	  /* answer to all but HELLO */
+	unsigned scarce;  /* so many ends of steps it has no memory to note */
 	unsigned n_fds, n_replies, n_events;
 	uint64_t event[EVENTS];
 	struct {
