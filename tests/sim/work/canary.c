@@ -15,6 +15,7 @@ void sim_canary_put(struct sim_canary *c)
 	sci_error_t e;
 
 	c->map = NULL;
+	c->lost = false;
 	c->boots = sim_host_boots(sim_self()->host);
 	SIM_CALL(SCIOpen, (&c->sd, 0, &e), &e);
 	if (e != SCI_ERR_OK)
@@ -45,7 +46,25 @@ static bool was_forgotten(void)
 	return sim_outliving && (sim_has_fault("stop") || sim_has_fault("clock"));
 }
 
-void sim_canary_look(const struct sim_canary *c, const char *oracle)
+/*
+ * Has a restarted smartiod had no memory to take the segment over? It says so by an event. That the
+ * whole session has ended is none.
+ */
+static bool was_lost(struct sim_canary *c)
+{
+	sci_segment_cb_reason_t why;
+	sci_error_t e;
+
+	if (c->lost || !sim_outliving || !sim_has_fault("memory"))
+		return c->lost;
+	sim_call("SCIWaitForLocalSegmentEvent", 0);
+	why = SCIWaitForLocalSegmentEvent(c->segment, NULL, NULL, 0, 0, &e);
+	sim_called(e, SCI_ERR_TIMEOUT, SCI_ERR_OK);
+	c->lost = e == SCI_ERR_OK && why == SCI_CB_LOST;
+	return c->lost;
+}
+
+void sim_canary_look(struct sim_canary *c, const char *oracle)
 {
 	for (uint32_t i = 0; c->map && i < BYTES / 4; i++) {
 		uint32_t v = sio_read32(c->at + i);
@@ -53,9 +72,10 @@ void sim_canary_look(const struct sim_canary *c, const char *oracle)
 		/*
 		 * Ones are right if the host has crashed, even if it is up again, and the program
 		 * has not been notified yet; and if the program was stopped, or the clock jumped,
-		 * for longer than a restarted smartiod waits for programs to reconnect.
+		 * for longer than a restarted smartiod waits for programs to reconnect; and once
+		 * the program has been notified that the segment is lost.
 		 */
-		if (v != word(i) && (v != ~0u || !(crashed(c) || was_forgotten())))
+		if (v != word(i) && (v != ~0u || !(crashed(c) || was_forgotten() || was_lost(c))))
 			sim_fail(oracle, "%s: %#x where nobody was to write", sim_self()->name, v);
 	}
 }
