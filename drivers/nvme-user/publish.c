@@ -18,7 +18,6 @@
 #define CNS_NAMESPACE 0
 #define CNS_CONTROLLER 1
 #define CNS_ACTIVE 2
-#define TAKEN_MS 5000u /* for the segment of a manager that died just now */
 
 static uint32_t features_of(const struct nvme_id_ctrl *id)
 {
@@ -128,22 +127,6 @@ int sio_nvme_manager_describe(struct smartio_nvme_manager *m, uint32_t pairs)
 	return rc;
 }
 
-/* Make the segment. That of a manager that was killed may take a moment to go. */
-static int make_segment(struct smartio_nvme_manager *m)
-{
-	uint64_t deadline = sio_nvme_deadline(TAKEN_MS);
-	unsigned n = 1000; /* sleep from the first time on */
-	int rc;
-
-	for (;;) {
-		rc = sio_nvme_shared_make(&m->d, SIO_NVME_SEGMENT, sizeof(m->meta),
-					  SCI_FLAG_LOCAL_ONLY, &m->shared);
-		if (rc != -EEXIST || smartio_now_ns() >= deadline)
-			return rc;
-		sio_nvme_pause(&n);
-	}
-}
-
 uint32_t sio_nvme_manager_node(struct smartio_nvme_manager *m)
 {
 	const size_t head = offsetof(struct sio_nvme_meta, ns);
@@ -201,7 +184,8 @@ int sio_nvme_manager_republish(struct smartio_nvme_manager *m)
 
 int sio_nvme_manager_publish(struct smartio_nvme_manager *m)
 {
-	int rc = make_segment(m);
+	int rc = sio_nvme_shared_replace(&m->d, SIO_NVME_SEGMENT, sizeof(m->meta),
+					 SCI_FLAG_LOCAL_ONLY, &m->shared);
 
 	if (rc)
 		return rc;

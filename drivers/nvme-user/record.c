@@ -81,8 +81,8 @@ int sio_nvme_record_make(struct sio_nvme_record *b, struct sio_nvme_device *d, u
 {
 	memset(b, 0, sizeof(*b));
 	b->pairs = pairs;
-	return sio_nvme_shared_make(d, SIO_NVME_RECORD_SEGMENT, size_of(pairs),
-				    SMARTIO_FLAG_LASTING, &b->at);
+	return sio_nvme_shared_replace(d, SIO_NVME_RECORD_SEGMENT, size_of(pairs),
+				       SMARTIO_FLAG_LASTING, &b->at);
 }
 
 void sio_nvme_record_begin(struct sio_nvme_record *b, const struct sio_nvme_record_head *head)

@@ -6,7 +6,8 @@
 #include "shared.h"
 #include "smartio/ext.h"
 
-#define TRIES 100u /* that one takes is rare, so two in a row are somebody's doing */
+#define TRIES 100u     /* that one takes is rare, so two in a row are somebody's doing */
+#define TAKEN_MS 5000u /* for one of a manager before us */
 #define HINTS (SCI_MEMACCESS_HOST_WRITE | SCI_MEMACCESS_MULTIHOST_READ)
 
 static int connect_and_map(struct sio_nvme_device *d, unsigned id, size_t size, unsigned flags,
@@ -54,6 +55,21 @@ int sio_nvme_shared_make(struct sio_nvme_device *d, unsigned id, size_t size, un
 			sio_nvme_shared_close(ret);
 	}
 	return rc;
+}
+
+int sio_nvme_shared_replace(struct sio_nvme_device *d, unsigned id, size_t size, unsigned flags,
+			    struct sio_nvme_shared *ret)
+{
+	uint64_t deadline = sio_nvme_deadline(TAKEN_MS);
+	unsigned n = 1000; /* sleep from the first time on */
+	int rc;
+
+	for (;;) {
+		rc = sio_nvme_shared_make(d, id, size, flags, ret);
+		if (rc != -EEXIST || smartio_now_ns() >= deadline)
+			return rc;
+		sio_nvme_pause(&n);
+	}
 }
 
 int sio_nvme_shared_open(struct sio_nvme_device *d, unsigned id, size_t size, bool write,

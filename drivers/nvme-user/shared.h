@@ -19,6 +19,12 @@ struct sio_nvme_shared {
 /* Makes segment @id of @size bytes, zeroed. @flags: SCI_FLAG_*. -EEXIST: there is one. */
 int sio_nvme_shared_make(struct sio_nvme_device *d, unsigned id, size_t size, unsigned flags,
 			 struct sio_nvme_shared *ret);
+/*
+ * The same of one that a manager before us may have, which was killed, or is about to hear of our
+ * reset: that has a few seconds to go.
+ */
+int sio_nvme_shared_replace(struct sio_nvme_device *d, unsigned id, size_t size, unsigned flags,
+			    struct sio_nvme_shared *ret);
 /* Opens an existing segment, to read or, with @write, to write. -ENOENT: there is none. */
 int sio_nvme_shared_open(struct sio_nvme_device *d, unsigned id, size_t size, bool write,
 			 struct sio_nvme_shared *ret);

@@ -205,7 +205,7 @@ static bool managers_may_be_slow(void)
  */
 static bool is_a_drives(const struct message *m)
 {
-	/* A reply to a client that has ended, perhaps as it could not ask for what it needs next. */
+	/* A reply to a client that has ended, perhaps as it could not ask further. */
 	if (m->magic == NVME_REPLY)
 		return managers_may_be_slow() || sim_has_fault("scarce");
 	/* A request to a number that the manager made up. */
