@@ -31,15 +31,33 @@ static unsigned function_number(const struct sio_topo_device *dev)
 	return dev->physical ? dev->bdf & 7 : 0;
 }
 
-/* The same chassis as in what is in force, which stay as they are? */
+/* The chassis of number @in; "": a slot of the host. */
+static const char *chassis_name(const struct sio_topo_host *h, unsigned in)
+{
+	return in ? h->chassis[in - 1].name : "";
+}
+
+static const struct sio_topo_chassis *find_chassis(const struct sio_topo_host *h, const char *name)
+{
+	for (unsigned i = 0; i < h->n_chassis; i++)
+		if (strcmp(h->chassis[i].name, name) == 0)
+			return &h->chassis[i];
+	return NULL;
+}
+
+/*
+ * The same chassis as in what is in force, which stay as they are? They may be in another order:
+ * where that matters, it is for others to say so.
+ */
 static bool same_chassis(const struct sio_topo_host *was, const struct sio_topo_host *h)
 {
 	if (!was || was->n_chassis != h->n_chassis)
 		return false;
 	for (unsigned i = 0; i < h->n_chassis; i++) {
-		const struct sio_topo_chassis *a = &was->chassis[i], *b = &h->chassis[i];
+		const struct sio_topo_chassis *b = &h->chassis[i], *a = find_chassis(was, b->name);
 
-		if (strcmp(a->name, b->name) != 0 || a->in != b->in || a->aperture != b->aperture)
+		if (!a || a->aperture != b->aperture ||
+		    strcmp(chassis_name(was, a->in), chassis_name(h, b->in)) != 0)
 			return false;
 	}
 	return true;
@@ -49,7 +67,9 @@ static bool same_chassis(const struct sio_topo_host *was, const struct sio_topo_
 static uint64_t kept_base(const struct sio_topo_host *was, unsigned was_in, uint64_t base,
 			  const struct sio_topo_host *h, unsigned in)
 {
-	return was_in == in && (in == 0 || same_chassis(was, h)) ? base : 0;
+	bool same = strcmp(chassis_name(was, was_in), chassis_name(h, in)) == 0;
+
+	return same && (in == 0 || same_chassis(was, h)) ? base : 0;
 }
 
 /* What host @host's map consists of. Return: how many parts. */
@@ -179,8 +199,10 @@ uint64_t sio_layout_taken(const struct sio_layout *l, uint64_t base, uint64_t si
 			return *p->base + p->size;
 	}
 	for (unsigned i = 0; i < l->d->t->n_hosts; i++) {
-		uint64_t end = range_until(&l->d->t->host[i], base, size, i == host ? in : 0);
+		uint64_t end = 0;
 
+		if (i == host || !l->dense)
+			end = range_until(&l->d->t->host[i], base, size, i == host ? in : 0);
 		if (end)
 			return end;
 	}
@@ -256,8 +278,10 @@ static void keep(struct sio_layout *l)
 		const struct sio_topo_host *was = sio_draft_host_before(l->d, h->name);
 
 		for (unsigned j = 0; same_chassis(was, h) && j < h->n_chassis; j++) {
-			h->chassis[j].range_base = was->chassis[j].range_base;
-			h->chassis[j].range_size = was->chassis[j].range_size;
+			const struct sio_topo_chassis *c = find_chassis(was, h->chassis[j].name);
+
+			h->chassis[j].range_base = c->range_base;
+			h->chassis[j].range_size = c->range_size;
 		}
 	}
 }

@@ -24,6 +24,7 @@ struct sio_layout {
 	struct sio_part *part;
 	unsigned n;
 	uint64_t next; /* below it everything is placed */
+	bool dense;    /* what a chassis of another host passes on, and nothing is, is free */
 };
 
 /* What it is in its host: "adapters[0].window_base". */

@@ -452,14 +452,13 @@ static int too_little_around(const struct attempt *a, const struct hull *hull, u
 
 /*
  * The range has the size of its aperture, and begins at the roundest address of those where all
- * fits.
+ * fits. -ENOSPC: *ret_item has no room.
  */
 static int lay_aperture(const struct attempt *a, const struct hull *hull, uint64_t from,
-			uint64_t to)
+			uint64_t to, struct item *ret_item)
 {
 	const uint64_t aperture = a->l->d->t->host[a->host].chassis[a->index].aperture;
 	uint64_t low, high;
-	struct item item;
 	int rc = 0;
 
 	if (hull->end - hull->base > aperture || to - from < aperture)
@@ -471,31 +470,49 @@ static int lay_aperture(const struct attempt *a, const struct hull *hull, uint64
 
 		if (base < low)
 			continue;
-		rc = try_at(a, base, &item);
+		rc = try_at(a, base, ret_item);
 		if (rc == -ENOSPC && up(low, align) != base)
-			rc = try_at(a, up(low, align), &item);
+			rc = try_at(a, up(low, align), ret_item);
 		if (rc != -ENOSPC)
 			return rc;
 	}
-	return no_room_for(a->l, a->host, a->index, a->kept, &item);
+	return rc;
 }
 
-/* The range is as long as is needed, and grows upwards. */
-static int grow(const struct attempt *a, const struct hull *hull, uint64_t to)
+/* The range is as long as is needed, and grows upwards. -ENOSPC: *ret_item has no room. */
+static int grow(const struct attempt *a, const struct hull *hull, uint64_t to,
+		struct item *ret_item)
 {
 	struct sio_topo_chassis *c = &a->l->d->t->host[a->host].chassis[a->index];
 	struct hull all;
-	struct item item;
-	int rc = fill(a, hull->base, to, &item);
+	int rc = fill(a, hull->base, to, ret_item);
 
-	if (rc == -ENOSPC)
-		return no_room_for(a->l, a->host, a->index, a->kept, &item);
-	if (rc < 0)
+	if (rc < 0) {
+		take_back(a);
 		return rc;
+	}
 	all = hull_of(a->l, a->host, a->index);
 	c->range_base = all.base;
 	c->range_size = all.end - all.base;
 	return 0;
+}
+
+/*
+ * Beside what other hosts' chassis pass on, which is their room; where the file gives several hosts
+ * the same addresses, or one range has grown around another, in what they have not used of that.
+ */
+static int lay_around(const struct attempt *a, const struct hull *hull, uint64_t from, uint64_t to)
+{
+	const uint64_t aperture = a->l->d->t->host[a->host].chassis[a->index].aperture;
+	struct item item;
+	int rc = -ENOSPC;
+
+	for (unsigned i = 0; i < 2 && rc == -ENOSPC; i++) {
+		a->l->dense = i == 1;
+		rc = aperture ? lay_aperture(a, hull, from, to, &item) : grow(a, hull, to, &item);
+	}
+	a->l->dense = false;
+	return rc == -ENOSPC ? no_room_for(a->l, a->host, a->index, a->kept, &item) : rc;
 }
 
 static uint32_t laid_ranges(const struct sio_topo_host *h)
@@ -529,8 +546,7 @@ static int lay_range(struct sio_layout *l, unsigned host, unsigned index)
 	hull = hull_of(l, host, index);
 	rc = find_room(l, host, index, &hull, &from, &to);
 	if (rc == 0)
-		rc = h->chassis[index].aperture ? lay_aperture(&a, &hull, from, to)
-						: grow(&a, &hull, to);
+		rc = lay_around(&a, &hull, from, to);
 	settle(&a);
 	return rc;
 }

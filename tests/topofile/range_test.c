@@ -623,6 +623,86 @@ static void other_chassis_keep_nothing(void **state)
 	sio_topology_free(t);
 }
 
+/*
+ * Where the file gives two hosts the same addresses, their chassis pass on the same ones: each has
+ * the room of its aperture all the same, in places of its own, and no more than that.
+ */
+static void the_same_addresses_share_their_room(void **state)
+{
+	static const char *const more[] = {
+		"", "f: { type: nvme, in: box }", "f: { type: nvme, in: box }, g: { type: nvme }",
+		"f: { type: nvme, in: box }, g: { type: nvme, in: box }"};
+	struct sio_topology *t = NULL;
+	char text[1024];
+	struct sio_err err;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
+		struct sio_topology *next;
+
+		snprintf(text, sizeof(text),
+			 "cluster: c\nhosts:\n"
+			 "  a: { chassis: { box: { aperture: 32M } },\n"
+			 "       devices: { d: { type: nvme, in: box, bar_base: 1G } } }\n"
+			 "  b: { chassis: { box: { aperture: 32M } },\n"
+			 "       devices: { e: { type: nvme, in: box, bar_base: 1G }%s%s } }\n",
+			 *more[i] ? ", " : "", more[i]);
+		next = parse(text, t, &err);
+		if (i == 3) {
+			assert_null(next);
+			assert_non_null(strstr(err.text, "hosts.b.chassis.box.aperture"));
+			break;
+		}
+		if (!next)
+			fail_msg("%s\n%s", err.text, text);
+		for (unsigned host = 0; host < 2; host++) {
+			assert_int_equal(next->host[host].chassis[0].range_base, 1024 * M);
+			assert_int_equal(next->host[host].chassis[0].range_size, 32 * M);
+		}
+		if (i)
+			assert_int_equal(next->host[1].device[1].bar_base, (1024 + 16) * M);
+		sio_topology_free(t);
+		t = next;
+	}
+	sio_topology_free(t);
+}
+
+/* An order is all that such a file changes: whoever refuses it says so, not that addresses moved. */
+static void chassis_in_another_order_keep_their_addresses(void **state)
+{
+	static const char *const order[] = {"box: { aperture: 64M }, shelf: { in: box }, far: {}",
+					    "far: {}, box: { aperture: 64M }, shelf: { in: box }"};
+	struct sio_topology *t[2] = {NULL, NULL};
+	char text[1024];
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(
+			text, sizeof(text),
+			"cluster: c\nhosts:\n  a: { chassis: { %s },\n"
+			"       adapters: [ { window: 16M, entries: 4, in: far } ],\n"
+			"       devices: { d: { type: nvme, in: shelf }, e: { type: nvme, in: box },\n"
+			"                  f: { type: nvme, in: far }, g: { type: nvme } } }\n",
+			order[i]);
+		t[i] = take(text, t[0]);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(t[0]->host[0].device[i].bar_base,
+				 t[1]->host[0].device[i].bar_base);
+	assert_int_equal(t[0]->host[0].adapter[0].window_base,
+			 t[1]->host[0].adapter[0].window_base);
+	for (unsigned i = 0; i < 3; i++) {
+		const struct sio_topo_chassis *a = &t[0]->host[0].chassis[i];
+		const struct sio_topo_chassis *b = &t[1]->host[0].chassis[(i + 1) % 3];
+
+		assert_string_equal(a->name, b->name);
+		assert_int_equal(a->range_base, b->range_base);
+		assert_int_equal(a->range_size, b->range_size);
+	}
+	sio_topology_free(t[0]);
+	sio_topology_free(t[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -632,6 +712,8 @@ int main(void)
 		cmocka_unit_test(an_aperture_keeps_room),
 		cmocka_unit_test(what_has_no_room_is_refused),
 		cmocka_unit_test(other_chassis_keep_nothing),
+		cmocka_unit_test(the_same_addresses_share_their_room),
+		cmocka_unit_test(chassis_in_another_order_keep_their_addresses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
