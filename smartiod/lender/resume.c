@@ -156,6 +156,7 @@ int smartiod_resume_borrow(struct smartiod *d, const struct smartiod_from *from,
 		smartiod_loan_enter(d, l, SMARTIOD_LOAN_CLAIM);
 		sio_ledger_restore(&l->device->ledger, l->id, sio_from_le64(m->session),
 				   sio_from_le32(m->released) == 1);
+		smartiod_device_announce_later(d, l->device);
 		/* Its views follow: until then its registers are nobody else's. */
 		sio_ledger_known(&l->device->ledger, l->id, false);
 	}

@@ -62,6 +62,7 @@ static int restore_borrow(struct smartiod *d, struct smartiod_session *s,
 	l->pid = s->pid;
 	sio_ledger_restore(&dev->ledger, l->id, s->client,
 			   sio_from_le32(m->flags) & SIO_RESTORE_RELEASED);
+	smartiod_device_announce_later(d, dev);
 	smartiod_borrow_unpin(d, b);
 	return 0;
 }

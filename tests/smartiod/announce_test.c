@@ -10,10 +10,13 @@
 
 #include "device_calls.h"
 #include "fake_device.h"
+#include "library.h"
 #include "smartiod/device/device.h"
+#include "smartiod/restart/restore.h"
 
 #define FDID 0x400001
 #define ROUNDS 10
+#define REAL_FDID 0x400100 /* by its place */
 
 static struct fake_device fake;
 
@@ -218,6 +221,61 @@ static void who_comes_later_knows_all(void **state)
 	end(w);
 }
 
+static void pump(struct world *w, void *arg)
+{
+	(void)arg;
+	library_pump(w);
+}
+
+static struct world *start_real(void)
+{
+	struct world *w = world_new(3, 0);
+
+	fake_device_add(w, &fake);
+	w->real = true;
+	for (unsigned i = 0; i < 3; i++) {
+		w->topology->host[i].real = true;
+		w->topology->host[i].n_devices = 0;
+	}
+	world_start(w);
+	library_begin(w);
+	w->before_step = pump;
+	fake_device_resets(w, true);
+	return w;
+}
+
+/*
+ * The port has noted that the borrow began as an exclusive one, and the next lender announces that,
+ * until the borrower says that it is none any more: a program here, or another host.
+ */
+static void the_next_lender_hears_that_it_is_shared(void **state)
+{
+	(void)state;
+	for (unsigned host = 0; host < 2; host++) {
+		struct world *w = start_real();
+		struct world_client *c = world_client(w, host, SIO_CLIENT_LIBRARY);
+		struct call_borrow b;
+
+		assert_int_equal(call_borrow(w, c, REAL_FDID, SCI_FLAG_EXCLUSIVE, &b), 0);
+		assert_int_equal(call_handle(w, c, SIO_MSG_DEV_RELEASE_EXCLUSIVE, b.handle, 0), 0);
+		world_restart(w, 0);
+		world_pass(w, 1000000000);
+		assert_true(library_settled(w));
+		for (unsigned i = 0; i < 3; i++) {
+			struct smartiod *d = w->host[i].daemon;
+			struct sio_rep_dev_list info;
+
+			smartiod_device_info(d, smartiod_device_known(d, REAL_FDID), &info);
+			assert_int_equal(sio_from_le32(info.borrowers), 1);
+			assert_int_equal(sio_from_le32(info.exclusive), 0);
+		}
+		assert_int_equal(call_handle(w, c, SIO_MSG_DEV_RETURN, b.handle, 0), 0);
+		library_end(w);
+		world_pass(w, SMARTIOD_GRACE_NS);
+		world_free(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -226,6 +284,7 @@ int main(void)
 		cmocka_unit_test(nobody_waits_for_it),
 		cmocka_unit_test(what_goes_is_announced_at_once),
 		cmocka_unit_test(who_comes_later_knows_all),
+		cmocka_unit_test(the_next_lender_hears_that_it_is_shared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
