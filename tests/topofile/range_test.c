@@ -667,7 +667,7 @@ static void the_same_addresses_share_their_room(void **state)
 	sio_topology_free(t);
 }
 
-/* An order is all that such a file changes: whoever refuses it says so, not that addresses moved. */
+/* Whoever refuses such a file says that the order is another one, not that addresses moved. */
 static void chassis_in_another_order_keep_their_addresses(void **state)
 {
 	static const char *const order[] = {"box: { aperture: 64M }, shelf: { in: box }, far: {}",
