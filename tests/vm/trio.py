@@ -32,6 +32,7 @@ def file_of(hosts):
         for host in hosts) + "access: { between_machines: open }\n"
 
 
+FILE = file_of(HOSTS)
 BLOCKS = {"b": 4096, "c": 8192}  # where each one's I/O begins
 
 
@@ -40,7 +41,7 @@ def others(host):
 
 
 def start_host(host):
-    return f"load e1000e; take_file {host}.yaml; start_host_of_many {host} {ADDRESS[host]} {' '.join(ADDRESS[h] for h in others(host))}"
+    return f"load e1000e; start_host_of_many {host} {ADDRESS[host]} {' '.join(ADDRESS[h] for h in others(host))}"
 
 
 def see_each_other(p):
@@ -59,6 +60,12 @@ def start(p):
     p.step(f"smartiod runs on {len(p.up)} machines, and each sees the others")
 
 
+def begin(p):
+    """A and B with a file of their own, that has no C."""
+    p.both("take_file two.yaml")
+    start(p)
+
+
 def reload_file(p, name, hosts):
     """What an administrator does on each host that stays."""
     for m in (p.a, p.b):
@@ -69,7 +76,7 @@ def reload_file(p, name, hosts):
 
 def power_on(p):
     p.restart("c")
-    p.c.run(f"{p.kind.load_adapter('c')}; {start_host('c')}")
+    p.c.run(f"{p.kind.load_adapter('c')}; take_file three.yaml; {start_host('c')}")
     see_each_other(p)
     p.c.run(f"until_ok has_device {DRIVE}")
     cluster.copy_there_and_back(p, p.c)
@@ -78,7 +85,7 @@ def power_on(p):
 def join(p):
     """C is put into the file, and its power is switched on, under I/O of B; its client uses the drive."""
     start_io(p, ("b",), "seldom")
-    reload_file(p, "c.yaml", HOSTS)
+    reload_file(p, "three.yaml", HOSTS)
     power_on(p)
     start_io(p, ("c",), "seldom")
     p.a.run(f"until_ok same_borrowers {DRIVE} 3 0")
@@ -158,7 +165,7 @@ def leave(p):
     for m in (p.a, p.b):
         m.run("until_ok said 'c was revoked'")
     p.step("c was revoked: it was told, and b, whose key was renewed, went on")
-    reload_file(p, "a.yaml", ("a", "b"))
+    reload_file(p, "two.yaml", HOSTS[:2])
     p.b.run("more_io")
     p.c.kill()
     print(f"b: {p.b.run('end_io')}")
@@ -206,13 +213,13 @@ class Trio(cluster.Cluster):
     hosts = HOSTS
     late = ("c",)
     memory = 384
-    checks = (start, give_drive, join, check_memory, check_interrupts, check_drive, check_death, check_more, leave)
+    file = FILE
+    checks = (begin, give_drive, join, check_memory, check_interrupts, check_drive, check_death, check_more, leave)
 
     def prepare(self, build, folder):
         """At first A and B know nothing of C; what will be given to them when it is revoked lies in keys.new."""
-        self.file = file_of(HOSTS)
         super().prepare(build, folder)
-        for name, hosts in (("a", HOSTS[:2]), ("b", HOSTS[:2]), ("c", HOSTS)):
+        for name, hosts in (("two", HOSTS[:2]), ("three", HOSTS)):
             with open(f"{folder}/{name}.yaml", "w", encoding="ascii") as f:
                 f.write(file_of(hosts))
         shutil.copytree(f"{folder}/keys", f"{folder}/keys.new")
@@ -222,8 +229,8 @@ class Trio(cluster.Cluster):
 
     def fill(self, image, kernel, build):
         super().fill(image, kernel, build)
-        for host in HOSTS:
-            image.add_file(f"/files/{host}.yaml", f"{self.folder}/{host}.yaml")
+        for name in ("two.yaml", "three.yaml"):
+            image.add_file(f"/files/{name}", f"{self.folder}/{name}")
         for name in os.listdir(f"{self.folder}/keys.new"):
             image.add_file(f"/keys.new/{name}", f"{self.folder}/keys.new/{name}")
 
