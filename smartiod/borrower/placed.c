@@ -18,7 +18,9 @@
 struct create_op {
 	struct smartiod_op op;
 	struct smartiod_borrow *borrow; /* pinned */
-	struct smartiod_placed *placed; /* being made here; NULL: the lender makes it */
+	struct smartiod_placed
+		*placed; /* being made here; NULL: the lender makes it, or it is gone */
+	uint64_t uid;	 /* its segment's */
 	uint32_t id, memtype;
 	bool lasting;
 	uint64_t bytes;
@@ -72,7 +74,8 @@ static bool still_placed(const struct create_op *c)
 {
 	const struct smartiod_placed *p = c->borrow->placed;
 
-	while (p && p != c->placed)
+	/* Another one may lie where it was. */
+	while (p && (p != c->placed || p->segment->uid != c->uid))
 		p = p->next;
 	return p;
 }
@@ -106,14 +109,20 @@ static void created(struct smartiod *d, struct create_op *c, const struct sio_pr
 	smartiod_op_reply(d, &c->op, &rep, sizeof(rep), NULL, 0);
 }
 
-/* The end of a session takes placed segments before it wakes us: look before touching one. */
+/*
+ * The end of a session takes placed segments before it wakes us, and so does the end of a
+ * connection that another borrower had before the lender's answer was here: look before touching
+ * one.
+ */
 static void create_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct create_op *c = (struct create_op *)op;
 	struct smartiod_segment *seg = NULL;
 	bool short_of = a->error == -ENOMEM || a->error == -ENOSPC;
 
-	if (c->placed && still_placed(c))
+	if (c->placed && !still_placed(c))
+		c->placed = NULL;
+	if (c->placed)
 		seg = c->placed->segment;
 	if (!op->session || smartiod_borrow_ended(c->borrow)) {
 		unplace(d, c);
@@ -190,6 +199,7 @@ static int place_here(struct smartiod *d, struct create_op *c, struct sio_err *r
 	c->placed = smartiod_placed_new(d, s, c->borrow, c->id, c->memtype, c->bytes, reterr);
 	if (!c->placed)
 		return reterr->code;
+	c->uid = c->placed->segment->uid;
 	smartiod_port_ask(d, &c->op, &req, sizeof(req));
 	return 0;
 }
