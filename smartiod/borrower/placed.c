@@ -147,6 +147,7 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 			return;
 		}
 		seg->device = c->borrow->device->fdid;
+		c->uid = seg->uid; /* on a real host it is its memory's now */
 		c->registering = true;
 		c->bytes = seg->bytes;
 		ask_lender(d, c, seg->uid);
