@@ -93,10 +93,11 @@ bool sio_nvme_wait_event(struct sio_nvme_wait *w, sci_smartio_device_t device)
 	if (left == 0)
 		return false;
 	smartio_wait_events(device, NULL, left, &err);
-	if (err == SCI_ERR_OK)
+	if (err == SCI_ERR_OK) {
 		sio_nvme_take_events(device);
-	else if (err !=
-		 SCI_ERR_TIMEOUT) /* the device is lost: if not this look, the next says so */
+	} else if (err != SCI_ERR_TIMEOUT) {
+		/* The device is lost: the next look says so, if not at once. */
 		smartio_wait_events(NULL, NULL, pause_ms(w, left), &err);
+	}
 	return true;
 }

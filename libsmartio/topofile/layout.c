@@ -168,14 +168,17 @@ static int check_given(struct sio_draft *d, const struct sio_part *part, unsigne
 	return 0;
 }
 
-static bool is_around(const struct sio_topo_host *h, unsigned in, unsigned index)
+bool sio_layout_is_behind(const struct sio_topo_host *h, unsigned in, unsigned index)
 {
 	while (in && in != index + 1)
 		in = h->chassis[in - 1].in;
 	return in != 0;
 }
 
-/* The same of the chassis' ranges of one host; @in: what is in that one may be in them. */
+/*
+ * End of a chassis' range of @h that @size bytes at @base would touch; 0: of none. Something in
+ * number @in may be in the ranges of that chassis and of those around it.
+ */
 static uint64_t range_until(const struct sio_topo_host *h, uint64_t base, uint64_t size,
 			    unsigned in)
 {
@@ -183,7 +186,7 @@ static uint64_t range_until(const struct sio_topo_host *h, uint64_t base, uint64
 		const struct sio_topo_chassis *c = &h->chassis[i];
 
 		if (c->range_size && overlap(base, size, c->range_base, c->range_size) &&
-		    !is_around(h, in, i))
+		    !sio_layout_is_behind(h, in, i))
 			return c->range_base + c->range_size;
 	}
 	return 0;

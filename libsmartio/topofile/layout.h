@@ -27,6 +27,8 @@ struct sio_layout {
 	bool dense;    /* what a chassis of another host passes on, and nothing is, is free */
 };
 
+/* Is what is in number @in in chassis @index of its host, or in one that is in it? */
+bool sio_layout_is_behind(const struct sio_topo_host *h, unsigned in, unsigned index);
 /* What it is in its host: "adapters[0].window_base". */
 const char *sio_part_name(const struct sio_part *p);
 /*

@@ -14,14 +14,6 @@
 #include "topofile/layout.h"
 #include "topofile/value.h"
 
-/* Is what is in number @in in chassis @index of its host, or in one that is in it? */
-static bool is_behind(const struct sio_topo_host *h, unsigned in, unsigned index)
-{
-	while (in && in != index + 1)
-		in = h->chassis[in - 1].in;
-	return in != 0;
-}
-
 static uint64_t up(uint64_t value, uint64_t align)
 {
 	return (value + align - 1) & ~(align - 1);
@@ -51,7 +43,7 @@ int sio_layout_check_aperture(const struct sio_layout *l, unsigned host, unsigne
 	for (unsigned i = 0; i < l->n; i++) {
 		const struct sio_part *p = &l->part[i];
 
-		if (p->host != host || !p->at.value || !is_behind(h, p->in, index))
+		if (p->host != host || !p->at.value || !sio_layout_is_behind(h, p->in, index))
 			continue;
 		if (!low || *p->base < *low->base)
 			low = p;
@@ -70,7 +62,7 @@ int sio_layout_check_aperture(const struct sio_layout *l, unsigned host, unsigne
 	for (unsigned i = 0; i < l->n; i++) {
 		const struct sio_part *p = &l->part[i];
 
-		if (p->host != host || !p->at.value || is_behind(h, p->in, index) ||
+		if (p->host != host || !p->at.value || sio_layout_is_behind(h, p->in, index) ||
 		    *p->base >= *high->base + high->size || *p->base + p->size <= *low->base)
 			continue;
 		return sio_source_fail_at(
@@ -224,10 +216,10 @@ static struct hull hull_of(const struct sio_layout *l, unsigned host, unsigned i
 
 	for (unsigned i = 0; i < l->n; i++)
 		if (l->part[i].host == host && *l->part[i].base &&
-		    is_behind(h, l->part[i].in, index))
+		    sio_layout_is_behind(h, l->part[i].in, index))
 			widen(&hull, *l->part[i].base, l->part[i].size);
 	for (unsigned i = 0; i < h->n_chassis; i++)
-		if (h->chassis[i].range_size && is_behind(h, i + 1, index))
+		if (h->chassis[i].range_size && sio_layout_is_behind(h, i + 1, index))
 			widen(&hull, h->chassis[i].range_base, h->chassis[i].range_size);
 	return hull;
 }
@@ -279,14 +271,15 @@ static int find_room(const struct sio_layout *l, unsigned host, unsigned index,
 	for (unsigned i = 0; i < l->n; i++) {
 		const struct sio_part *p = &l->part[i];
 
-		if (p->host == host && *p->base && !is_behind(h, p->in, index) &&
+		if (p->host == host && *p->base && !sio_layout_is_behind(h, p->in, index) &&
 		    !leaves(hull, *p->base, *p->base + p->size, &from, &to))
 			return in_its_way(l, host, index, hull, p, sio_part_name(p));
 	}
 	for (unsigned i = 0; i < h->n_chassis; i++) {
 		const struct hull other = hull_of(l, host, i);
 
-		if (is_behind(h, i + 1, index) || is_behind(h, index + 1, i) || !other.end)
+		if (sio_layout_is_behind(h, i + 1, index) ||
+		    sio_layout_is_behind(h, index + 1, i) || !other.end)
 			continue;
 		if (!leaves(hull, other.base, other.end, &from, &to))
 			return in_its_way(l, host, index, hull, NULL, chassis_path(h, i, "", path));
@@ -317,7 +310,7 @@ static const struct sio_part *given(const struct sio_layout *l, unsigned host, u
 	for (unsigned i = 0; i < l->n; i++) {
 		const struct sio_part *p = &l->part[i];
 
-		if (p->host == host && p->at.value && is_behind(h, p->in, index) &&
+		if (p->host == host && p->at.value && sio_layout_is_behind(h, p->in, index) &&
 		    (!low || *p->base < *low->base))
 			low = p;
 	}

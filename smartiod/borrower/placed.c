@@ -18,9 +18,8 @@
 struct create_op {
 	struct smartiod_op op;
 	struct smartiod_borrow *borrow; /* pinned */
-	struct smartiod_placed
-		*placed; /* being made here; NULL: the lender makes it, or it is gone */
-	uint64_t uid;	 /* its segment's */
+	struct smartiod_placed *placed; /* being made here; NULL: it is the lender's, or gone */
+	uint64_t uid;			/* its segment's */
 	uint32_t id, memtype;
 	bool lasting;
 	uint64_t bytes;

@@ -266,7 +266,7 @@ static void before_step(struct world *w, void *arg)
 
 	if (p->restart_in && --p->restart_in == 0)
 		world_restart(w, 0);
-	library_pump(w);
+	library_pump(w, NULL);
 }
 
 static void act(struct play *p, struct input *in)

@@ -221,25 +221,15 @@ static void who_comes_later_knows_all(void **state)
 	end(w);
 }
 
-static void pump(struct world *w, void *arg)
-{
-	(void)arg;
-	library_pump(w);
-}
-
 static struct world *start_real(void)
 {
 	struct world *w = world_new(3, 0);
 
 	fake_device_add(w, &fake);
-	w->real = true;
-	for (unsigned i = 0; i < 3; i++) {
-		w->topology->host[i].real = true;
-		w->topology->host[i].n_devices = 0;
-	}
+	world_real(w);
 	world_start(w);
 	library_begin(w);
-	w->before_step = pump;
+	w->before_step = library_pump;
 	fake_device_resets(w, true);
 	return w;
 }

@@ -257,11 +257,7 @@ static struct world *real_hosts(struct fake_device *fake, char *name, size_t siz
 	struct world *w = world_new(2, 0);
 
 	fake_device_add(w, fake);
-	w->real = true;
-	for (unsigned i = 0; i < 2; i++) {
-		w->topology->host[i].real = true;
-		w->topology->host[i].n_devices = 0;
-	}
+	world_real(w);
 	assert_true(fake_device_move(w, false));
 	world_start(w);
 	snprintf(name, size, "host0/%04x:%02x:%02x.%x", fake->topo.bdf >> 16,

@@ -99,7 +99,7 @@ static void who_is_not_back_loses_doorbells(void **state)
 	assert_int_equal(map(f, f->cmb, 0, PAGE, &memory), 0);
 	f->w->before_step = NULL;
 	library_gone(f->c);
-	f->w->before_step = pump;
+	f->w->before_step = library_pump;
 	restart(f);
 	world_pass(f->w, SMARTIOD_GRACE_NS);
 	assert_int_equal(reach(f, false), 2);
@@ -139,7 +139,7 @@ static void who_dies_without_a_daemon(struct fixture *f)
 	assert_int_equal(map(f, f->cmb, 0, PAGE, &dma), 0);
 	f->w->before_step = NULL;
 	library_gone(f->c);
-	f->w->before_step = pump;
+	f->w->before_step = library_pump;
 	world_stop(f->w, 0);
 	world_kill(f->w, f->c);
 	f->drive.no_reset = f->target.no_reset = true; /* by which all would go at once */
@@ -233,7 +233,7 @@ static void of_other_pages_it_is_cut(void **state)
 	assert_int_equal(call_handle(f->w, f->c, SIO_MSG_SEG_UNMAP, f->regs_map, 0), 0);
 	assert_int_equal(views(f, 0x1000), 0);
 	library_gone(f->c);
-	f->w->before_step = pump;
+	f->w->before_step = library_pump;
 }
 
 static void of_memory_it_is_cut(void **state)
@@ -252,7 +252,7 @@ static void of_memory_it_is_cut(void **state)
 	assert_int_equal(reach(f, true), 1);
 	say_step(f->w, f->c, 3);
 	library_gone(f->c);
-	f->w->before_step = pump;
+	f->w->before_step = library_pump;
 }
 
 /* Memory that it names as a BAR is neither, and stays: a queue may lie there. */
@@ -275,7 +275,7 @@ static void memory_is_no_bar(void **state)
 	say_step(f->w, f->c, 3);
 	assert_non_null(world_res_find(f->w, 0, SIO_KIND_DMAMAP, id));
 	library_gone(f->c);
-	f->w->before_step = pump;
+	f->w->before_step = library_pump;
 }
 
 /* Its descriptor could not be opened again, and so the view is not its any more. */

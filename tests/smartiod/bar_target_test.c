@@ -154,7 +154,7 @@ static void the_end_of_the_program_cuts_all(void **state)
 	world_run(f->w);
 	assert_int_equal(reach(f, false), 0);
 	assert_int_equal(fake_count(f->w, SIO_KIND_BAR, false), 0);
-	f->w->before_step = pump;
+	f->w->before_step = library_pump;
 }
 
 static void a_target_that_is_pulled_out_is_cut(void **state)

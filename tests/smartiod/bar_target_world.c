@@ -15,12 +15,6 @@ struct wish {
 	bool target_first; /* it was borrowed before the drive */
 };
 
-void pump(struct world *w, void *arg)
-{
-	(void)arg;
-	library_pump(w);
-}
-
 static int make(void **state, struct wish wish)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
@@ -39,7 +33,7 @@ static int make(void **state, struct wish wish)
 	f->target.strange = wish.strange;
 	world_start(w);
 	library_begin(w);
-	w->before_step = pump;
+	w->before_step = library_pump;
 	f->c = world_client(w, 0, SIO_CLIENT_LIBRARY);
 	if (!wish.target_first)
 		assert_int_equal(call_borrow(w, f->c, DRIVE, 0, &f->on), 0);

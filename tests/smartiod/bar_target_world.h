@@ -23,7 +23,6 @@ struct fixture {
 };
 
 /* Libraries hear what came to them: w->before_step. */
-void pump(struct world *w, void *arg);
 int setup(void **state);
 int setup_without_iommu(void **state);
 /* The target is a memory device. */

@@ -24,11 +24,7 @@ static struct world *make(void)
 	struct world *w = world_new(3, 0);
 
 	fake_device_add(w, &fake);
-	w->real = true;
-	for (unsigned i = 0; i < 3; i++) {
-		w->topology->host[i].real = true;
-		w->topology->host[i].n_devices = 0;
-	}
+	world_real(w);
 	world_start(w);
 	return w;
 }

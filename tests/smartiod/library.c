@@ -197,10 +197,11 @@ static bool go_on(struct world *w, struct library *l)
 	return true;
 }
 
-void library_pump(struct world *w)
+void library_pump(struct world *w, void *unused)
 {
 	bool any = true;
 
+	(void)unused;
 	while (any) {
 		any = false;
 		for (unsigned i = 0; i < n_libraries; i++)

@@ -13,7 +13,7 @@ void library_begin(struct world *w);
 /* The world is about to go: all clients are killed. */
 void library_end(struct world *w);
 /* Let them go on as far as they can; to be called by the world's before_step. */
-void library_pump(struct world *w);
+void library_pump(struct world *w, void *unused);
 /* It is killed by world_kill(), or does not come back. */
 void library_gone(struct world_client *c);
 /* Are all connected, and have said what they had? */

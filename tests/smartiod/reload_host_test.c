@@ -16,11 +16,7 @@ static struct world *make_real(uint64_t seed)
 	memset(&next, 0, sizeof(next));
 	fake_device_add(w, &fake);
 	w->file_read = read_file;
-	w->real = true;
-	for (unsigned i = 0; i < 3; i++) {
-		w->topology->host[i].real = true;
-		w->topology->host[i].n_devices = 0;
-	}
+	world_real(w);
 	return w;
 }
 

@@ -65,12 +65,6 @@ static void __attribute__((format(printf, 1, 2))) note(const char *format, ...)
 	va_end(args);
 }
 
-static void pump(struct world *w, void *arg)
-{
-	(void)arg;
-	library_pump(w);
-}
-
 /* ---- what programs have ---- */
 
 static const struct thing *some(const struct program *p, uint32_t type, uint32_t other)
@@ -447,15 +441,11 @@ static void begin(struct world *w, struct fake_device *fake, uint64_t seed)
 	memset(program, 0, sizeof(program));
 	state = seed * 0x9e3779b97f4a7c15ULL + 1;
 	fake_device_add(w, fake);
-	w->real = true;
 	w->iommu = seed % 2;
-	for (unsigned i = 0; i < HOSTS; i++) {
-		w->topology->host[i].real = true;
-		w->topology->host[i].n_devices = 0;
-	}
+	world_real(w);
 	world_start(w);
 	library_begin(w);
-	w->before_step = pump;
+	w->before_step = library_pump;
 	fake_device_resets(w, true);
 	for (unsigned i = 0; i < PROGRAMS; i++) {
 		program[i].c = world_client(w, i % HOSTS, SIO_CLIENT_LIBRARY);

@@ -134,7 +134,7 @@ static void who_is_not_back_loses_them(void **state)
 	late = p->c;
 	f->w->before_step = NULL;
 	library_gone(late.c);
-	f->w->before_step = pump;
+	f->w->before_step = library_pump;
 	restart(f->w);
 	world_pass(f->w, SMARTIOD_GRACE_NS);
 	assert_true(library_settled(f->w));

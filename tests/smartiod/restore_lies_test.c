@@ -63,7 +63,7 @@ static void a_reset_that_was_none_is_told_to_nobody(void **state)
 	}
 	assert_int_equal(lies, 1);
 	world_send(f->w, p->c.c, SIO_MSG_RESTORE_STEP, &step, sizeof(step));
-	f->w->before_step = pump;
+	f->w->before_step = library_pump;
 	world_run(f->w);
 	for (unsigned i = 2; i <= SIO_RESTORE_STEPS; i++) {
 		step.step = sio_to_le32(i);
@@ -131,7 +131,7 @@ static void memory_stays_as_long_as_a_device_reaches_it(void **state)
 	mem = sio_from_le64(entry_of(p->c.c, SIO_MSG_SEG_CREATE).key);
 	f->w->before_step = NULL;
 	restart(f->w);
-	say_no_mappings(f, p->c.c, 0, pump);
+	say_no_mappings(f, p->c.c, 0, library_pump);
 	assert_int_equal(call_handle(f->w, p->c.c, SIO_MSG_DMA_UNMAP, p->c.dma, 0), EBADF);
 	OK(call_seg_remove(f->w, p->c.c, p->c.segment));
 	assert_non_null(world_res_find(f->w, 0, SIO_KIND_MEM, mem));
@@ -170,7 +170,7 @@ static void memory_that_nobody_tells_of_stays_as_long(void **state)
 	f->w->before_step = NULL;
 	restart(f->w);
 	f->w->late = SIO_OP_DMAUNMAP;
-	say_no_mappings(f, p->c.c, SIO_MSG_SEG_CREATE, pump);
+	say_no_mappings(f, p->c.c, SIO_MSG_SEG_CREATE, library_pump);
 	seg = of_memory(f->w, mem);
 	assert_non_null(seg);
 	assert_int_equal(seg->owner, p->c.c->owner);
@@ -268,7 +268,7 @@ static void lies_bring_nothing(void **state)
 	assert_true(n > 30);
 	assert_int_equal(world_resources(w, 0), resources);
 	/* Then who had them comes, and finds them. */
-	w->before_step = pump;
+	w->before_step = library_pump;
 	world_kill(w, thief);
 	world_run(w);
 	assert_true(library_settled(w));
@@ -341,7 +341,8 @@ static void random_words_do_no_harm(void **state)
 	library_gone(p->c.c);
 	world_reconnect(w, p->c.c);
 	assert_int_equal(say_hello(w, p->c.c, p->c.c->owner, SIO_CLIENT_LIBRARY), 0);
-	w->before_step = pump; /* the others first: numbers of segments are theirs who come first */
+	w->before_step =
+		library_pump; /* the others first: numbers of segments are theirs who come first */
 	world_run(w);
 	for (unsigned i = 0; i < 40000; i++) {
 		struct sio_msg_restore_step step = {.step = sio_to_le32(1)};
@@ -437,7 +438,7 @@ static void numbers_are_theirs_who_have_memory(void **state)
 		world_forget(p->c.c);
 		assert_int_equal(say_hello(w, p->c.c, p->c.c->owner, SIO_CLIENT_LIBRARY), 0);
 		assert_int_equal(say(w, p->c.c, &lie), 0);
-		w->before_step = pump;
+		w->before_step = library_pump;
 		for (uint32_t i = 1; i <= SIO_RESTORE_STEPS; i++) {
 			struct sio_msg_restore_step step = {.step = sio_to_le32(i)};
 
@@ -486,7 +487,7 @@ static void who_calls_it_private_has_a_private_one(void **state)
 		world_reconnect(w, p->c.c);
 		assert_int_equal(say_hello(w, p->c.c, p->c.c->owner, SIO_CLIENT_LIBRARY), 0);
 		assert_int_equal(say(w, p->c.c, &lie), 0);
-		w->before_step = pump;
+		w->before_step = library_pump;
 		for (uint32_t k = 1; k <= SIO_RESTORE_STEPS; k++) {
 			struct sio_msg_restore_step step = {.step = sio_to_le32(k)};
 
@@ -548,14 +549,14 @@ static void mappings_are_theirs_whose_borrow_they_are_of(void **state)
 			}
 			assert_int_equal(say(w, p->c.c, &said[k]), 0);
 		}
-		w->before_step = pump;
-		pump(w, NULL);
+		w->before_step = library_pump;
+		library_pump(w, NULL);
 		world_run(w);
 		w->before_step = NULL;
 		world_call(w, p->c.c, SIO_MSG_RESTORE_STEP, &step, sizeof(step));
 	}
-	w->before_step = pump;
-	pump(w, NULL);
+	w->before_step = library_pump;
+	library_pump(w, NULL);
 	world_run(w);
 	assert_true(truth.key && truth.key != lie.key);
 	assert_true(library_settled(w));

@@ -255,7 +255,7 @@ static void half_truths_bring_nothing(void **state)
 	assert_int_equal(say(w, p->c.c, &m), ENOENT);
 	forge(w, p->c.c, &m, SIO_MSG_SEG_ATTACH, sio_from_le32(m.number));
 	assert_int_equal(say(w, p->c.c, &m), ENOENT);
-	w->before_step = pump;
+	w->before_step = library_pump;
 	end_step(w, p->c.c, 2);
 	/* Connected to another borrower's private memory. */
 	m = told_of(&c, SIO_MSG_DEV_SEG_CONNECT, 1);
@@ -315,7 +315,7 @@ static void holds_are_of_the_own_device(void **state)
 	library_gone(p->b.c);
 	restart(w);
 	come_back(w, p->b.c, &b, 0);
-	w->before_step = pump;
+	w->before_step = library_pump;
 	for (unsigned i = b.n[1]; i < b.n[SIO_RESTORE_STEPS]; i++) {
 		if (i == b.n[2])
 			end_step(w, p->b.c, 2);
@@ -357,7 +357,7 @@ static void rings_lie_in_ones_own_memory(void **state)
 	assert_int_equal(say(w, p->c.c, &ring), ENOENT);
 	ring.key = told_of(&c, SIO_MSG_SEG_CREATE, 0).key; /* the port cannot know what is in it */
 	assert_int_equal(say(w, p->c.c, &ring), 0);
-	w->before_step = pump;
+	w->before_step = library_pump;
 	for (unsigned step = 1; step <= SIO_RESTORE_STEPS; step++)
 		end_step(w, p->c.c, step);
 	assert_true(library_settled(w));
@@ -382,7 +382,7 @@ static void what_nobody_claims_goes(void **state)
 	library_gone(p->c.c);
 	restart(w);
 	come_back(w, p->c.c, &c, 10);
-	w->before_step = pump;
+	w->before_step = library_pump;
 	end_step(w, p->c.c, 2);
 	end_step(w, p->c.c, 3);
 	assert_int_equal(world_resources(w, 0), before);
@@ -452,7 +452,7 @@ static void a_connection_is_to_what_was_there(void **state)
 	world_pass(f->w, SMARTIOD_GRACE_NS);
 	OK(call_dint_create(f->w, world_client(f->w, 0, SIO_CLIENT_LIBRARY), 3,
 			    SCI_FLAG_FIXED_INTNO | SIO_DINT_PLAIN, &handle, &number));
-	f->w->before_step = pump;
+	f->w->before_step = library_pump;
 	world_run(f->w);
 	assert_true(library_settled(f->w));
 	assert_int_equal(library_lost(), 2);
@@ -466,7 +466,7 @@ static void a_connection_is_to_what_was_there(void **state)
 	library_gone(p->c.c);
 	restart(f->w);
 	come_back(f->w, p->c.c, &c, 0);
-	f->w->before_step = pump;
+	f->w->before_step = library_pump;
 	end_step(f->w, p->c.c, 2);
 	m = told_of(&c, SIO_MSG_DINT_CONNECT, 0);
 	m.key = sio_to_le64(0);

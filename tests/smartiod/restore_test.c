@@ -63,7 +63,7 @@ static void others_are_served_when_all_are_back(void **state)
 	id = world_send(f->w, c, SIO_MSG_HELLO, &hello, sizeof(hello));
 	world_run(f->w);
 	assert_null(world_reply(c, id));
-	f->w->before_step = pump;
+	f->w->before_step = library_pump;
 	world_run(f->w);
 	assert_non_null(world_reply(c, id));
 	assert_true(library_settled(f->w));
@@ -199,7 +199,7 @@ static void who_is_late_waits_for_nobody(void **state)
 	late = p->c;
 	f->w->before_step = NULL;
 	library_gone(p->c.c); /* stopped, say; its owner lives */
-	f->w->before_step = pump;
+	f->w->before_step = library_pump;
 	restart(f->w);
 	assert_false(library_settled(f->w));
 	world_pass(f->w, SMARTIOD_GRACE_NS);
@@ -258,7 +258,7 @@ static void an_interrupt_whose_number_is_taken_is_lost(void **state)
 	c = world_client(f->w, 0, SIO_CLIENT_LIBRARY);
 	OK(call_dint_create(f->w, c, 3, SCI_FLAG_FIXED_INTNO, &other, &number));
 	OK(call_dint_create(f->w, c, 3, SCI_FLAG_FIXED_INTNO | SIO_DINT_PLAIN, &other, &number));
-	f->w->before_step = pump;
+	f->w->before_step = library_pump;
 	world_run(f->w);
 	assert_true(library_settled(f->w));
 	assert_int_equal(library_lost_own(), 2);
@@ -377,7 +377,7 @@ static void kill_and_pump(struct world *w, void *arg)
 		if (m->times && --m->times)
 			m->left = m->every;
 	}
-	library_pump(w);
+	library_pump(w, NULL);
 }
 
 static bool killed_at(uint64_t n, uint64_t every, unsigned times, uint64_t seed)

@@ -208,19 +208,13 @@ void take_picture(struct world *w, char *text)
 
 /* ---- fixture ---- */
 
-void pump(struct world *w, void *arg)
-{
-	(void)arg;
-	library_pump(w);
-}
-
 void begin(struct world *w, struct fake_device *fake)
 {
 	w->real = true;
 	fake_device_add(w, fake);
 	world_start(w);
 	library_begin(w);
-	w->before_step = pump;
+	w->before_step = library_pump;
 }
 
 int setup(void **state)

@@ -52,7 +52,6 @@ void give_all_back(struct world *w, struct programs *p);
 /* The port's things, then the daemon's by what they are, not by its own numbers. */
 void take_picture(struct world *w, char *text);
 /* Libraries hear what came to them; w->before_step, here and in what replaces it. */
-void pump(struct world *w, void *arg);
 /* @w is a real host with @fake, and its libraries keep journals. */
 void begin(struct world *w, struct fake_device *fake);
 int setup(void **state);

@@ -29,12 +29,6 @@ struct fixture {
 	unsigned messages; /* events that both had received */
 };
 
-static void pump(struct world *w, void *arg)
-{
-	(void)arg;
-	library_pump(w);
-}
-
 static unsigned events(const struct world_client *c)
 {
 	unsigned n = 0;
@@ -62,7 +56,7 @@ static int begin(void **state, bool iommu)
 		w->topology->host[i].real = true;
 	world_start(w);
 	library_begin(w);
-	w->before_step = pump;
+	w->before_step = library_pump;
 	f->owner = world_client(w, EXPORTER, SIO_CLIENT_LIBRARY);
 	f->c = world_client(w, IMPORTER, SIO_CLIENT_LIBRARY);
 	assert_int_equal(call_seg_export(w, f->owner, 1, 8192, &f->segment), 0);

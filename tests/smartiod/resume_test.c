@@ -171,7 +171,7 @@ static void ask_for_registers(struct world *w, void *arg)
 	struct sio_ledger *ledger = l ? &l->device->ledger : NULL;
 	bool fresh;
 
-	library_pump(w);
+	library_pump(w, NULL);
 	if (!l || l->state != SMARTIOD_LOAN_LIVE || ledger->holder == l->id)
 		return;
 	if (f->asked++ == 0)
@@ -189,7 +189,7 @@ static void registers_are_nobody_elses_meanwhile(void **state)
 	f->w->before_step = ask_for_registers;
 	f->w->before_arg = f;
 	world_pass(f->w, MEET);
-	f->w->before_step = pump;
+	f->w->before_step = library_pump;
 	assert_true(f->asked > 0);
 	ledger = &smartiod_loan_find(f->w->host[LENDER].daemon, f->b.id)->device->ledger;
 	assert_int_equal(ledger->holder, f->b.id);

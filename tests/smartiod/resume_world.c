@@ -8,12 +8,6 @@
 
 #include "resume_world.h"
 
-void pump(struct world *w, void *arg)
-{
-	(void)arg;
-	library_pump(w);
-}
-
 int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
@@ -22,14 +16,10 @@ int setup(void **state)
 	assert_non_null(f);
 	f->w = w;
 	fake_device_add(w, &f->fake);
-	w->real = true;
-	for (unsigned i = 0; i < 3; i++) {
-		w->topology->host[i].real = true;
-		w->topology->host[i].n_devices = 0;
-	}
+	world_real(w);
 	world_start(w);
 	library_begin(w);
-	w->before_step = pump;
+	w->before_step = library_pump;
 	fake_device_resets(w, true);
 	f->c = world_client(w, BORROWER, SIO_CLIENT_LIBRARY);
 	assert_int_equal(call_borrow(w, f->c, FDID, 0, &f->b), 0);

@@ -27,7 +27,6 @@ struct fixture {
 };
 
 /* Libraries hear what came to them; w->before_step, here and in what replaces it. */
-void pump(struct world *w, void *arg);
 /* A program of one host has of a device of the other what an NVMe client has. */
 int setup(void **state);
 int teardown(void **state);

@@ -477,6 +477,15 @@ void world_restart(struct world *w, unsigned host)
 			send_link(w, host, i, true);
 }
 
+void world_real(struct world *w)
+{
+	w->real = true;
+	for (unsigned i = 0; i < w->n_hosts; i++) {
+		w->topology->host[i].real = true;
+		w->topology->host[i].n_devices = 0;
+	}
+}
+
 void world_link(struct world *w, unsigned a, unsigned b, bool up)
 {
 	if (w->link[a][b] == up || !w->host[a].daemon || !w->host[b].daemon)

@@ -153,6 +153,8 @@ uint64_t world_stride(void);
 void world_free(struct world *w);
 /* All hosts up and their daemons connected. */
 void world_start(struct world *w);
+/* Before that: all are real hosts, whose devices are those that their ports find. */
+void world_real(struct world *w);
 /* Deliver one packet; false: nothing is queued. */
 bool world_step(struct world *w);
 /* Until nothing is queued. */

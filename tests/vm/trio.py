@@ -69,7 +69,10 @@ def begin(p):
 def reload_file(p, name, hosts):
     """What an administrator does on each host that stays."""
     for m in (p.a, p.b):
-        print(m.run(f"take_file {name}; smartio cluster reload"))
+        said = m.run(f"take_file {name}; smartio cluster reload")
+        print(said)
+        if "not up" in said:  # the others read files of their own
+            raise Failed(said)
     for m in (p.a, p.b):
         m.run(f"until_ok knows {' '.join(hosts)}")
 

@@ -250,14 +250,18 @@ static _Noreturn void end(pid_t child)
 	_exit(0);
 }
 
-/* It could have had the device, or nobody could tell it when: the next one begins later. */
-static bool needs_pause(struct tool_hold *each)
+/*
+ * The process that had the device, or wanted it, has ended: the next one waits for the device.
+ * Return: whether it may begin at once. If this one never had the device there is another reason,
+ * whose end nobody reports.
+ */
+static bool begin_next(struct tool_hold *each)
 {
 	bool had = *each->placed;
 
 	*each->placed = false;
 	each->waits = true;
-	return !had;
+	return had;
 }
 
 void tool_hold_again(const struct tool_hold *hold, int tell)
@@ -289,7 +293,7 @@ void tool_hold_again(const struct tool_hold *hold, int tell)
 			child = 0;
 			if (!each.waits && !*each.placed)
 				_exit(TOOL_EXIT_FAILURE);
-			if (!needs_pause(&each))
+			if (begin_next(&each))
 				child = start(&each, -1, &before);
 		} else if (child <= 0 && got < 0 && errno == EAGAIN) {
 			child = start(&each, -1, &before);

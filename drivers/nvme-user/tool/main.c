@@ -337,6 +337,27 @@ static int place(const struct command *c, const char *text, struct options *o)
 	return usage(c, "--sq %s: one of auto, local, lender, cmb, device:NAME is wanted", text);
 }
 
+/* One that has no value. */
+static int take_flag(struct options *o, int opt)
+{
+	o->json |= opt == 'j';
+	o->yes |= opt == 'y';
+	o->allow_vendor |= opt == OPT_VENDOR;
+	o->standby |= opt == OPT_STANDBY;
+	o->multipath |= opt == OPT_MULTIPATH;
+	o->share |= opt == OPT_SHARE;
+	o->progress |= opt == 'p';
+	o->once |= opt == '1';
+	o->write |= opt == OPT_WRITE;
+	o->random |= opt == OPT_RANDOM;
+	o->counters |= opt == OPT_COUNTERS;
+	o->interrupt |= opt == OPT_INTERRUPT;
+	o->background |= opt == OPT_BACKGROUND;
+	o->read_only |= opt == OPT_READ_ONLY;
+	o->force |= opt == OPT_FORCE;
+	return EXIT_OK;
+}
+
 /* One option; it was checked that the command takes it. */
 static int take_option(const struct command *c, struct options *o, int opt)
 {
@@ -385,22 +406,7 @@ static int take_option(const struct command *c, struct options *o, int opt)
 		o->file = optarg;
 		return EXIT_OK;
 	}
-	o->json |= opt == 'j';
-	o->yes |= opt == 'y';
-	o->allow_vendor |= opt == OPT_VENDOR;
-	o->standby |= opt == OPT_STANDBY;
-	o->multipath |= opt == OPT_MULTIPATH;
-	o->share |= opt == OPT_SHARE;
-	o->progress |= opt == 'p';
-	o->once |= opt == '1';
-	o->write |= opt == OPT_WRITE;
-	o->random |= opt == OPT_RANDOM;
-	o->counters |= opt == OPT_COUNTERS;
-	o->interrupt |= opt == OPT_INTERRUPT;
-	o->background |= opt == OPT_BACKGROUND;
-	o->read_only |= opt == OPT_READ_ONLY;
-	o->force |= opt == OPT_FORCE;
-	return rc;
+	return take_flag(o, opt);
 }
 
 /* getopt's tables for what the command takes. */
