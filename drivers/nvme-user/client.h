@@ -9,6 +9,7 @@
 
 #include "device.h"
 #include "failover.h"
+#include "far.h"
 #include "protocol.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
@@ -236,7 +237,7 @@ struct smartio_nvme_queue {
 	uint32_t plain;
 	uint32_t empty, patience; /* empty polls in a row; so many before each that yields */
 	uint32_t probes;	  /* waits that were longer than the patience */
-	bool flushes;		  /* completions may come before their data: took() */
+	bool flushes;		  /* completions may come before their data: far.c */
 	bool looks;		  /* sio_nvme_look() now and then */
 	bool pushes;	  /* entries go another way than doorbells, which may overtake them */
 	bool handed_over; /* commands in flight are not known to this process */
@@ -273,6 +274,7 @@ struct smartio_nvme_queue {
 	 */
 	sci_remote_segment_t cmb;
 	sci_map_t cmb_map;
+	uint64_t *near; /* of a queue that @flushes: where polls look for completions; or NULL */
 	struct sio_nvme_doorbells *doorbells; /* NULL: none yet */
 	sci_local_interrupt_t interrupt;      /* NULL: none */
 	unsigned vector;		      /* of the drive, that triggers it; 0: none */
@@ -506,7 +508,8 @@ uint64_t sio_nvme_expected(uint32_t id, bool phase);
 /* Has the next completion arrived? A check only; it is not taken. */
 static inline bool sio_nvme_completion_waits(const struct smartio_nvme_queue *q)
 {
-	return !((le64toh(sio_read64(q->cqe + 8)) ^ q->expected) & SIO_NVME_CQE_PHASE);
+	return !((le64toh(sio_read64(q->cqe + 8)) ^ q->expected) & SIO_NVME_CQE_PHASE) ||
+	       (q->flushes && sio_nvme_far_waits(q));
 }
 /* Return: why the queue is dead, as an error with its text. */
 int sio_nvme_queue_dead(struct smartio_nvme_queue *q);

@@ -63,6 +63,12 @@ COLD int sio_nvme_queue_dead(struct smartio_nvme_queue *q)
 				     "%u ms, nor when it was aborted; what was in flight may have "
 				     "been done or not, and may be done until the queue is closed",
 				     q->id, name, q->options.timeout_ms);
+	if (q->error == -ENETDOWN)
+		return sio_nvme_fail(q->error,
+				     "the path to %s was lost while completions of queue pair %u "
+				     "were read; what was in flight may have been done or not, and "
+				     "may be done until the queue is closed",
+				     name, q->id);
 	if (q->error == -EPIPE)
 		return sio_nvme_fail(q->error,
 				     "queue pair %u of %s has ended with a program that shared it",
@@ -275,6 +281,28 @@ void smartio_nvme_ring(struct smartio_nvme_queue *q)
 	ring(q);
 }
 
+/*
+ * A completion that cannot be (memory that reads as ones after a loss, or a drive gone mad), or one
+ * that does not count.
+ */
+COLD static void bad_completion(struct smartio_nvme_queue *q, int error)
+{
+	/* Of a loss we were told before the memory changed: pairs with device_lost(). */
+	sio_from_fabric_barrier();
+	if (!sio_nvme_queue_stale(q))
+		end_queue(q, smartio_device_lost(q->leg->d.handle) ? -ECONNRESET : error);
+}
+
+/* Of a queue that @flushes. Return: whether there is something to poll now. */
+static bool take_far(struct smartio_nvme_queue *q)
+{
+	int rc = sio_nvme_far_take(q);
+
+	if (rc < 0)
+		bad_completion(q, rc);
+	return rc > 0;
+}
+
 /* All that came before was polled. Whoever survives goes on at the next poll. */
 COLD static int found_dead(struct smartio_nvme_queue *q)
 {
@@ -314,6 +342,8 @@ COLD static int look_on(struct smartio_nvme_queue *q, struct smartio_nvme_comple
 	/* It may have found some that lay in the common queue. */
 	if (q->share && sio_nvme_share_take(q) && max)
 		return smartio_nvme_poll(q, c, max);
+	if (q->flushes && take_far(q) && max)
+		return smartio_nvme_poll(q, c, max);
 	q->counters.empty_polls++;
 	if (q->error || generation_changed(q))
 		return found_dead(q);
@@ -342,15 +372,6 @@ static int poll_found_nothing(struct smartio_nvme_queue *q, struct smartio_nvme_
 	return 0;
 }
 
-/* A completion that cannot be: memory that reads as ones after a loss, or a drive gone mad. */
-COLD static void bad_completion(struct smartio_nvme_queue *q)
-{
-	/* Of a loss we were told before the memory changed: pairs with device_lost(). */
-	sio_from_fabric_barrier();
-	if (!sio_nvme_queue_stale(q))
-		end_queue(q, smartio_device_lost(q->leg->d.handle) ? -ECONNRESET : -EPROTO);
-}
-
 #define CQE_SQ_ID (0xffffull << 16)
 
 uint64_t sio_nvme_expected(uint32_t id, bool phase)
@@ -367,12 +388,6 @@ static inline int took(struct smartio_nvme_queue *q, volatile uint8_t *at, uint6
 	q->counters.completed += n;
 	if (q->empty)
 		sio_nvme_waited(q);
-	/*
-	 * Completions in the lender's memory and data in ours go different ways, and none of them
-	 * waits for the other. What the drive answers comes behind all that it wrote.
-	 */
-	if (unlikely(q->flushes))
-		(void)sio_read32(q->cq_doorbell);
 	/*
 	 * The data is as new as its completion, and entries are read before they are given back:
 	 * pairs with the order of the drive's writes, in emu with emu_dma_write().
@@ -454,7 +469,7 @@ out:
 			  : took(q, at, expected, (unsigned)(c - first));
 
 bad:
-	bad_completion(q);
+	bad_completion(q, -EPROTO);
 	return c == first ? found_dead(q) : took(q, at, expected, (unsigned)(c - first));
 }
 

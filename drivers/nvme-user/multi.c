@@ -235,8 +235,6 @@ static void move_on(struct sio_nvme_multi *m, volatile uint8_t *at)
 	struct smartio_nvme_queue *first = m->first;
 
 	m->cqe = at;
-	if (m->flushes)
-		(void)sio_read32(m->doorbell);
 	/*
 	 * The data is as new as its completion, and entries are read before they are given back:
 	 * pairs with the order of the drive's writes, in emu with emu_dma_write().
@@ -257,13 +255,46 @@ static void end_of_bad(struct sio_nvme_multi *m)
 										      : -EPROTO);
 }
 
+/* The drive has answered behind all that it wrote. False: the path to it is lost. */
+static bool are_here(struct sio_nvme_multi *m)
+{
+	if (sio_nvme_far_pushed(m->doorbell))
+		return true;
+	/* pairs with device_lost() */
+	sio_from_fabric_barrier();
+	end_all(m, is_stale(m->first) || smartio_device_lost(m->first->leg->d.handle) ? -ECONNRESET
+										      : -ENETDOWN);
+	return false;
+}
+
+/* Return: how many completions may be taken: those whose data are here. */
+static uint32_t ready(struct sio_nvme_multi *m)
+{
+	volatile uint8_t *at = m->cqe;
+	uint64_t phase = m->phase;
+	uint32_t n = 0;
+
+	if (!m->flushes)
+		return m->entries;
+	for (; n < m->entries; n++) {
+		if ((le64toh(sio_read64(at + 8)) ^ phase) & SIO_NVME_CQE_PHASE)
+			break;
+		at += 16;
+		if (at == m->cq_end) {
+			at = m->cq;
+			phase ^= SIO_NVME_CQE_PHASE;
+		}
+	}
+	return n == 0 || are_here(m) ? n : 0;
+}
+
 /* Return: how many. */
 static unsigned take(struct sio_nvme_multi *m, struct smartio_nvme_completion *c, unsigned max)
 {
 	volatile uint8_t *at = m->cqe;
 	unsigned n = 0;
 
-	while (n < max) {
+	for (uint32_t left = ready(m); n < max && left > 0; left--) {
 		/* Its second half, once: SQ head, SQ id, command id, phase and status. */
 		const uint64_t e = le64toh(sio_read64(at + 8));
 		const uint32_t id = e >> 16 & 0xffff;
@@ -297,8 +328,8 @@ void sio_nvme_multi_settle(struct smartio_nvme_queue *q)
 
 	if (!m || m->first == q || !m->first || q->error || is_stale(q))
 		return;
-	/* What the drive answers comes behind all that it wrote. */
-	(void)sio_read32(m->doorbell);
+	if (!are_here(m))
+		return;
 	m->only = q;
 	while (take(m, c, 16) || take_aside(m, c, 16))
 		;

@@ -174,7 +174,7 @@ static int map_cmb(struct smartio_nvme_queue *q, const struct sio_nvme_rep_pair 
 	return 0;
 }
 
-static void use_cq(struct smartio_nvme_queue *q)
+static int use_cq(struct smartio_nvme_queue *q)
 {
 	/* Not what was asked for counts: hints go elsewhere when this host's memory is used up. */
 	const bool flushes = SCIGetRemoteSegmentNodeId(q->cq_mem->remote) != q->leg->d.node;
@@ -182,11 +182,15 @@ static void use_cq(struct smartio_nvme_queue *q)
 	sio_nvme_mem_clear(q->cq_mem, (size_t)cq_entries(q) * 16);
 	if (q->multi) {
 		sio_nvme_multi_use(q, q->cq_mem->at, flushes);
-		return;
+		return 0;
 	}
+	q->flushes = flushes;
+	q->looks = q->looks || flushes;
+	if (flushes)
+		return sio_nvme_far_use(q);
 	q->cq = q->cqe = q->cq_mem->at;
 	q->cq_end = q->cq + (size_t)q->entries * 16;
-	q->flushes = flushes;
+	return 0;
 }
 
 static int get_queue_memory(struct smartio_nvme_queue *q)
@@ -210,7 +214,9 @@ static int get_queue_memory(struct smartio_nvme_queue *q)
 		return rc;
 	use_sq(q, q->sq_mem->at);
 	if (q->cq_mem)
-		use_cq(q);
+		rc = use_cq(q);
+	if (rc)
+		return rc;
 	if (q->multi)
 		sio_nvme_multi_blind(q);
 	q->list = q->sq_mem->at + (in_cmb(q) ? 0 : sq);
@@ -387,6 +393,8 @@ static int take_bars(struct smartio_nvme_queue *q, const struct sio_nvme_rep_pai
 
 	if (rc == 0)
 		rc = sio_nvme_doorbells_take(q);
+	if (rc == 0 && !q->error && (q->flushes || q->multi))
+		rc = sio_nvme_far_check(q);
 	if (rc == 0)
 		return 0;
 	strncpy(why, smartio_nvme_error(), sizeof(why) - 1);

@@ -23,6 +23,7 @@ static void free_queue(struct smartio_nvme_queue *q)
 	sio_nvme_multi_leave(q);
 	sio_nvme_pair_close(q);
 	free(q->held);
+	free(q->near);
 	free(q->slot);
 	free(q);
 }

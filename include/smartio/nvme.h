@@ -608,7 +608,9 @@ void smartio_nvme_ring(struct smartio_nvme_queue *q);
  * Take up to @max completions; rings first. No lock; an empty poll yields now and then.
  * Return: how many; -ECONNRESET: the drive was reset or lost: every command in flight is void;
  * -EPROTO: the drive completed what was not in flight: the queue is dead; -ETIMEDOUT: a command
- * took longer than the queue's timeout_ms allows, and could not be aborted: so is the queue.
+ * took longer than the queue's timeout_ms allows, and could not be aborted: so is the queue;
+ * -ENETDOWN: the path was lost before the data of completions in the lender's memory were known to
+ * be here: so is the queue, and what was in flight may yet be done until it is closed.
  */
 int smartio_nvme_poll(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
 		      unsigned max);
@@ -627,7 +629,7 @@ struct smartio_nvme_call {
  * As smartio_nvme_poll(), of a queue whose commands' cookies are all struct smartio_nvme_call:
  * calls each one's done() in the order of completion; that may submit. When the queue has died,
  * every command in flight is ended once with SMARTIO_NVME_LOST.
- * Return: how many were completed; -ECONNRESET, -EPROTO as smartio_nvme_poll().
+ * Return: how many were completed; errors of smartio_nvme_poll().
  */
 int smartio_nvme_poll_calls(struct smartio_nvme_queue *q, unsigned max);
 /**

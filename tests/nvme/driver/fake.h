@@ -34,6 +34,7 @@ extern struct fake {
 	bool unresettable;		 /* the lender cannot reset it */
 	bool goes;			 /* lost, while its lender is to reset it */
 	bool late_generation;		 /* borrowers hear of a reset one step late */
+	bool far;			 /* segments of the device are said to be another host's */
 	unsigned sq_reads, cq_writes;	 /* DMA by size: of 64 bytes, of 16 bytes */
 	const volatile uint32_t *sleeps; /* says whether the drive sleeps; NULL: stores wake it */
 	unsigned wakes;			 /* by the programs */

@@ -158,11 +158,10 @@ void SCIDisconnectSegment(sci_remote_segment_t segment, unsigned int flags, sci_
 		fake_segment_free(s);
 }
 
-/* All memory is this host's. */
 unsigned int SCIGetRemoteSegmentNodeId(sci_remote_segment_t segment)
 {
 	(void)segment;
-	return FAKE_NODE;
+	return fake.far ? FAKE_NODE + 1 : FAKE_NODE;
 }
 
 size_t SCIGetRemoteSegmentSize(sci_remote_segment_t segment)

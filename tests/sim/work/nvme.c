@@ -82,6 +82,9 @@ static bool may_be_dead(const struct client *c, int rc)
 	for (size_t i = 0; c->moves && i < sizeof(ends) / sizeof(ends[0]); i++)
 		if (rc == ends[i])
 			return true;
+	/* What the drive answers to who pushes its data before a completion are ones then. */
+	if (rc == -ENETDOWN && (lossy() || sim_has_fault("stop")))
+		return true;
 	return blocks_distrusted(c->drive) || rc == -ECONNRESET || rc == -ENODEV ||
 	       (rc == -EPROTO && (lossy() || sim_has_fault("doubled") || sim_has_fault("stray") ||
 				  sim_has_fault("stop")));
