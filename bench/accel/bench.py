@@ -14,6 +14,7 @@ import contextlib
 import csv
 import os
 import platform
+import statistics
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -39,29 +40,33 @@ PING = [("ping-pong", "7.1.4", "own", ["ping-pong", "own0", "own1"]),
         ("ping-pong", "7.1.4", "one lender", ["ping-pong", "lent0", "lent1"]),
         ("ping-pong", "7.1.5", "two lenders", ["ping-pong", "lent0", "lent2"]),
         ("two threads", "", "one process", ["threads"])]
-DMA_COLUMNS = ["direction", "bytes", "transfers", "median_MBps", "min_MBps", "max_MBps"]
+DMA_COLUMNS = ["direction", "bytes", "transfers", "median_MBps", "min_MBps", "max_MBps", "of_memcpy"]
 PING_COLUMNS = ["direction", "rounds", "min_ns", "p1_ns", "p25_ns", "p50_ns", "p75_ns", "p99_ns", "p999_ns", "max_ns"]
-COMMON = ["experiment", "paper", "path", "label"]
-# Most bytes, transfers of each size, round trips; the first are the paper's.
-FULL = (128 << 20, 1000, 100000)
-QUICK = (1 << 20, 20, 2000)
+COMMON = ["start", "experiment", "paper", "path", "label"]
+# Most bytes, transfers of each size, round trips, starts; the first three of full are the paper's.
+FULL = (128 << 20, 1000, 100000, 1)
+QUICK = (1 << 20, 15, 20000, 25)
+SMOKE = (1 << 20, 20, 2000, 1)
 
 
 def parse():
     p = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     p.add_argument("--build", required=True, metavar="DIR", help="the build folder")
-    p.add_argument("--quick", action="store_true", help="see in seconds that it works; the numbers mean little")
+    length = p.add_mutually_exclusive_group()
+    length.add_argument("--quick", action="store_true", help="half a minute, up to 1 MiB")
+    length.add_argument("--smoke", action="store_true", help="see in seconds that it works; the numbers mean little")
     p.add_argument("--csv", metavar="FILE", help="all rows")
     p.add_argument("--most", type=int, metavar="BYTES", help="largest transfer, a power of 2 from 4096 to 134217728")
     p.add_argument("--transfers", type=int, metavar="N", help="of each size")
     p.add_argument("--rounds", type=int, metavar="N", help="round trips, up to 1000000")
+    p.add_argument("--starts", type=int, metavar="N", help="of cluster and programs: each finds other places in memory")
     o = p.parse_args()
-    most, transfers, rounds = QUICK if o.quick else FULL
-    o.most, o.transfers, o.rounds = o.most or most, o.transfers or transfers, o.rounds or rounds
+    usual = SMOKE if o.smoke else QUICK if o.quick else FULL
+    o.most, o.transfers, o.rounds, o.starts = (given or n for given, n in zip((o.most, o.transfers, o.rounds, o.starts), usual))
     if not 4096 <= o.most <= FULL[0] or o.most & (o.most - 1):
         p.error(f"--most {o.most}: a power of 2 from 4096 to {FULL[0]} is right")
-    if o.transfers < 1 or not 1 <= o.rounds <= 1000000:
-        p.error("--transfers 1 at least, --rounds 1 to 1000000 are right")
+    if o.transfers < 1 or o.starts < 1 or not 1 <= o.rounds <= 1000000:
+        p.error("--transfers and --starts 1 at least, --rounds 1 to 1000000 are right")
     return o
 
 
@@ -79,16 +84,20 @@ def apart(room):
         os.sched_setaffinity(0, allowed)
 
 
-def measure(c, o, table, columns, *numbers):
+def measure(c, o, start, table, columns, *numbers):
     """One dictionary for each line that a worker writes."""
     worker = os.path.join(o.build, "bench", "accel", "bench-accel-worker")
     rows = []
     for experiment, section, path, args in table:
         text = c.run("driver", worker, *args, *map(str, numbers), timeout=3600)
         for values in csv.reader(text.splitlines()):
-            rows.append({"experiment": experiment, "paper": section, "path": path, "label": LABEL,
+            rows.append({"start": start, "experiment": experiment, "paper": section, "path": path, "label": LABEL,
                          **dict(zip(columns, values, strict=True))})
     return rows
+
+
+def median_of(rows, column):
+    return statistics.median(float(r[column]) for r in rows)
 
 
 def show_dma(rows):
@@ -97,24 +106,27 @@ def show_dma(rows):
     sizes = list(dict.fromkeys(int(r["bytes"]) for r in rows))
     print(f"{'':34}" + "".join(f"{n >> 10:>9}K" for n in sizes))
     for key in paths:
-        values = {int(r["bytes"]): float(r["median_MBps"]) for r in rows
-                  if (r["experiment"], r["path"], r["direction"]) == key}
-        print(f"{', '.join(key):34}" + "".join(f"{values[n]:>10.0f}" for n in sizes))
+        mine = [r for r in rows if (r["experiment"], r["path"], r["direction"]) == key]
+        print(f"{', '.join(key):34}" + "".join(
+            f"{median_of([r for r in mine if int(r['bytes']) == n], 'median_MBps'):>10.0f}" for n in sizes))
 
 
 def show_ping(rows):
     print(f"\nRound trips of 4 bytes, ns ({LABEL})\n")
     print(f"{'':34}" + "".join(f"{c.removesuffix('_ns'):>9}" for c in PING_COLUMNS[2:]))
-    for r in rows:
-        print(f"{r['experiment'] + ', ' + r['path']:34}" + "".join(f"{int(r[c]):>9}" for c in PING_COLUMNS[2:]))
+    for key in dict.fromkeys((r["experiment"], r["path"]) for r in rows):
+        mine = [r for r in rows if (r["experiment"], r["path"]) == key]
+        print(f"{', '.join(key):34}" + "".join(f"{median_of(mine, c):>9.0f}" for c in PING_COLUMNS[2:]))
 
 
 def main():
     o = parse()
-    with Cluster(o.build, TOPOLOGY) as c:
-        with apart(c.pid_of_room()):
-            dma = measure(c, o, DMA, DMA_COLUMNS, o.most, o.transfers)
-        ping = measure(c, o, PING, PING_COLUMNS, o.rounds)
+    dma, ping = [], []
+    for start in range(1, o.starts + 1):
+        with Cluster(o.build, TOPOLOGY) as c:
+            with apart(c.pid_of_room()):
+                dma += measure(c, o, start, DMA, DMA_COLUMNS, o.most, o.transfers)
+            ping += measure(c, o, start, PING, PING_COLUMNS, o.rounds)
     print(f"{platform.node()}: {os.cpu_count()} processors, Linux {platform.release()}")
     show_dma(dma)
     show_ping(ping)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""bench.py --quick runs to its end and writes every row, with possible numbers. No time is judged.
+"""bench.py --smoke runs to its end and writes every row, with possible numbers. No time is judged.
 
 usage: smoke_test.py BUILD
 """
@@ -31,7 +31,7 @@ class Smoke(unittest.TestCase):
     def test_all_rows(self):
         with tempfile.TemporaryDirectory(prefix="sio-bench-test-") as folder:
             table = os.path.join(folder, "b.csv")
-            done = bench("--quick", "--csv", table)
+            done = bench("--smoke", "--csv", table)
             self.assertEqual(done.returncode, 0, done.stderr)
             with open(table, encoding="ascii") as f:
                 rows = list(csv.DictReader(f))
@@ -53,7 +53,8 @@ class Smoke(unittest.TestCase):
 
     def test_says_what_is_wrong(self):
         for args, text in ((["--most", "5000"], "--most 5000"), (["--most", "268435456"], "--most"),
-                           (["--rounds", "2000000"], "--rounds"), (["--transfers", "-1"], "--transfers")):
+                           (["--rounds", "2000000"], "--rounds"), (["--transfers", "-1"], "--transfers"),
+                           (["--starts", "-1"], "--starts")):
             done = bench(*args, timeout=20)
             with self.subTest(args=args):
                 self.assertEqual(done.returncode, 2)

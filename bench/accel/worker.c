@@ -71,15 +71,16 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The time of each of @n rounds, of @at_once transfers, as throughput. */
-static void throughput(const char *what, uint64_t bytes, unsigned at_once, uint64_t *ns, uint64_t n)
+/* The time of each of @n rounds, of @at_once transfers, as throughput; and @of, how much of memcpy's. */
+static void throughput(const char *what, uint64_t bytes, unsigned at_once, uint64_t *ns, uint64_t n,
+		       double of)
 {
 	const double megabytes = 1e3 * (double)bytes * at_once; /* per ns: in a second */
 
 	qsort(ns, n, sizeof(*ns), by_value);
-	printf("%s,%llu,%llu,%.1f,%.1f,%.1f\n", what, (unsigned long long)bytes,
+	printf("%s,%llu,%llu,%.1f,%.1f,%.1f,%.4f\n", what, (unsigned long long)bytes,
 	       (unsigned long long)n, megabytes / (double)ns[n / 2], megabytes / (double)ns[n - 1],
-	       megabytes / (double)ns[0]);
+	       megabytes / (double)ns[0], of);
 	fflush(stdout);
 }
 
@@ -137,6 +138,26 @@ static char *filled(uint64_t bytes, int with)
 	return memset(get(bytes), with, bytes);
 }
 
+static int by_share(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Of @n pairs of one round each the median of what memcpy's time is of ours, a transfer. */
+static double of_memcpy(const uint64_t *copy, const uint64_t *ns, unsigned at_once, uint64_t n)
+{
+	double *share = get(n * sizeof(*share)), median;
+
+	for (uint64_t i = 0; i < n; i++)
+		share[i] = (double)copy[i] * at_once / (double)ns[i];
+	qsort(share, n, sizeof(*share), by_share);
+	median = share[n / 2];
+	free(share);
+	return median;
+}
+
 /* One transfer, several at once, and this processor's memcpy of as much, in turns. */
 static void copies(const char *what, struct smartio_accel_queue *q, uint64_t from, uint64_t to,
 		   uint64_t most, uint64_t transfers)
@@ -144,6 +165,7 @@ static void copies(const char *what, struct smartio_accel_queue *q, uint64_t fro
 	uint64_t *one = get(transfers * sizeof(*one)), *many = get(transfers * sizeof(*many));
 	uint64_t *copy = get(transfers * sizeof(*copy));
 	char *here = filled(most, 1), *there = filled(most, 2), name[64];
+	double of_one, of_many;
 
 	for (uint64_t bytes = LEAST; bytes <= most; bytes *= 2) {
 		const uint64_t argument[6] = {from, to, bytes}, little[6] = {from, to, LEAST};
@@ -156,11 +178,14 @@ static void copies(const char *what, struct smartio_accel_queue *q, uint64_t fro
 			many[i] = transfers_of(q, argument, AT_ONCE);
 			copy[i] = memcpy_of(there, here, bytes);
 		}
-		throughput(what, bytes, 1, one, transfers);
+		/* Pairs first: throughput() sorts. */
+		of_one = of_memcpy(copy, one, 1, transfers);
+		of_many = of_memcpy(copy, many, AT_ONCE, transfers);
+		throughput(what, bytes, 1, one, transfers, of_one);
 		snprintf(name, sizeof(name), "%s %u at once", what, AT_ONCE);
-		throughput(name, bytes, AT_ONCE, many, transfers);
+		throughput(name, bytes, AT_ONCE, many, transfers, of_many);
 		snprintf(name, sizeof(name), "memcpy beside %s", what);
-		throughput(name, bytes, 1, copy, transfers);
+		throughput(name, bytes, 1, copy, transfers, 1);
 	}
 	free(one);
 	free(many);
@@ -224,7 +249,7 @@ static int by_memcpy(char **arg)
 	for (uint64_t bytes = LEAST; bytes <= most; bytes *= 2) {
 		for (uint64_t i = 0; i < transfers; i++)
 			ns[i] = memcpy_of(to, from, bytes);
-		throughput("memcpy", bytes, 1, ns, transfers);
+		throughput("memcpy", bytes, 1, ns, transfers, 1);
 	}
 	free(from);
 	free(to);

@@ -24,7 +24,10 @@ KEYS = ["idle", "first"] + [r[0] for r in ROWS] + ["stall", "clients30", "sweep"
 FULL = {"rounds": 31, "seconds": 0.02, "long": 10.0, "many_rounds": 9, "windows": 60, "many": 0.2, "gap": 0.005,
         "first_rounds": 21, "first_ios": 20, "idle": 10.0, "sweep": SWEEP, "sweep_rounds": 7,
         "callgrind": 300}
-QUICK = {"rounds": 3, "seconds": 0.01, "long": 0.3, "many_rounds": 1, "windows": 8, "many": 0.05, "gap": 0.005,
+QUICK = {"rounds": 101, "seconds": 0.004, "long": 2.0, "many_rounds": 51, "windows": 20, "many": 0.02, "gap": 0.005,
+         "first_rounds": 7, "first_ios": 20, "idle": 3.0, "sweep": [1, 4, 16, 64], "sweep_rounds": 5,
+         "callgrind": 30}
+SMOKE = {"rounds": 3, "seconds": 0.01, "long": 0.3, "many_rounds": 1, "windows": 8, "many": 0.05, "gap": 0.005,
          "first_rounds": 2, "first_ios": 5, "idle": 1.0, "sweep": [1, 32], "sweep_rounds": 1,
          "callgrind": 10}
 
@@ -57,8 +60,9 @@ def parse():
     p = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0], epilog="Rows: " +
                                 ", ".join(KEYS))
     p.add_argument("--build", required=True, metavar="DIR", help="the build folder")
-    p.add_argument("--quick", action="store_true",
-                   help="see in seconds that it works; the numbers mean little")
+    length = p.add_mutually_exclusive_group()
+    length.add_argument("--quick", action="store_true", help="half a minute: shorter rounds, fewer points")
+    length.add_argument("--smoke", action="store_true", help="see in seconds that it works; the numbers mean little")
     p.add_argument("--csv", metavar="FILE", help="every round of every row")
     p.add_argument("--png", metavar="FILE", help="histogram, and depth against rate (gnuplot)")
     p.add_argument("--only", metavar="ROW,...", help="these rows alone")
@@ -71,7 +75,7 @@ def parse():
                    "below 0 needs privilege")
     o = p.parse_args()
     given = {k: getattr(o, k) for k in ("rounds", "seconds") if getattr(o, k) is not None}
-    for key, value in {**(QUICK if o.quick else FULL), **given}.items():
+    for key, value in {**(SMOKE if o.smoke else QUICK if o.quick else FULL), **given}.items():
         setattr(o, key, value)
     if o.rounds < 1 or not 0.001 <= o.seconds <= 60:
         p.error("--rounds at least 1, --seconds 0.001 to 60 are right")
@@ -98,8 +102,8 @@ def introduce(o, cpus):
     print(f"  {processor()}, {os.cpu_count()} processors, Linux {platform.release()}, load "
           f"{os.getloadavg()[0]:.1f}; processors {cpus[0]} and {cpus[1]}, nice {o.nice}")
     print(f"  build {os.path.basename(os.path.normpath(o.build))}: {build_kind(o.build)}")
-    if o.quick:
-        print("  --quick: too short to mean much")
+    if o.smoke:
+        print("  --smoke: too short to mean much")
 
 
 def build_kind(build):
@@ -141,9 +145,9 @@ def bench(o):
         stack.callback(priority.end)
         cluster = Cluster(o.build, priority)
         stack.callback(cluster.down)
-        bare = Bare(o.build, 30, priority)
+        bare = Bare(o.build, 1, priority)
         stack.callback(bare.down)
-        bare2 = Bare(o.build, 1, priority, sessions=2)
+        bare2 = Bare(o.build, 30, priority, sessions=2)
         stack.callback(bare2.down)
         b = Bench(o, cluster, bare, bare2, cpus)
         stack.callback(b.close)

@@ -150,11 +150,17 @@ def usage(pid):
     return {"ran": ran, "waited": waited}
 
 
+# Seconds before a window in which all parties run already. Who sleeps when it is sent its line, or its first command, may
+# have to wait until another program's slice ends, 4 ms with a clock of 250 Hz; who polls has its processor.
+WARM_UP = 0.008
+
+
 class Window:
     """When to begin, what to count, when to end: the same instants for every process."""
 
-    def __init__(self, seconds, warm_up=0.005, tail=0.0):
-        self.begin = time.monotonic_ns() + int(warm_up * 1e9)
+    def __init__(self, seconds, clients, tail=0.0):
+        # And what it takes to send every client its line.
+        self.begin = time.monotonic_ns() + int((WARM_UP + 0.001 * clients) * 1e9)
         self.end = self.begin + int(seconds * 1e9)
         self.stop = self.end + int(tail * 1e9)
         self.seconds = seconds
@@ -173,7 +179,7 @@ def measure(clients, emu, depth, length, cpus, seconds, disk, tail=0.0):
         pin(w.pid, cpus[0])
         w.ask("open", depth, length)
     before = usage(emu)
-    window = Window(seconds, tail=tail, warm_up=0.005 + 0.001 * len(clients))
+    window = Window(seconds, len(clients), tail)
     for w in clients:
         w.send("run", depth, length, *window.numbers(), disk)
     answers = [w.receive() for w in clients]
@@ -292,8 +298,9 @@ class Cluster:
 
 class Bare:
     """
-    The bare loop: a device and its clients, processes too. @sessions 2: the device is in a session
-    of its own, which matters where both share a processor.
+    The bare loop: a device and its clients, processes too. @sessions 2: each is in a session of its
+    own. Linux divides a session's weight by how many of its threads want each processor: this
+    matters where both sides share one, and where thirty clients do and the device has the other.
     """
 
     HEADER, CLIENT = 4096, 4096 + (2 << 20) + (256 * 64 + 256 * 16)  # as in bare.h
@@ -312,7 +319,8 @@ class Bare:
                                  pass_fds=[fd], start_new_session=sessions == 2)
             for i in range(clients):
                 self.clients.append(Worker([worker, "bare-client", str(fd), str(clients), str(i)],
-                                           f"bare client {i}", pass_fds=[fd]))
+                                           f"bare client {i}", pass_fds=[fd],
+                                           start_new_session=sessions == 2))
         except BaseException:
             self.down()
             raise
@@ -331,7 +339,7 @@ class Bare:
             pin(w.pid, cpus[0])
         self.memory[0:12] = b"".join(n.to_bytes(4, "little") for n in [0, *looks])
         self.device.send("serve", clients)
-        window = Window(seconds, tail=tail, warm_up=0.005 + 0.001 * clients)
+        window = Window(seconds, clients, tail)
         for w in some:
             w.send("run", depth, length, *window.numbers())
         answers = [w.receive() for w in some]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""bench.py --quick runs to its end and prints every row, with possible numbers. No time is judged.
+"""bench.py --smoke runs to its end and prints every row, with possible numbers. No time is judged.
 
 usage: smoke_test.py BUILD
 """
@@ -38,7 +38,7 @@ class Smoke(unittest.TestCase):
 
     def test_all_rows(self):
         table, picture = os.path.join(self.dir, "b.csv"), os.path.join(self.dir, "b.png")
-        done = bench("--quick", "--csv", table, "--png", picture)
+        done = bench("--smoke", "--csv", table, "--png", picture)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("measured: times of our software, not of PCIe", done.stdout)
         with open(table, encoding="ascii") as f:

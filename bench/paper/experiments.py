@@ -10,10 +10,11 @@ import statistics
 import sys
 from collections import defaultdict
 
+from chart import size
 from control import control
 from functions import functions
 from multicast import multicast
-from parts import BENCH, COUNTED, MEASURED, MODELLED, ON_MODEL, bars, lines, median, ratio, table
+from parts import BENCH, COUNTED, MEASURED, MODELLED, ON_MODEL, THREADS, bars, lines, median, table
 from queues import queues
 from training import training
 
@@ -83,33 +84,40 @@ def fidelity(c):
 def accelerator(c):
     """DMA throughput by size; ping-pong by percentile."""
     found = c.bench("accel")
-    rate, ping, beside = defaultdict(list), {}, {}
+    starts, pings = defaultdict(lambda: defaultdict(list)), defaultdict(list)
     for r in found:
         if r["direction"].startswith("memcpy beside"):
-            key = f"{r['experiment']}, {r['path']}, {r['direction'].split()[-1]}"
-            beside[key, int(r["bytes"])] = float(r["median_MBps"]) / 1000
-        elif r["bytes"]:
+            continue  # of_memcpy of the others has it
+        if r["bytes"]:
             key = f"{r['experiment']}, {r['path']}, {r['direction']}".replace(", one process, memcpy", "")
-            rate[key].append(tuple(float(r[k]) / (1 if k == "bytes" else 1000)
-                                   for k in ("bytes", "median_MBps", "min_MBps", "max_MBps")))
+            starts[key][int(r["bytes"])].append(r)
         else:
-            ping[f"{r['experiment']}, {r['path']}"] = [
-                (p, float(r[k])) for p, k in zip(("least", "25 %", "50 %", "75 %", "99 %"),
-                                                 ("min_ns", "p25_ns", "p50_ns", "p75_ns", "p99_ns"))]
+            pings[f"{r['experiment']}, {r['path']}"].append(r)
+    rate = {key: [(n, *(how(float(r[k]) / 1000 for r in rs) for how, k in
+                        ((statistics.median, "median_MBps"), (min, "min_MBps"), (max, "max_MBps"))))
+                  for n, rs in by.items()] for key, by in starts.items()}
+    ping = {key: [(p, statistics.median(float(r[k]) for r in rs)) for p, k in
+                  zip(("least", "25 %", "50 %", "75 %", "99 %"), ("min_ns", "p25_ns", "p50_ns", "p75_ns", "p99_ns"))]
+            for key, rs in pings.items()}
     sizes = (4096, 65536, 262144, 1 << 20)
-    rows = [[key, *(f"{at[n]:.2f}" for n in sizes),
-             *("" if key == "memcpy" else f"{at[n] / beside[key.split(' 16 at once')[0], n]:.2f}" for n in sizes[1:])]
-            for key, points in rate.items() for at in [dict((n, v) for n, v, *_ in points)]]
+    rows = [[key, *(f"{dict((n, v) for n, v, *_ in points)[n]:.2f}" for n in sizes)] for key, points in rate.items()]
+    shares = [[key, *(f"{r} ({r.span()})" for n in sizes[1:] for r in
+                      [c.ratio(f"{key}, {size(n)}, of memcpy", [float(r["of_memcpy"]) for r in by[n]], [1] * len(by[n]))])]
+              for key, by in starts.items() if key != "memcpy"]
+    bare = [float(r["p50_ns"]) for r in pings["two threads, one process"]]
+    trips = {key: c.ratio(f"{key} / two threads", [float(r["p50_ns"]) for r in rs], bare, THREADS)
+             for key, rs in pings.items() if key != "two threads, one process"}
     charts = [lines(f"DMA of {of}, {how}", ON_MODEL, "bytes of a transfer", "GB/s: median; least to most",
                     {k.replace(" 16 at once", ""): v for k, v in rate.items()
                      if k == "memcpy" or k.startswith(of) and k.endswith("at once") == (how != "one by one")},
                     log="xy", sizes=2)
               for of in ("host memory", "peer to peer") for how in ("one by one", "16 at once")]
     charts.append(bars("Ping-pong of two accelerators", ON_MODEL, "ns for a round trip", ping))
-    head = ["transfer", "4K", "64K", "256K", "1M", "of memcpy: 64K", "256K", "1M"]
-    return [table("GB/s, median, and of memcpy's in turns with it", head, rows),
-            table("Round trips, ns", ["pair", "least", "25 %", "50 %", "75 %", "99 %"],
-                  [[k, *(f"{v:.0f}" for _, v in points)] for k, points in ping.items()])], charts
+    return [table("GB/s, median", ["transfer", *map(size, sizes)], rows),
+            table("Of memcpy's, in turns with it: median of starts (25 % to 75 %)", ["transfer", *map(size, sizes[1:])], shares),
+            table("Round trips, ns", ["pair", "least", "25 %", "50 %", "75 %", "99 %", "of two threads'", "25 % to 75 %"],
+                  [[k, *(f"{v:.0f}" for _, v in points), *((str(trips[k]), trips[k].span()) if k in trips else ("", ""))]
+                   for k, points in ping.items()])], charts
 
 
 def nvme_rows(found, key):
@@ -128,7 +136,7 @@ def remote(c):
         by = nvme_rows(found, key)
         p50 = {who: [float(r["p50_ns"] or 0) for r in rs] for who, rs in by.items()}
         rows.append([what, *(median(p50[w], 1000) for w in ("drive, lender", "drive, remote", "bare loop")),
-                     ratio(p50["drive, remote"], p50["drive, lender"])])
+                     str(r := c.ratio(f"{what}: another host / own", p50["drive, remote"], p50["drive, lender"])), r.span()])
         if key == "depth1":
             delays = {who: [(n, statistics.median(float(r[k]) for r in seen) / 1000) for n, k in
                             (("least", "min_ns"), ("50 %", "p50_ns"), ("99 %", "p99_ns"), ("99.99 %", "p9999_ns"))]
@@ -143,7 +151,7 @@ def remote(c):
         charts.append(lines("4 KiB random reads", MEASURED, "depth", "million I/Os per second",
                             {who: [(d, statistics.median(v), min(v), max(v)) for d, v in sorted(at.items())]
                              for who, at in sweep.items()}, log="x"))
-    return [table("us, median", ["reads", "own host", "another host", "bare loop", "another / own"], rows)], charts
+    return [table("us, median", ["reads", "own host", "another host", "bare loop", "another / own", "25 % to 75 %"], rows)], charts
 
 
 def shares(found):
@@ -165,9 +173,10 @@ def sharing(c):
     """Thirty clients on one drive: together against one, and each one's share over time."""
     rows, found = [], c.bench("nvme", "--only", "clients30")
     for who, rs in nvme_rows(found, "clients30").items():
-        rows.append([who, median([float(r["rate"]) for r in rs], 1e6), median([float(r["value"]) for r in rs]),
+        together = c.ratio(f"{who}: 30 clients / one", [float(r["rate"]) for r in rs], [float(r["rate_of_one"]) for r in rs])
+        rows.append([who, median([float(r["rate"]) for r in rs], 1e6), str(together), together.span(),
                      median([float(r["share_off_mean"]) for r in rs], 0.01, "{:.1f} %")])
-    return [table("30 clients at depth 32", ["who", "million I/Os per second", "of one client's",
+    return [table("30 clients at depth 32", ["who", "million I/Os per second", "of one client's", "25 % to 75 %",
                                              "farthest share from the mean"], rows)], [shares(found)]
 
 
@@ -188,9 +197,10 @@ def sisci(c):
         if what == "line":  # the round trip of a cache line, beside each row
             continue
         ours, bare = ("queue", "memcpy") if row == "dma" else ("sisci", floor[what])
-        rows.append([f"{row}: {what}" if row != what else row, median(parties[ours], form="{:.0f}"), bare,
-                     median(parties[bare], form="{:.0f}"), ratio(parties[ours], parties[bare])])
-    return ([table("ns, median", ["what", "SISCI", "beside it", "ns", "ratio"], rows)],
+        name = f"{row}: {what}" if row != what else row
+        r = c.ratio(f"{name} / {bare}", parties[ours], parties[bare], "" if row == "dma" else THREADS)
+        rows.append([name, median(parties[ours], form="{:.0f}"), bare, median(parties[bare], form="{:.0f}"), str(r), r.span()])
+    return ([table("ns, median", ["what", "SISCI", "beside it", "ns", "ratio", "25 % to 75 %"], rows)],
             [lines("Copies to a remote segment", MEASURED, "bytes of a copy", "GB/s",
                    {k: sorted(v) for k, v in copies.items()}, log="x", sizes=2)])
 

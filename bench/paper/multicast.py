@@ -63,7 +63,7 @@ def once(cluster, driver, members, what):
 def multicast(c):
     """One command to the group, and one to each member."""
     hosts = [f"h{i + 1}" for i in range(SUBS * OF_EACH) if f"h{i + 1}" not in (LENDER, DRIVER)]
-    rounds, found = 1 if c.quick else 5, {"group": [], "each": []}
+    rounds, found = c.pick(1, 1, 5), {"group": [], "each": []}
     try:
         with Cluster(c.build, topology()) as cluster:
             members = [start(cluster, h, "listen") for h in hosts]

@@ -8,6 +8,9 @@ import subprocess
 import sys
 
 BENCH = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(BENCH, "base"))
+from spread import median_interval, quartiles  # noqa: E402
+
 MODELLED, COUNTED, MEASURED, ON_MODEL = "modelled", "counted", "measured", "measured on a model"
 
 
@@ -15,10 +18,52 @@ class Failed(Exception):
     """The text is for the user."""
 
 
+THREADS = "both are latencies between threads: where these run, and how deep processors sleep, decides"
+
+
+class Ratio:
+    """Of two parties that took turns: the median of each turn's ratio, and how far the turns lie apart.
+
+    A turn in which one of them did nothing at all has none; such turns are counted in @lost.
+    """
+
+    def __init__(self, name, above, below, note=""):
+        pairs = list(zip(above, below, strict=True))
+        values = [a / b for a, b in pairs if a and b]
+        self.name, self.note, self.turns, self.lost = name, note, len(values), len(pairs) - len(values)
+        self.values = values
+
+    def __str__(self):
+        return f"{statistics.median(self.values):.2f}" if self.values else "nothing seen"
+
+    def span(self):
+        """Where the middle half of the turns lies."""
+        return "{:.2f} to {:.2f}".format(*quartiles(self.values)) if self.values else ""
+
+    def record(self):
+        """For results.json, and for the table of all ratios."""
+        if not self.values:
+            return {"name": self.name, "turns": 0, "lost": self.lost, "note": self.note}
+        median, least, most = median_interval(self.values)
+        low, high = quartiles(self.values)
+        return {"name": self.name, "turns": self.turns, "lost": self.lost, "median": median, "quarter": low,
+                "three_quarters": high, "unsure": max(median - least, most - median) / median, "note": self.note}
+
+
 class Context:
-    def __init__(self, build, quick, out):
-        self.build, self.quick, self.out = build, quick, out
+    """@length: "smoke", "quick" or "full". @ratios: of the experiment that runs."""
+
+    def __init__(self, build, length, out):
+        self.build, self.length, self.out = build, length, out
         self.tool = os.path.join(build, "tools", "smartio")
+        self.ratios = []
+
+    def pick(self, smoke, quick, full):
+        return {"smoke": smoke, "quick": quick, "full": full}[self.length]
+
+    def ratio(self, *args, **more):
+        self.ratios.append(Ratio(*args, **more))
+        return self.ratios[-1]
 
     def run(self, *words):
         done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -42,8 +87,8 @@ class Context:
         """Rows that bench/@room/bench.py writes as CSV."""
         path = os.path.join(self.out, f"{room}-{'-'.join(a.strip('-').replace(',', '-') for a in args)}.csv")
         where = [self.build] if room == "sisci" else ["--build", self.build]
-        quick = ["--quick"] if self.quick else []
-        self.run(sys.executable, "-B", os.path.join(BENCH, room, "bench.py"), *where, *quick, *args, "--csv", path)
+        length = self.pick(["--smoke"], ["--quick"], [])
+        self.run(sys.executable, "-B", os.path.join(BENCH, room, "bench.py"), *where, *length, *args, "--csv", path)
         with open(path, encoding="ascii") as f:
             return list(csv.DictReader(f))
 
@@ -52,10 +97,6 @@ def median(values, scale=1.0, form="{:.2f}"):
     """As text. A short window on a busy machine may have seen nothing at all; such values are 0, and left out."""
     seen = [v for v in values if v]
     return form.format(statistics.median(seen) / scale) if seen else "nothing seen"
-
-
-def ratio(above, below):
-    return median([a / b for a, b in zip(above, below) if a and b])
 
 
 def table(title, columns, rows):

@@ -34,7 +34,7 @@ def requests(cluster):
 
 def queues(c):
     """Requests for 1,000 commands and more, by place of the queue."""
-    count = 1000 if c.quick else 20000
+    count = c.pick(1000, 1000, 20000)
     rows = []
     try:
         with Cluster(c.build, TOPOLOGY) as cluster:

@@ -51,7 +51,7 @@ def train(cluster, program, devices):
 def training(c):
     """Time of an epoch by place; equal losses."""
     program = os.path.join(c.build, "examples", "example-training")
-    rounds = 3 if c.quick else 15
+    rounds = c.pick(3, 31, 61)
     times, bytes_of, losses = {p: [] for p in PLACES}, {}, {}
     try:
         with Cluster(c.build, TOPOLOGY) as cluster:
@@ -70,12 +70,14 @@ def training(c):
     c.csv("training", ["place", "round", "mean_ms", "least_ms"],
           ([p, i + 1, *took] for p, v in times.items() for i, took in enumerate(v)))
     # Beside other work the mean is theirs: the least says what the three do.
+    ratios = {p: c.ratio(f"an epoch on devices of {p} / own host", [s for _, s in v], [s for _, s in times["own host"]])
+              for p, v in times.items() if p != "own host"}
     least = {p: min(short for _, short in v) for p, v in times.items()}
     mean = {p: statistics.median(m for m, _ in v) for p, v in times.items()}
     last = next(iter(losses["own host"])).splitlines()[-1].split("loss ")[1]
-    rows = [[p, f"{least[p]:.2f}", f"{least[p] / least['own host']:.2f}", f"{mean[p]:.2f}",
+    rows = [[p, f"{least[p]:.2f}", *((str(ratios[p]), ratios[p].span()) if p in ratios else ("1", "")), f"{mean[p]:.2f}",
              *(f"{bytes_of[p][h] / 1024:.1f}" for h in ("driver", "lender", "other")), last] for p in PLACES]
-    head = ["drive and accelerators of", "ms for an epoch, least", "of own host's", "mean", "KiB driver", "KiB lender", "KiB other",
+    head = ["drive and accelerators of", "ms for an epoch, least", "of own host's", "25 % to 75 %", "mean", "KiB driver", "KiB lender", "KiB other",
             "loss of epoch 12 (bits of both halves)"]
     return ([table("Times measured; bytes through each host's link counted, of all 12 epochs and what leads there",
                    head, rows)],

@@ -5,8 +5,8 @@
 Times of our software on one machine: a store to a remote segment is one to memory here, and nothing of
 PCIe is in them.
 
-usage: bench.py BUILD [--only ROW,...] [--rounds N] [--starts N] [--cpus A,B] [--quick] [--csv FILE]
-                [--png FILE]
+usage: bench.py BUILD [--only ROW,...] [--rounds N] [--starts N] [--cpus A,B] [--quick | --smoke]
+                [--csv FILE] [--png FILE]
 rows: pingpong copy count read int dma seg
 """
 import argparse
@@ -29,8 +29,7 @@ def us(values):
 
 
 def pingpong(b):
-    trips = 100 if b.quick else 20000
-    return b.pair("pingpong", b.rounds(101), trips)
+    return b.pair("pingpong", b.rounds_wanted or b.pick(3, 301, 301), b.pick(100, 1000, 10000))
 
 
 def show_pingpong(samples):
@@ -46,7 +45,7 @@ def started_anew(b, once):
     how fast copies are, by any way, and it puts them elsewhere each time.
     """
     samples = {}
-    for _ in range(2 if b.quick else b.starts):
+    for _ in range(b.starts()):
         b.cpus.reverse()  # one of them may be faster
         for what, took in once().items():
             for who, values in took.items():
@@ -55,8 +54,8 @@ def started_anew(b, once):
 
 
 def copy(b):
-    most = 1 << 16 if b.quick else MOST_COPIED
-    turn = 1 << 16 if b.quick else 8 << 20
+    most = b.pick(1 << 16, MOST_COPIED, MOST_COPIED)
+    turn = b.pick(1 << 16, 1 << 20, 8 << 20)
     return started_anew(b, lambda: b.served("copy", most, [b.rounds(9), turn, most])[0])
 
 
@@ -86,9 +85,9 @@ def show_copy(samples):
 def count(b):
     if not shutil.which("valgrind"):
         return {}
-    return {str(size): {who: [b.instructions("copy", size, who, 20 if b.quick else 10000)]
+    return {str(size): {who: [b.instructions("copy", size, who, b.pick(20, 1000, 10000))]
                         for who in ("sisci", "memcpy", "function")}
-            for size in ((64,) if b.quick else (64, 512, 4096))}
+            for size in b.pick((64,), (64, 512, 4096), (64, 512, 4096))}
 
 
 def show_count(samples):
@@ -100,8 +99,8 @@ def show_count(samples):
 
 
 def read(b):
-    most = 1 << 16 if b.quick else MOST_COPIED
-    turn = 1 << 13 if b.quick else 4 << 20
+    most = b.pick(1 << 16, MOST_COPIED, MOST_COPIED)
+    turn = b.pick(1 << 13, 1 << 20, 4 << 20)
     return started_anew(b, lambda: b.pair("read", b.rounds(9), turn, most))
 
 
@@ -110,7 +109,7 @@ def show_read(samples):
 
 
 def interrupts(b):
-    return b.pair("int", b.rounds(41), 100 if b.quick else 2000)
+    return b.pair("int", b.rounds_wanted or b.pick(3, 121, 121), b.pick(100, 60, 1000))
 
 
 def show_interrupts(samples):
@@ -126,7 +125,7 @@ def show_interrupts(samples):
 def dma(b):
     def once():
         found = {}
-        for size, queues, vector, _ in DMA[:1] if b.quick else DMA:
+        for size, queues, vector, _ in b.pick(DMA[:1], DMA[:3], DMA):
             transfers = vector * 2 if vector > 1 else max(16, (16 << 20) // size)
             found[f"{size >> 10} KiB, queues {queues}, at once {vector}"] = b.served(
                 "dma", size, [b.rounds(21), transfers, size, queues, vector])[0]["dma"]
@@ -191,7 +190,7 @@ def most_segments():
 
 
 def segments(b):
-    many, times = (60, 20) if b.quick else (most_segments(), 500)
+    many, times = b.pick((60, 20), (2000, 100), (most_segments(), 500))
     took = {"few": [], "many": []}
     with Side(b, FEW) as few_side, Side(b, many) as many_side:
         for r in range(b.rounds(41) + 1):
@@ -228,9 +227,11 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--only", default=",".join(ROWS))
     parser.add_argument("--rounds", type=int)
-    parser.add_argument("--starts", type=int, default=25, help="of the rows copy, read and dma")
+    parser.add_argument("--starts", type=int, help="of the rows copy, read and dma")
     parser.add_argument("--cpus", type=lambda text: [int(n) for n in text.split(",")])
-    parser.add_argument("--quick", action="store_true")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--quick", action="store_true", help="fewer rounds and starts")
+    length.add_argument("--smoke", action="store_true", help="shows that it runs")
     parser.add_argument("--csv")
     parser.add_argument("--png")
     args = parser.parse_args()
@@ -238,7 +239,7 @@ def main():
     for key in wanted:
         if key not in ROWS:
             parser.error(f"{key} is no row: {' '.join(ROWS)}")
-    if args.rounds and args.rounds < 2 or args.starts < 1:
+    if args.rounds is not None and args.rounds < 2 or args.starts is not None and args.starts < 1:
         parser.error("at least 2 rounds and a start")
     b = Bench(args)
     print("measured: times of our software, not of PCIe. Medians of rounds, in turns, or of starts; "

@@ -2,16 +2,15 @@
 """What the rows of the benchmark share: a cluster, samples and their ratios, and how they are shown."""
 import csv
 import json
-import math
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "base"))
 from cluster_base import Cluster  # noqa: E402
+from spread import median_interval  # noqa: E402
 
 TOPOLOGY = """\
 cluster: sisci
@@ -21,17 +20,6 @@ hosts:
   b: {ram: 512M}
   c: {ram: 512M}
 """
-
-
-def median_interval(values):
-    """The median, and the interval that holds it with 95 % or more: from order statistics alone."""
-    values, n = sorted(values), len(values)
-    # How many are left out at either end, and the chance that the median lies there.
-    outside, cut = 2 / 2 ** n, 0
-    while cut < (n - 1) // 2 and outside + 2 * math.comb(n, cut + 1) / 2 ** n <= 0.05:
-        cut += 1
-        outside += 2 * math.comb(n, cut) / 2 ** n
-    return statistics.median(values), values[cut], values[n - 1 - cut]
 
 
 class Line:
@@ -59,12 +47,20 @@ class Bench:
         cpus = args.cpus or sorted(os.sched_getaffinity(0))[:2]
         if len(cpus) < 2:
             raise SystemExit("two processors are needed: both sides would take turns on one")
-        self.build, self.cpus, self.quick = args.build, cpus, args.quick
-        self.rounds_wanted, self.starts = args.rounds, args.starts
+        self.build, self.cpus = args.build, cpus
+        self.length = "smoke" if args.smoke else "quick" if args.quick else "full"
+        self.rounds_wanted, self.starts_wanted = args.rounds, args.starts
         self.line = Line(args.build, cpus)
 
+    def pick(self, smoke, quick, full):
+        """What fits the length that was asked for."""
+        return {"smoke": smoke, "quick": quick, "full": full}[self.length]
+
     def rounds(self, usual):
-        return 3 if self.quick else self.rounds_wanted or usual
+        return self.rounds_wanted or self.pick(3, min(usual, 9), usual)
+
+    def starts(self):
+        return self.starts_wanted or self.pick(2, 21, 25)
 
     def program(self, name):
         return os.path.join(self.build, "bench", "sisci", f"bench-sisci-{name}")

@@ -178,7 +178,7 @@ int main(void)
         out = os.path.join(self.dir.name, "results")
         env = {**os.environ, "LD_LIBRARY_PATH": self.lib}
         self.assertIn("default: what is installed", " ".join(run(program, "--help", env=env).split()))
-        done = run(program, "--quick", "--out", out, "fidelity", "training", "functions", "sisci", env=env, cwd="/")
+        done = run(program, "--smoke", "--out", out, "fidelity", "training", "functions", "sisci", env=env, cwd="/")
         self.assertIn("two lenders", done)
         self.assertIn("two functions, two hosts", done)
         with open(os.path.join(out, "results.json"), encoding="utf-8") as f:
