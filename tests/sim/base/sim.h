@@ -34,7 +34,7 @@
 #define SIM_MS UINT64_C(1000000)
 #define SIM_SECOND UINT64_C(1000000000)
 #define SIM_HOSTS 60
-#define SIM_DRIVES 4 /* of a host, at most */
+#define SIM_DRIVES 12 /* of a host, at most: with their virtual functions */
 
 typedef void (*sim_fn)(void *arg);
 struct sim_proc;
@@ -354,6 +354,8 @@ void sim_daemon_kill(unsigned host);
 void sim_daemon_start(unsigned host);
 /* Pulls a drive out of its slot, or puts it back. Return: false: it is in that state already. */
 bool sim_drive_move(unsigned host, unsigned device, bool in);
+/* A physical function was reset, which takes its virtual ones away: as if they were pulled out. */
+void sim_functions_gone(uint32_t physical);
 /* When the drive was last pulled out; 0: never. */
 uint64_t sim_drive_pulled(uint32_t fdid);
 /* The daemon ended by itself: the host crashes, or the daemon is started again. */

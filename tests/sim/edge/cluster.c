@@ -294,6 +294,26 @@ uint64_t sim_drive_pulled(uint32_t fdid)
 	return pulled[sim_host_of(host->node)][d - host->device];
 }
 
+/* The functions of a drive go together. */
+static void note_pulled(unsigned host, unsigned physical)
+{
+	const struct sio_topo_host *h = &sim_cluster->topology->host[host];
+
+	for (unsigned i = 0; i < h->n_devices; i++)
+		if (h->device[i].physical == physical + 1)
+			pulled[host][i] = sim_now();
+}
+
+void sim_functions_gone(uint32_t physical)
+{
+	const struct sio_topo_host *host;
+	const struct sio_topo_device *d =
+		sio_topology_device(sim_cluster->topology, physical, &host);
+
+	assert(d);
+	note_pulled(sim_host_of(host->node), (unsigned)(d - host->device));
+}
+
 bool sim_drive_move(unsigned host, unsigned device, bool in)
 {
 	int rc;
@@ -307,8 +327,10 @@ bool sim_drive_move(unsigned host, unsigned device, bool in)
 		return false;
 	sim_trace("node %u: drive %u is %s", sim_node(host), device,
 		  in ? "put back" : "pulled out");
-	if (!in)
+	if (!in) {
 		pulled[host][device] = sim_now();
+		note_pulled(host, device);
+	}
 	sim_room_kick();
 	return true;
 }

@@ -182,6 +182,13 @@ static uint64_t now(struct emu_dev *dev)
 	return d->real->now(d->real);
 }
 
+static unsigned functions(struct emu_dev *dev)
+{
+	struct drive *d = (struct drive *)dev;
+
+	return d->real->functions(d->real);
+}
+
 static void log_line(struct emu_dev *dev, const char *text)
 {
 	struct drive *d = (struct drive *)dev;
@@ -255,10 +262,12 @@ static int create(const struct emu_dev_model *kind, struct emu_dev *dev,
 	d->topo = topo;
 	d->dev = (struct emu_dev){
 		.room = dev->room,
+		.physical = dev->physical ? ((struct drive *)dev->physical)->model : NULL,
 		.read = dma_read,
 		.write = dma_write,
 		.interrupt = interrupt,
 		.now = now,
+		.functions = dev->functions ? functions : NULL,
 		.log = log_line,
 		.bulk_new = dev->bulk_new ? bulk_new : NULL,
 		.bulk_free = dev->bulk_free ? bulk_free : NULL,

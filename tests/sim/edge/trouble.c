@@ -19,7 +19,7 @@
 #include "smartio/io.h"
 #include "edge/trouble.h"
 
-#define DRIVES 256u
+#define DRIVES 1024u
 #define QUEUES 64u
 #define IEN 2u
 #define PLANS 64u /* more of a kind than that are forgotten */

@@ -14,7 +14,7 @@ static void want(uint64_t *rng)
 	trouble_wanted = true;
 }
 
-/* Any device of the cluster, and its host; NULL: there is none. */
+/* Any device of the cluster, with all its functions, and its host; NULL: there is none. */
 static const struct sio_topo_device *draw_drive(struct sim_fault_event *e, unsigned *ret_host)
 {
 	const struct sio_topology *t = sim_cluster->topology;
@@ -29,6 +29,8 @@ static const struct sio_topo_device *draw_drive(struct sim_fault_event *e, unsig
 	for (const struct sio_topo_host *h = t->host;; h++) {
 		if (wanted < h->n_devices) {
 			*ret_host = (unsigned)(h - t->host);
+			if (h->device[wanted].physical)
+				wanted = h->device[wanted].physical - 1;
 			return &h->device[wanted];
 		}
 		wanted -= h->n_devices;

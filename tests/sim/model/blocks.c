@@ -40,7 +40,9 @@ static uint64_t last_stamp;
 
 struct blocks_drive *blocks_drive(unsigned host, unsigned device)
 {
-	struct blocks_drive **d = &drives[host][device];
+	/* All functions of a drive have its blocks. */
+	const unsigned physical = sim_cluster->topology->host[host].device[device].physical;
+	struct blocks_drive **d = &drives[host][physical ? physical - 1 : device];
 
 	assert(host < SIM_HOSTS && device < SIM_DRIVES);
 	if (!*d) {

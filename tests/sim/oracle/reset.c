@@ -3,7 +3,8 @@
  * Resets that a lender does by itself. It does none while a live borrower has an object of the
  * device, by the port's lists; the daemon's own records say that it is such a reset. And where no
  * program lives any more, and the device is in its slot, nothing is in quarantine for want of a
- * program that could settle it. The workload "device" checks what an exclusive borrower finds.
+ * program that could settle it, except of a drive with virtual
+ * functions, which its lender resets when that is asked for alone. The workload "device" checks what an exclusive borrower finds.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -55,8 +56,13 @@ static unsigned waiting;
 
 static void count(void *arg, const struct sio_list_entry *e)
 {
+	const struct sio_topo_device *d;
+
 	(void)arg;
-	waiting += e->kind == SIO_KIND_DMAMAP && e->state == SIO_STATE_QUARANTINED;
+	if (e->kind != SIO_KIND_DMAMAP || e->state != SIO_STATE_QUARANTINED)
+		return;
+	d = sio_topology_device(sim_cluster->topology, (uint32_t)e->device, NULL);
+	waiting += !d || d->virtual_functions == 0;
 }
 
 static bool none_waits(void *arg)

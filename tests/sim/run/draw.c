@@ -81,6 +81,15 @@ static bool places(void)
 	return sim_has_workload("placer") || sim_has_workload("carrier");
 }
 
+/* Programs that have functions of one drive; not in the seeds of before. */
+static void put_functions(bool some)
+{
+	unsigned n = sim_has_workload("functions") ? below(4) : 0;
+
+	if (n || (some && sim_has_workload("functions")))
+		put(", virtual_functions: %u", n ? n : 2);
+}
+
 static void device(unsigned host, unsigned i, unsigned chassis)
 {
 	unsigned size = 1 + below(4), block = below(2), pairs = 2 + below(5);
@@ -93,6 +102,7 @@ static void device(unsigned host, unsigned i, unsigned chassis)
 		put(", queue_entries: %u", power(4, 6));
 	if (sim_has_workload("carrier") || pairs % 2)
 		put(", cmb: %uK", sim_has_workload("carrier") ? 64 : 8);
+	put_functions(host == 0 && i == 0);
 	put_place(chassis);
 	put("}\n");
 }
@@ -202,7 +212,7 @@ static void draw_host(unsigned i, unsigned hosts, unsigned switches)
 	/* Two drives, of two hosts or of one. */
 	if (i == 0 && sim_has_workload("peers"))
 		devices = 2;
-	if (i == 0 && devices == 0 && places())
+	if (i == 0 && devices == 0 && (places() || sim_has_workload("functions")))
 		devices = 1;
 	/* Guests are there to borrow, too. */
 	if (i + 1 == hosts && devices == 0 && sim_has_workload("guest"))

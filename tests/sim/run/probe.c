@@ -16,6 +16,8 @@
 #define MAX_PEERS 4
 
 static unsigned done, wanted;
+/* Programs that have used the devices of their own hosts; that hold a function of one drive. */
+static unsigned used, holding;
 
 static void must(const char *what, sci_error_t e)
 {
@@ -146,6 +148,61 @@ static void use_device(sci_desc_t sd, uint32_t fdid)
 	give_back(device);
 }
 
+static bool reaches(unsigned host, unsigned lender)
+{
+	struct sio_path path;
+
+	return host == lender || sio_topology_paths(sim_cluster->topology, sim_node(host),
+						    sim_node(lender), &path, 1) > 0;
+}
+
+/* The cluster's first drive with virtual functions, and its host; NULL: there is none. */
+static const struct sio_topo_device *drive_with_functions(unsigned *ret_host)
+{
+	for (unsigned h = 0; h < sim_hosts() && h != sim_liar(); h++)
+		for (unsigned i = 0; i < topo(h)->n_devices; i++)
+			if (topo(h)->device[i].virtual_functions) {
+				*ret_host = h;
+				return &topo(h)->device[i];
+			}
+	return NULL;
+}
+
+/*
+ * Virtual functions of one drive, each alone and all at once, by as many hosts: a program holds the
+ * one that is its host's until all others hold theirs. First nobody may reset the physical function
+ * any more.
+ */
+static void hold_functions(sci_desc_t sd, unsigned host)
+{
+	unsigned lender, mine = 0, holders = 0;
+	const struct sio_topo_device *d = drive_with_functions(&lender);
+	sci_smartio_device_t device;
+
+	if (!d)
+		return;
+	for (unsigned h = 0; h < sim_hosts() && holders < d->virtual_functions; h++)
+		if (reaches(h, lender)) {
+			holders++;
+			if (h == host)
+				mine = holders;
+		}
+	for (used++; used < wanted;)
+		sim_sleep(SIM_MS);
+	for (unsigned i = 0, n = 0; mine && i < topo(lender)->n_devices; i++) {
+		if (topo(lender)->device[i].physical != (unsigned)(d - topo(lender)->device) + 1 ||
+		    ++n != mine)
+			continue;
+		device = borrow(sd, topo(lender)->device[i].fdid, SCI_FLAG_EXCLUSIVE);
+		for (holding++; holding < holders;)
+			sim_sleep(SIM_MS);
+		if (smartio_device_lost(device))
+			sim_fail("liveness", "%s: %s is lost while others have its siblings",
+				 sim_self()->name, topo(lender)->device[i].name);
+		give_back(device);
+	}
+}
+
 /* The first device of the next host that has one and can be reached. */
 static void borrow_elsewhere(sci_desc_t sd, unsigned host)
 {
@@ -193,6 +250,7 @@ static void probe_main(struct sim_proc *p)
 		use_device(sd, topo(p->host)->device[i].fdid);
 	visit_peers(sd, p->host);
 	borrow_elsewhere(sd, p->host);
+	hold_functions(sd, p->host);
 	done++;
 	/* Others may still be about to read this program's segment. */
 	while (done < wanted)
@@ -223,7 +281,7 @@ bool sim_probe(uint64_t limit)
 	char name[32];
 	bool ended;
 
-	done = 0;
+	done = used = holding = 0;
 	wanted = sim_hosts();
 	for (unsigned i = 0; i < sim_hosts(); i++) {
 		snprintf(name, sizeof(name), "probe@%u", sim_node(i));

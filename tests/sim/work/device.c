@@ -64,7 +64,8 @@ static void borrow(struct state *s)
 	s->borrowed = sim_now();
 	s->lost = false;
 	s->alone = s->exclusive;
-	s->wrote = false;
+	/* The lender does not reset the physical function of others between two borrowers. */
+	s->wrote = sio_topology_device(sim_cluster->topology, s->fdid, NULL)->virtual_functions;
 	sim_note_borrowed(s->fdid, s->exclusive, since);
 }
 
