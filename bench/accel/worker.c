@@ -72,8 +72,8 @@ static int by_value(const void *a, const void *b)
 }
 
 /*
- * The time of each of @n rounds, of @at_once transfers, as throughput; and @of, how much of memcpy's
- * that is.
+ * The time of each of @n rounds, of @at_once transfers, as throughput; and @of, how much of
+ * memcpy's that is.
  */
 static void throughput(const char *what, uint64_t bytes, unsigned at_once, uint64_t *ns, uint64_t n,
 		       double of)

@@ -52,7 +52,7 @@ def style(chart):
             f"{text(size(1 << n))} {1 << n}" for n in range(2, 28, chart["sizes"]))))
     if chart["kind"] == "bars":
         lines += ["set style data histograms", "set style histogram cluster gap 1", "set style fill solid 0.85 border -1",
-                  "set boxwidth 0.9", "set xtics noenhanced"]
+                  "set boxwidth 0.9", "set xtics noenhanced font ',11'"]
     return "\n".join(lines) + "\n"
 
 

@@ -94,7 +94,7 @@ def accelerator(c):
         else:
             pings[f"{r['experiment']}, {r['path']}"].append(r)
     rate = {key: [(n, *(how(float(r[k]) / 1000 for r in rs) for how, k in
-                        ((statistics.median, "median_MBps"), (min, "min_MBps"), (max, "max_MBps"))))
+                        ((statistics.median, k) for k in ("median_MBps", "min_MBps", "max_MBps"))))
                   for n, rs in by.items()] for key, by in starts.items()}
     ping = {key: [(p, statistics.median(float(r[k]) for r in rs)) for p, k in
                   zip(("least", "25 %", "50 %", "75 %", "99 %"), ("min_ns", "p25_ns", "p50_ns", "p75_ns", "p99_ns"))]
@@ -107,7 +107,7 @@ def accelerator(c):
     bare = [float(r["p50_ns"]) for r in pings["two threads, one process"]]
     trips = {key: c.ratio(f"{key} / two threads", [float(r["p50_ns"]) for r in rs], bare, THREADS)
              for key, rs in pings.items() if key != "two threads, one process"}
-    charts = [lines(f"DMA of {of}, {how}", ON_MODEL, "bytes of a transfer", "GB/s: median; least to most",
+    charts = [lines(f"DMA, {of}, {how}", ON_MODEL, "bytes of a transfer", "GB/s: median; least to most of a start",
                     {k.replace(" 16 at once", ""): v for k, v in rate.items()
                      if k == "memcpy" or k.startswith(of) and k.endswith("at once") == (how != "one by one")},
                     log="xy", sizes=2)

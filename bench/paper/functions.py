@@ -16,6 +16,7 @@ from parts import BENCH, ON_MODEL, Failed, lines, table
 sys.path.insert(0, os.path.join(BENCH, "base"))
 sys.path.insert(0, os.path.join(BENCH, "nvme"))
 from cluster_base import Cluster  # noqa: E402
+from spread import quartiles  # noqa: E402
 import machine  # noqa: E402
 
 TOPOLOGY = """\
@@ -79,7 +80,7 @@ def functions(c):
     rows, against, series = [], [], {}
     for who in PARTIES:
         rates = {n: [r / 1e9 for r, _ in v] for n, v in found[who].items()}
-        series[who] = [(n, statistics.median(v), min(v), max(v)) for n, v in rates.items()]
+        series[who] = [(n, statistics.median(v), *quartiles(v)) for n, v in rates.items()]
         least = statistics.median(s for v in found[who].values() for _, s in v)
         rows.append([who, *(f"{statistics.median(v):.2f}" for v in rates.values()),
                      "" if len(PARTIES[who]) == 1 else f"{least:.2f}"])
@@ -93,5 +94,5 @@ def functions(c):
     form = {"log": "x", "sizes": 2}
     return ([table("GB/s of reads, median of rounds", ["function and client", *sizes, "least share of its part"], rows),
              table(f"Of what the {BASE} reads beside it: median of turns (25 % to 75 %)", ["function and client", *sizes], against)],
-            [lines(title, ON_MODEL, "bytes of a read", "GB/s: median; least to most", some, **form)
+            [lines(title, ON_MODEL, "bytes of a read", "GB/s: median; 25 % to 75 %", some, **form)
              for title, some in (("Reads by one function", one), ("Reads by two hosts at once", two))])

@@ -22,8 +22,8 @@ hosts:
     devices: {nvme0: {type: nvme, size: 16M, cmb: 16K}, mem0: {type: memory, size: 1M}}
   borrower: {ram: 64M, iommu: on}
 """
-PLACES = (("borrower's RAM", "local"), ("lender's RAM", "lender"), ("a device beside the drive", "device:mem0"),
-          ("the drive's own memory", "cmb"))
+PLACES = (("borrower's RAM", "local"), ("lender's RAM", "lender"), ("device beside the drive", "device:mem0"),
+          ("drive's own memory", "cmb"))
 
 
 def requests(cluster):

@@ -70,7 +70,8 @@ EAGER_SEEDS = [
         "--hosts 4 --workload device,keep,segment,raw --faults forge",
         "--hosts 2 --workload device,keep,manager,nvme --faults death,port,memory",
         "--workload device,keep,segment --faults restart,death",
-        "--hosts 3 --faults stranger,crash,link"]),
+        "--hosts 3 --faults stranger,crash,link",
+        "--workload functions,device --faults death,removal"]),
     (r"drivers/|devices/nvme", [
         "--workload manager,nvme",
         "--workload manager,nvme --faults flood --seconds 3",

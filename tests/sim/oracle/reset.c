@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Resets that a lender does by itself. It does none while a live borrower has an object of the
- * device, by the port's lists; the daemon's own records say that it is such a reset. And where no
+ * Resets that a lender does by itself. It does none of a physical function, which would take virtual
+ * ones away, nor while a live borrower has an object of the device, by the port's lists; the daemon's own records say that it is such a reset. And where no
  * program lives any more, and the device is in its slot, nothing is in quarantine for want of a
  * program that could settle it, except of a drive with virtual
  * functions, which its lender resets when that is asked for alone. The workload "device" checks what an exclusive borrower finds.
@@ -39,6 +39,9 @@ static void on_reset(unsigned host, const struct sio_req_reset *req)
 
 	if (fdid == 0)
 		return;
+	if (sio_topology_device(sim_cluster->topology, fdid, NULL)->virtual_functions)
+		sim_fail("reset", "node %u resets device %#x by itself, with its virtual functions",
+			 sim_node(host), fdid);
 	sim_note_lender_reset(fdid);
 	now_reset.device = req->device;
 	now_reset.host = host;
