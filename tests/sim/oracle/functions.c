@@ -64,8 +64,8 @@ static void check_taken(const struct before *b)
 		sim_fail("functions", "%s outlives a reset of %s", b->d->topo->name,
 			 b->d->physical->topo->name);
 	if (b->in && count_maps(b->d) > 0)
-		sim_fail("functions", "%s has %u mappings of before the reset of %s", b->d->topo->name,
-			 count_maps(b->d), b->d->physical->topo->name);
+		sim_fail("functions", "%s has %u mappings of before the reset of %s",
+			 b->d->topo->name, count_maps(b->d), b->d->physical->topo->name);
 }
 
 static void check_kept(const struct before *b, const struct emu_device *reset)
