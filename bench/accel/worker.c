@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,38 +162,66 @@ static double of_memcpy(const uint64_t *copy, const uint64_t *ns, unsigned at_on
 	return median;
 }
 
+/* Times of @n turns: of one transfer and of a memcpy in each; of several at once in some. */
+struct turns {
+	uint64_t n, n_many;
+	uint64_t *one, *copy;
+	uint64_t *many, *beside; /* and the memcpy in the same turn */
+};
+
+/* In how many: as many transfers in all as there are turns, or so. */
+static uint64_t batches(uint64_t n)
+{
+	if (n < AT_ONCE)
+		return n;
+	return n / AT_ONCE < AT_ONCE ? AT_ONCE : n / AT_ONCE;
+}
+
+static void take_turns(struct turns *t, struct smartio_accel_queue *q, const uint64_t argument[6],
+		       char *there, const char *here)
+{
+	const uint64_t little[6] = {argument[0], argument[1], LEAST};
+	const uint64_t every = t->n / batches(t->n);
+
+	t->n_many = 0;
+	transfers_of(q, argument, 1); /* so that all pages are there and translated */
+	for (uint64_t i = 0; i < t->n; i++) {
+		const bool several = i % every == 0 && t->n_many < batches(t->n);
+
+		transfers_of(q, little, 1); /* it may have gone to sleep meanwhile */
+		t->one[i] = transfers_of(q, argument, 1);
+		if (several)
+			t->many[t->n_many] = transfers_of(q, argument, AT_ONCE);
+		t->copy[i] = memcpy_of(there, here, argument[2]);
+		if (several)
+			t->beside[t->n_many++] = t->copy[i];
+	}
+}
+
 /* One transfer, several at once, and this processor's memcpy of as much, in turns. */
 static void copies(const char *what, struct smartio_accel_queue *q, uint64_t from, uint64_t to,
 		   uint64_t most, uint64_t transfers)
 {
-	uint64_t *one = get(transfers * sizeof(*one)), *many = get(transfers * sizeof(*many));
-	uint64_t *copy = get(transfers * sizeof(*copy));
+	const size_t room = transfers * sizeof(uint64_t);
+	struct turns t = {transfers, 0, get(room), get(room), get(room), get(room)};
 	char *here = filled(most, 1), *there = filled(most, 2), name[64];
 	double of_one, of_many;
 
 	for (uint64_t bytes = LEAST; bytes <= most; bytes *= 2) {
-		const uint64_t argument[6] = {from, to, bytes}, little[6] = {from, to, LEAST};
-
-		/* Once before, so that all pages are there and translated. */
-		transfers_of(q, argument, 1);
-		for (uint64_t i = 0; i < transfers; i++) {
-			transfers_of(q, little, 1); /* it may have gone to sleep meanwhile */
-			one[i] = transfers_of(q, argument, 1);
-			many[i] = transfers_of(q, argument, AT_ONCE);
-			copy[i] = memcpy_of(there, here, bytes);
-		}
+		take_turns(&t, q, (const uint64_t[6]){from, to, bytes}, there, here);
 		/* Pairs first: throughput() sorts. */
-		of_one = of_memcpy(copy, one, 1, transfers);
-		of_many = of_memcpy(copy, many, AT_ONCE, transfers);
-		throughput(what, bytes, 1, one, transfers, of_one);
+		of_one = of_memcpy(t.copy, t.one, 1, t.n);
+		of_many = of_memcpy(t.beside, t.many, AT_ONCE, t.n_many);
+		throughput(what, bytes, 1, t.one, t.n, of_one);
 		snprintf(name, sizeof(name), "%s %u at once", what, AT_ONCE);
-		throughput(name, bytes, AT_ONCE, many, transfers, of_many);
+		throughput(name, bytes, AT_ONCE, t.many, t.n_many, of_many);
 		snprintf(name, sizeof(name), "memcpy beside %s", what);
-		throughput(name, bytes, 1, copy, transfers, 1);
+		throughput(name, bytes, 1, t.copy, t.n, 1);
 	}
-	free(one);
-	free(many);
-	free(copy);
+	free(t.one);
+	free(t.copy);
+	free(t.many);
+	free(t.beside);
 	free(here);
 	free(there);
 }

@@ -81,7 +81,12 @@ class Smoke(unittest.TestCase):
                     self.assertEqual({len(r) for r in t["rows"]}, {len(t["columns"])})
                 for c in e["charts"]:
                     self.chart(c)
+                for r in e["ratios"]:
+                    self.ratio(r)
         by = {e["name"]: e for e in results["experiments"]}
+        self.assertEqual({e["name"] for e in results["experiments"] if e["ratios"]},
+                         {"accelerator", "remote", "sharing", "functions", "training", "control", "sisci"})
+        self.assertIn("All ratios, and how far to trust them", done.stdout)
         self.modelled(by)
         self.counted(by)
         self.files(sum(len(e["charts"]) for e in results["experiments"]))
@@ -93,6 +98,12 @@ class Smoke(unittest.TestCase):
             for p in points:
                 for value in p[1:]:
                     self.assertTrue(math.isfinite(value) and value >= 0, (name, p))
+
+    def ratio(self, r):
+        """Others may have had the processors for the whole of the one turn of a party."""
+        self.assertGreater(r["turns"] + r["lost"], 0)
+        if r["turns"]:
+            self.assertTrue(0 < r["quarter"] <= r["median"] <= r["three_quarters"] and r["unsure"] >= 0, r)
 
     def modelled(self, by):
         """What the paper says of ways, queues and the IOMMU."""
@@ -165,6 +176,38 @@ class Smoke(unittest.TestCase):
         for row in rows:
             up, mebibytes, idle, took, of = (float(re.match(r"[\d.]+", cell.strip())[0]) for cell in row.split("|")[2:7])
             self.assertTrue(up > 0 and mebibytes > 1 and 0 <= idle < 100 and took > 1 and of > 0, row)
+
+    def result(self, name, **ratios):
+        """A folder as a run leaves it."""
+        path = os.path.join(self.dir, name)
+        os.makedirs(path)
+        with open(os.path.join(path, "results.json"), "w", encoding="utf-8") as f:
+            json.dump({"about": {"processor": name}, "experiments": [{"name": "e", "ratios": [
+                {"name": k, "turns": 5, "lost": 0, "median": v, "note": "of threads" if k == "b" else ""} for k, v in
+                ratios.items()]}]}, f)
+        return path
+
+    def test_compares_runs(self):
+        """Medians over runs, and which are farther from them than asked for."""
+        folders = [self.result("x", a=1.0, b=2.0), self.result("y", a=1.04, b=2.0), self.result("z", a=1.02, b=3.0)]
+        done = subprocess.run([sys.executable, "-B", RUN, "compare", *folders], capture_output=True, text=True, timeout=20,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"e +a +3 +1\.020 +1\.000 +1\.040 +2\.0 %\n")
+        self.assertRegex(done.stdout, r"e +b +3 +2\.000 +2\.000 +3\.000 +50\.0 %  more than 5 %\n")
+        self.assertIn("1 of 2 ratios of 3 runs are within 5 %", done.stdout)
+        self.assertIn("1 of the others: of threads.", done.stdout)
+        self.assertIn("the runs differ in processor: x; y; z", done.stdout)
+        done = subprocess.run([sys.executable, "-B", RUN, "compare", "--within", "1", *folders], capture_output=True, text=True,
+                              timeout=20, check=False)
+        self.assertIn("0 of 2 ratios", done.stdout)
+        for args, text in (([folders[0]], "two results at least"), (["--within", "0", *folders], "--within 0"),
+                           ([self.dir, folders[0]], "results.json: No such file"), ([RUN, folders[0]], "no JSON")):
+            done = subprocess.run([sys.executable, "-B", RUN, "compare", *args], capture_output=True, text=True, timeout=20,
+                                  check=False)
+            with self.subTest(args=args):
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(text, done.stderr)
 
     def test_says_what_is_wrong(self):
         for args, text in ((["speed"], "there is no experiment speed; all, paths"), ([], "EXPERIMENT"),

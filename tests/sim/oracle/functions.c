@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Functions of one drive (SR-IOV): a reset of the physical one takes all virtual ones away, with
- * everything that hosts have of them, and they come back as new; a reset of a virtual one leaves its
- * siblings as they are, with what is mapped for them. The emulated hardware's state is looked at
- * before and after each reset, and no daemon is believed. That borrowers are notified is judged by
- * the workload "device", and what daemons still believe by the oracles agree and records.
+ * everything that hosts have of them, and they come back as new; a reset of a virtual one leaves
+ * its siblings as they are, with what is mapped for them. The emulated hardware's state is looked
+ * at before and after each reset, and no daemon is believed. That borrowers are notified is judged
+ * by the workload "device", and what daemons still believe by the oracles agree and records.
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Resets that a lender does by itself. It does none of a physical function, which would take virtual
- * ones away, nor while a live borrower has an object of the device, by the port's lists; the daemon's own records say that it is such a reset. And where no
- * program lives any more, and the device is in its slot, nothing is in quarantine for want of a
- * program that could settle it, except of a drive with virtual
- * functions, which its lender resets when that is asked for alone. The workload "device" checks what an exclusive borrower finds.
+ * Resets that a lender does by itself. It does none of a physical function, which would take
+ * virtual ones away, nor while a live borrower has an object of the device, by the port's lists;
+ * the daemon's own records say that it is such a reset. And where no program lives any more, and
+ * the device is in its slot, nothing is in quarantine for want of a program that could settle it,
+ * except of a drive with virtual functions, which its lender resets when that is asked for alone.
+ * The workload "device" checks what an exclusive borrower finds.
  */
 #include <inttypes.h>
 #include <stdio.h>

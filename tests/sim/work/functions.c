@@ -3,9 +3,9 @@
  * Programs that each borrow one function of a drive with SR-IOV exclusively, the physical one or a
  * virtual one, and use it beside others that have its siblings, on hosts of their own. They drive
  * its admin queue by hand: the controller that answers is that function's, its data come to the
- * memory that was mapped for this function, and what lies beside them stays. Its registers keep what
- * was stored there while siblings are used and reset; only a reset of the physical function, or the
- * drive's removal, takes it away.
+ * memory that was mapped for this function, and what lies beside them stays. Its registers keep
+ * what was stored there while siblings are used and reset; only a reset of the physical function,
+ * or the drive's removal, takes it away.
  */
 #include "fabric/fabric.h"
 #include "run/run.h"
