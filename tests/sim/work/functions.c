@@ -9,6 +9,7 @@
  */
 #include "fabric/fabric.h"
 #include "run/run.h"
+#include "smartio/ext.h"
 #include "smartio/io.h"
 #include "work/drives.h"
 #include "work/held.h"
