@@ -21,7 +21,7 @@ from report import table, write_csv, write_png  # noqa: E402
 from rows import NEED_TWO, ROWS, SWEEP, Bench  # noqa: E402
 
 KEYS = ["idle", "first"] + [r[0] for r in ROWS] + ["stall", "clients30", "sweep", "files", "instructions"]
-FULL = {"rounds": 31, "seconds": 0.02, "long": 10.0, "many_rounds": 9, "windows": 60, "many": 0.2, "gap": 0.005,
+FULL = {"rounds": 101, "seconds": 0.02, "long": 10.0, "many_rounds": 51, "windows": 60, "many": 0.2, "gap": 0.005,
         "first_rounds": 21, "first_ios": 20, "idle": 10.0, "sweep": SWEEP, "sweep_rounds": 7,
         "callgrind": 300}
 QUICK = {"rounds": 101, "seconds": 0.004, "long": 2.0, "many_rounds": 51, "windows": 20, "many": 0.02, "gap": 0.005,

@@ -9,6 +9,8 @@ import json
 import os
 import statistics
 
+from parts import NOTES
+
 SAME = ("processor", "commit", "build", "length")  # what runs have to have alike to be compared
 
 
@@ -66,7 +68,8 @@ def show(runs, rows, within):
     outside = [r for r in rows if r["n"] and not r["inside"]]
     print(f"\n{len(rows) - len(outside)} of {len(rows)} ratios of {len(runs)} runs are within {100 * within:g} % of their median.")
     for note in sorted({r["note"] for r in outside if r["note"]}):
-        print(f"{sum(r['note'] == note for r in outside)} of the others: {note}.")
+        why = f", which {NOTES[note]}" if note in NOTES else ""
+        print(f"{sum(r['note'] == note for r in outside)} of the others: {note}{why}.")
     for line in differences(runs):
         print(line)
 

@@ -18,7 +18,8 @@ class Failed(Exception):
     """The text is for the user."""
 
 
-THREADS = "both are latencies between threads: where these run, and how deep processors sleep, decides"
+THREADS = "latencies between threads"
+NOTES = {THREADS: "depend on where the system runs these, and on how deep its processors sleep"}
 
 
 class Ratio:

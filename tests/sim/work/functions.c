@@ -7,7 +7,6 @@
  * what was stored there while siblings are used and reset; only a reset of the physical function,
  * or the drive's removal, takes it away.
  */
-#include "fabric/fabric.h"
 #include "run/run.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
