@@ -9,10 +9,12 @@ import tempfile
 
 
 class Cluster:
-    """Use as a context; what it started is gone afterwards. AssertionError: something went wrong."""
+    """Use as a context; what it started is gone afterwards. AssertionError: something went wrong.
+    @apart: smartio-emu and the daemons are in a session of their own, with a weight of its own on each processor.
+    """
 
-    def __init__(self, build, topology):
-        self.build = build
+    def __init__(self, build, topology, apart=False):
+        self.build, self.apart = build, apart
         self.smartio_path = os.path.join(build, "tools", "smartio")
         self.nvme = os.path.join(build, "drivers", "nvme-user", "smartio-nvme")
         self.dir = tempfile.mkdtemp(prefix="sio-")
@@ -24,7 +26,7 @@ class Cluster:
 
     def __enter__(self):
         try:
-            self.smartio("cluster", "up", self.file)
+            self.smartio("cluster", "up", self.file, start_new_session=self.apart)
         except BaseException:
             self.__exit__()
             raise
@@ -44,10 +46,10 @@ class Cluster:
             self.smartio("cluster", "down", check=False)
         shutil.rmtree(self.dir, ignore_errors=True)
 
-    def smartio(self, *args, check=True):
+    def smartio(self, *args, check=True, **more):
         """Standard output of a smartio command."""
         done = subprocess.run([self.smartio_path, "--state", self.state, *args],
-                              capture_output=True, text=True, timeout=60, check=False)
+                              capture_output=True, text=True, timeout=60, check=False, **more)
         if check and done.returncode != 0:
             raise AssertionError(f"smartio {' '.join(args)}: exit {done.returncode}: "
                                  f"{done.stdout}{done.stderr}")

@@ -189,9 +189,12 @@ def measure(clients, emu, depth, length, cpus, seconds, disk, tail=0.0):
 
 
 class Cluster:
-    """Five hosts, a drive, its manager; clients as they are asked for. @files: and nvme1, in a file."""
+    """
+    Five hosts, a drive, its manager; clients as they are asked for. @files: and nvme1, in a file.
+    @apart: the machine room is in a session of its own, which its clients are not in.
+    """
 
-    def __init__(self, build, priority, files=False):
+    def __init__(self, build, priority, files=False, apart=False):
         self.build, self.priority = build, priority
         self.tool = os.path.join(build, "tools", "smartio")
         self.worker = os.path.join(build, "bench", "nvme", "bench-nvme-worker")
@@ -207,7 +210,7 @@ class Cluster:
             with open(topology, "w", encoding="ascii") as f:
                 more = FILED % os.path.join(self.dir, "nvme1") if files else ""
                 f.write(TOPOLOGY.replace("  manager:", more + "  manager:"))
-            self.smartio("cluster", "up", topology)
+            self.smartio("cluster", "up", topology, start_new_session=apart)
             with open(os.path.join(self.state, "emu.pid"), encoding="ascii") as f:
                 self.emu = int(f.read())
             for drive in ("nvme0", "nvme1") if files else ("nvme0",):
@@ -222,9 +225,9 @@ class Cluster:
     def on(self, node, *command):
         return [self.tool, "--state", self.state, "run", "-n", node, "--", *command]
 
-    def smartio(self, *args, check=True):
+    def smartio(self, *args, check=True, **more):
         done = subprocess.run([self.tool, "--state", self.state, *args], capture_output=True,
-                              text=True, check=False)
+                              text=True, check=False, **more)
         if check and done.returncode:
             raise Failed(f"smartio {' '.join(args)}: {done.stderr.strip()}")
         return done.stdout
@@ -298,8 +301,8 @@ class Cluster:
 
 class Bare:
     """
-    The bare loop: a device and its clients, processes too. @sessions 2: each is in a session of its
-    own. Linux divides a session's weight by how many of its threads want each processor: this
+    The bare loop: a device and its clients, processes too. @sessions 2: the device is in a session
+    of its own. Linux divides a session's weight by how many of its threads want each processor: this
     matters where both sides share one, and where thirty clients do and the device has the other.
     """
 
@@ -319,8 +322,7 @@ class Bare:
                                  pass_fds=[fd], start_new_session=sessions == 2)
             for i in range(clients):
                 self.clients.append(Worker([worker, "bare-client", str(fd), str(clients), str(i)],
-                                           f"bare client {i}", pass_fds=[fd],
-                                           start_new_session=sessions == 2))
+                                           f"bare client {i}", pass_fds=[fd]))
         except BaseException:
             self.down()
             raise

@@ -162,7 +162,7 @@ def sweep(c, turns, what, note=""):
         rows.append([title(operation), *(us(pooled(v)) for v in both.values()), f"{turns.counted[operation]:.1f}", us(floors)])
         ratios = [c.ratio(f"{title(operation)}, {p} {what} / floor", [statistics.median(v) for v in both[p]],
                           [statistics.median(v) for v in turns.floors[p][operation]], note) for p in turns.places]
-        against.append([title(operation), *(f"{r} ({r.span()})" for r in ratios)])
+        against.append([title(operation), *(r.cell() for r in ratios)])
     heads = [f"{p} {what}" for p in turns.places]
     return [table(f"By {what}, us, p50 / p99", ["operation", *heads, "messages (counted)", "floor"], rows),
             table(f"By {what}, of the floor beside it: median of turns (25 % to 75 %)", ["operation", *heads], against)]

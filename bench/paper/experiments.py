@@ -101,7 +101,7 @@ def accelerator(c):
             for key, rs in pings.items()}
     sizes = (4096, 65536, 262144, 1 << 20)
     rows = [[key, *(f"{dict((n, v) for n, v, *_ in points)[n]:.2f}" for n in sizes)] for key, points in rate.items()]
-    shares = [[key, *(f"{r} ({r.span()})" for n in sizes[1:] for r in
+    shares = [[key, *(r.cell() for n in sizes[1:] for r in
                       [c.ratio(f"{key}, {size(n)}, of memcpy", [float(r["of_memcpy"]) for r in by[n]], [1] * len(by[n]))])]
               for key, by in starts.items() if key != "memcpy"]
     bare = [float(r["p50_ns"]) for r in pings["two threads, one process"]]

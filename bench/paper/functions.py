@@ -45,7 +45,7 @@ def measure(cluster, worker, rounds, seconds):
     with contextlib.ExitStack() as stack:
         client = {}
         for device, host in sorted({c for party in PARTIES.values() for c in party}):
-            w = machine.Worker(cluster.on(host, worker, "client", device), f"{device} on {host}", start_new_session=True)
+            w = machine.Worker(cluster.on(host, worker, "client", device), f"{device} on {host}")
             stack.callback(w.end)
             client[device, host] = w
         client["nvme0", "lender"].ask("fill", DISK)
@@ -68,7 +68,7 @@ def functions(c):
     worker = os.path.join(c.build, "bench", "nvme", "bench-nvme-worker")
     rounds, seconds = c.pick((1, 0.02), (25, 0.004), (101, 0.02))
     try:
-        with Cluster(c.build, TOPOLOGY) as cluster:
+        with Cluster(c.build, TOPOLOGY, apart=True) as cluster:
             for device in ("nvme0", "nvme0-vf1", "nvme0-vf2"):
                 cluster.manager("lender", device)
             found, base = measure(cluster, worker, rounds, seconds)
@@ -87,7 +87,7 @@ def functions(c):
         if who != BASE:
             ratios = [c.ratio(f"{who} / {BASE}, {size(n)}", [r for r, _ in found[who][n]], [r for r, _ in base[who][n]])
                       for n, _ in SIZES]
-            against.append([who, *(f"{r} ({r.span()})" for r in ratios)])
+            against.append([who, *(r.cell() for r in ratios)])
     sizes = [size(n) for n, _ in SIZES]
     one = {who: series[who] for who, clients in PARTIES.items() if len(clients) == 1}
     two = {who: series[who] for who in series if who not in one or who == "physical, borrowed"}

@@ -41,6 +41,10 @@ class Ratio:
         """Where the middle half of the turns lies."""
         return "{:.2f} to {:.2f}".format(*quartiles(self.values)) if self.values else ""
 
+    def cell(self):
+        """Both, for a table of many."""
+        return f"{self} ({self.span()})" if self.values else str(self)
+
     def record(self):
         """For results.json, and for the table of all ratios."""
         if not self.values:
