@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs tests in virtual machines: guest/NAME.sh, with the programs of a build.
 
-usage: vm.py BUILD MACHINE TEST... [--console] [--soak] [--record]
+usage: vm.py BUILD MACHINE TEST... [--console] [--soak [--part=K/N]] [--record]
        vm.py --list
 
 MACHINE is none-6.1, intel-6.12, amd-6.1 and so on: IOMMU and kernel ("debug" alone is the debug
@@ -10,7 +10,8 @@ kernel with Intel's IOMMU); vfio-intel-6.12 is the same without smartio.ko, but 
 one that has what Debian switched off (vfio_modules.py); vfio-intel-backports and vfio-intel-backports-iommufd are such with
 the newest kernel of Debian's backports. Tests follow each other in one machine; after one that fails, and for
 those that want to be alone, a new one is started; "all" are all that make sense there. --console shows what is said in any case, as it comes, --soak
-makes long tests of short ones, --record lets tests write what they compare with.
+makes long tests of short ones, --part=K/N of those that try all there are (calls.sh) each N-th, from the K-th on; --record
+lets tests write what they compare with.
 Exit status 77, and a line that says why, if there is no QEMU or no kernel to be had, or nothing that the
 tests could see on such a machine. SMARTIO_VM_QEMU is another QEMU than qemu-system-x86_64.
 A script's head may ask for:
@@ -145,7 +146,7 @@ def find_modules(kernel, build, names, world):
     return order
 
 
-def add_script(image, kernel, iommu, world, build, script, soak):
+def add_script(image, kernel, iommu, world, build, script, length):
     """The script in /tests, and what it asks for."""
     programs = find_programs(build, script.words("programs"))
     for path in programs:
@@ -158,11 +159,12 @@ def add_script(image, kernel, iommu, world, build, script, soak):
     names = " ".join(map(os.path.basename, programs))
     image.add_data(f"/tests/{script.name}.sh",
                    f"KERNEL={kernel.name}\nIOMMU={iommu}\nWORLD={world}\n"
-                   f"TELLS={'1' if tells_of_faults(iommu) else ''}\nSOAK={soak}\nPROGRAMS='{names}'\n"
+                   f"TELLS={'1' if tells_of_faults(iommu) else ''}\n{length}PROGRAMS='{names}'\n"
                    f"MODULES='{' '.join(os.path.basename(p) for p in modules)}'\n{script.text}")
 
 
-def build_initrd(build, kernel, iommu, world, scripts, soak, into):
+def build_initrd(build, kernel, iommu, world, scripts, length, into):
+    """@length: variables of the scripts that say how long they take."""
     image = Initrd()
     image.add_base("/root")
     for word in (*PROGRAMS, "setpriv"):
@@ -175,7 +177,7 @@ def build_initrd(build, kernel, iommu, world, scripts, soak, into):
     image.add_file("/lib.sh", os.path.join(GUEST, "lib.sh"))
     image.add_data("/tests/order", "".join(s.name + "\n" for s in scripts))
     for script in scripts:
-        add_script(image, kernel, iommu, world, build, script, soak)
+        add_script(image, kernel, iommu, world, build, script, length)
     image.write(into)
 
 
@@ -205,10 +207,11 @@ def make_drive(path, size, empty):
 class Run:
     """One machine, and the tests that follow each other in it."""
 
-    def __init__(self, build, machine_name, options):
+    def __init__(self, build, machine_name, options, part):
         self.build = build
         self.name = machine_name
         self.options = options
+        self.part = part
         kernel_name, self.iommu, self.world = parse_machine(machine_name)
         check_qemu()
         self.kernel = kernels.get(kernel_name)
@@ -287,7 +290,8 @@ class Run:
             while any(s.name != "leaks" for s in scripts):
                 if self.kernel.name == "debug":
                     scripts = [*(s for s in scripts if s.name != "leaks"), Script("leaks")]
-                build_initrd(self.build, self.kernel, self.iommu, self.world, scripts, soak, initrd)
+                build_initrd(self.build, self.kernel, self.iommu, self.world, scripts,
+                             f"SOAK={soak}\nPART='{self.part}'\n", initrd)
                 with Machine(self.kernel, self.iommu, initrd, drive, nvme or "serial=SIO0", memory,
                              append, [w.replace("SECOND", drive + "2") for w in qemu]) as m:
                     m.live = "--console" in self.options
@@ -302,14 +306,26 @@ def write_record(path, test, machine, lines):
         f.writelines(lines)
 
 
+def parse_part(parts, options):
+    """(K, N) of --part=K/N as two words; "1 1" without it."""
+    if not parts:
+        return "1 1"
+    found = re.fullmatch(r"--part=(\d+)/(\d+)", parts.pop())
+    if parts or "--soak" not in options or not found or not 1 <= int(found[1]) <= int(found[2]):
+        raise SystemExit("vm.py: --part=K/N goes with --soak, once, and K is 1 to N")
+    return f"{found[1]} {found[2]}"
+
+
 def main():
     options = {w for w in sys.argv[1:] if w.startswith("--")}
     words = [w for w in sys.argv[1:] if not w.startswith("--")]
     if options == {"--list"}:
         print("\n".join(all_tests()))
         return 0
-    if len(words) < 3 or options - {"--console", "--soak", "--record"}:
+    parts = {w for w in options if w.startswith("--part=")}
+    if len(words) < 3 or options - parts - {"--console", "--soak", "--record"}:
         sys.exit(__doc__.strip())
+    part = parse_part(parts, options)
     build, machine, *tests = words
     try:
         _, iommu, world = parse_machine(machine)
@@ -320,7 +336,7 @@ def main():
             raise cache.Unavailable("there is nothing to be seen on such a machine")
         for name in sorted(set(names) - {s.name for s in scripts}):
             print(f"{name} on {machine}: left out: there is nothing to be seen on such a machine")
-        run = Run(os.path.abspath(build), machine, options)
+        run = Run(os.path.abspath(build), machine, options, part)
         for group in together(scripts):
             run.run(group)
     except cache.Unavailable as e:

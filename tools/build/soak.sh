@@ -59,8 +59,12 @@ for machine in none-6.1 none-6.12 intel-6.1 intel-6.12 amd-6.1 amd-6.12 none-deb
 done
 vm vfio-amd-backports vfio restart noremap
 vm debug all --soak
+vm vfio-debug all
 echo '== by VFIO, each process killed at every system call and at a thousand instants'
-vm vfio-intel-6.12 calls death vfio --soak
+vm vfio-intel-6.12 death vfio --soak
+for part in 1 2 3 4 5 6 7 8; do # each within the time that a test has
+	vm vfio-intel-6.12 calls --soak --part=$part/8
+done
 echo "== the kernel's NTB clients on two machines, and clusters of two and three"
 for machine in none-6.1 none-6.12 intel-6.1 intel-6.12; do
 	python3 tests/vm/ntb.py build/plain "$machine" --soak || [ $? = 77 ]
