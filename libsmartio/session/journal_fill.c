@@ -25,6 +25,16 @@ static void fill_map(struct sio_msg_restore *m, const struct sio_rep_seg_map *ma
 		m->claim[i] = map->claim[i];
 }
 
+static void fill_link(struct sio_msg_restore *m, const struct sio_rep_dint_connect *link)
+{
+	m->key = link->key;
+	m->seal = link->seal;
+	m->path = link->path;
+	m->peer_boot = link->peer_boot;
+	for (unsigned i = 0; i < sizeof(link->claim) / sizeof(link->claim[0]); i++)
+		m->claim[i] = link->claim[i];
+}
+
 void sio_journal_fill_object(struct sio_msg_restore *m, const struct sio_msg *req,
 			     const void *reply)
 {
@@ -32,7 +42,6 @@ void sio_journal_fill_object(struct sio_msg_restore *m, const struct sio_msg *re
 	const struct sio_rep_seg_attach *attach = reply;
 	const struct sio_rep_dint_create *dint = reply;
 	const struct sio_rep_dev_borrow *borrow = reply;
-	const struct sio_rep_dint_connect *link = reply;
 
 	m->handle = dint->handle; /* every reply that creates an object begins with its handle */
 	switch (sio_from_le32(m->type)) {
@@ -60,8 +69,7 @@ void sio_journal_fill_object(struct sio_msg_restore *m, const struct sio_msg *re
 		m->seal = dint->seal;
 		return;
 	case SIO_MSG_DINT_CONNECT:
-		m->key = link->key;
-		m->seal = link->seal;
+		fill_link(m, reply);
 		return;
 	case SIO_MSG_DEV_BORROW:
 		m->number = borrow->generation;

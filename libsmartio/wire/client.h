@@ -26,7 +26,7 @@
  * it: ends with the same number go on with each other in any order of restarts, others say which is
  * older.
  */
-#define SIO_CLIENT_VERSION 20
+#define SIO_CLIENT_VERSION 21
 
 /*
  * All requests, in one list for each room of smartiod that serves some, from which tables are made:
@@ -199,7 +199,9 @@ SIO_WIRE_SIZE(struct sio_rep_hello, 136);
 #define SIO_RESTORE_DOWN 32    /* one of which its library has heard SCI_CB_NOT_OPERATIONAL last */
 /*
  * What a piece of a BAR's map has: @view, the lender's number, and where the lender is another host
- * its @grant and @map, this host's port's.
+ * its @grant and @map, this host's port's. A connection to another host's interrupt has two: @view,
+ * the receiver's number of it, with grant and map of the interrupt; and those of its ring, if it has
+ * data.
  */
 #define SIO_MAP_PIECES 16
 struct sio_wire_claim {
@@ -220,7 +222,8 @@ struct sio_msg_restore {
 	sio_le32 memory;	  /* segment that was filled: SIO_MEMORY_*, as it was said then */
 	sio_le32 bdf, class_code; /* borrows: by these the device has its name */
 	uint8_t request[SIO_RESTORE_REQUEST];
-	struct sio_wire_claim claim[SIO_MAP_PIECES]; /* map of a BAR: of its pieces, in order */
+	struct sio_wire_claim
+		claim[SIO_MAP_PIECES]; /* map of a BAR: of its pieces, in order; link */
 };
 SIO_WIRE_SIZE(struct sio_msg_restore, 560);
 struct sio_msg_restore_step {
@@ -485,9 +488,10 @@ struct sio_rep_dint_connect {
 	struct sio_msg h;
 	sio_le32 handle, path; /* path: as of SEG_CONNECT */
 	sio_le64 fd_offset, bytes;
-	sio_le64 key, seal; /* for RESTORE */
+	sio_le64 key, seal, peer_boot; /* for RESTORE */
+	struct sio_wire_claim claim[2];
 };
-SIO_WIRE_SIZE(struct sio_rep_dint_connect, 56);
+SIO_WIRE_SIZE(struct sio_rep_dint_connect, 112);
 struct sio_msg_dint_ring_free {
 	struct sio_msg h;
 	sio_le32 handle, ring;

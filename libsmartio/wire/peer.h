@@ -18,7 +18,7 @@
 #include "wire/client.h"
 #include "wire/wire.h"
 
-#define SIO_PEER_VERSION 17
+#define SIO_PEER_VERSION 18
 #define SIO_PEER_REPLY 0x8000u
 #define SIO_TOKEN_BYTES 32
 
@@ -53,7 +53,8 @@ struct sio_no_reply {
 #define SIO_PEER_INTERRUPT(X) \
 	X(DINT_LOOKUP, peer_dint_lookup, 544, sio_peer_dint_lookup, h, sio_prep_dint_lookup, h) \
 	X(DINT_RELEASE, peer_dint_release, 545, sio_peer_dint_release, h, sio_no_reply, h) \
-	X(DINT_EVENT, peer_dint_event, 546, sio_peer_dint_event, h, sio_no_reply, h)
+	X(DINT_EVENT, peer_dint_event, 546, sio_peer_dint_event, h, sio_no_reply, h) \
+	X(RESUME_RING, peer_resume_ring, 619, sio_peer_resume_ring, reserved, sio_no_reply, h)
 #define SIO_PEER_DEVICE(X) \
 	X(DEVICES, peer_devices, 576, sio_peer_devices, reserved, sio_no_reply, h) \
 	X(HOPS, peer_hops, 598, sio_msg_hops, h, sio_rep_hops, reserved)
@@ -95,7 +96,8 @@ struct sio_no_reply {
 	X(RESUME_DMA, resume_dma, 613, sio_peer_resume_dma, reserved, sio_no_reply, h) \
 	X(RESUME_HOLD, resume_hold, 614, sio_peer_resume_hold, reserved, sio_no_reply, h) \
 	X(RESUME_PLACED, resume_placed, 615, sio_peer_resume_placed, reserved, sio_no_reply, h) \
-	X(RESUME_DEV_SEG, resume_dev_seg, 616, sio_peer_resume_dev_seg, h, sio_no_reply, h)
+	X(RESUME_DEV_SEG, resume_dev_seg, 616, sio_peer_resume_dev_seg, h, sio_no_reply, h) \
+	X(RESUME_VECTOR, resume_vector, 620, sio_peer_resume_vector, h, sio_no_reply, h)
 #define SIO_PEER_MESSAGES(X) \
 	SIO_PEER_DAEMON(X)    \
 	SIO_PEER_SEGMENT(X)   \
@@ -550,6 +552,18 @@ struct sio_peer_resume_seg {
 SIO_WIRE_SIZE(struct sio_peer_resume_seg, 40);
 
 /*
+ * A connection to an interrupt, as of DINT_LOOKUP: @number, @adapter and @flags as in the request, the
+ * rest as in the reply; @memory, @trigger: the grants. A receiver that was started again has the
+ * interrupt from its program, and knows the sender by the grants.
+ */
+struct sio_peer_resume_ring {
+	struct sio_msg h;
+	sio_le64 link, ring, memory, trigger;
+	sio_le32 number, adapter, flags, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_resume_ring, 64);
+
+/*
  * A borrow. @generation: the device generation that its program was last notified of; @released 1:
  * not exclusive. @ticket: the one that came with it, for a lender that has started since and knows
  * none; whoever lies about it only keeps its own devices from each other.
@@ -590,6 +604,13 @@ struct sio_peer_resume_placed {
 	sio_le32 fdid, segment_id, memtype, reserved;
 };
 SIO_WIRE_SIZE(struct sio_peer_resume_placed, 56);
+/* A vector of the borrow's, as of VECTOR. */
+struct sio_peer_resume_vector {
+	struct sio_msg h;
+	sio_le64 borrower;
+	sio_le32 fdid, vector;
+};
+SIO_WIRE_SIZE(struct sio_peer_resume_vector, 32);
 /* A connection to a device segment in the lender's memory; @adapter: the lender's. */
 struct sio_peer_resume_dev_seg {
 	struct sio_msg h;

@@ -38,6 +38,7 @@ static void borrow_check(struct smartiod *d, struct smartiod_borrow *b)
 	while (*at != b)
 		at = &(*at)->next;
 	*at = b->next;
+	smartiod_vectors_forget(b);
 	free(b);
 }
 
@@ -136,6 +137,7 @@ void smartiod_borrow_free_all(struct smartiod *d)
 			free(h);
 		}
 		smartiod_object_remove(&b->o);
+		smartiod_vectors_forget(b);
 		free(b);
 	}
 }
@@ -225,7 +227,7 @@ void smartiod_borrow_node_down(struct smartiod *d, uint32_t node)
 void smartiod_borrow_away(struct smartiod *d, uint32_t node)
 {
 	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
-		if (b->node == node && (b->vectors || smartiod_shadow_is_of(b)))
+		if (b->node == node && smartiod_shadow_is_of(b))
 			lose(d, b);
 }
 

@@ -30,7 +30,7 @@ struct smartiod_borrow {
 	enum smartiod_borrow_state state;
 	uint32_t generation; /* the device's, at the last reset of which the client was notified */
 	bool released;	     /* it was exclusive, and was opened to others */
-	uint32_t vectors;    /* the device's vectors that its program has set */
+	struct smartiod_set_vector *vectors; /* those that its program has set */
 	uint64_t shadow_dma; /* the DMA mapping of its shadow, by the lender's number; 0: none */
 	/* the memory of that mapping, from the request for it on */
 	struct smartiod_dma_range shadow_ram;
@@ -39,6 +39,12 @@ struct smartiod_borrow {
 	struct smartiod_placed *placed;
 	struct smartiod_bar_map *maps;	 /* of its BARs */
 	struct smartiod_dma_handle *dma; /* its DMA mappings of segments */
+};
+/* Borrower: a vector of the device. */
+struct smartiod_set_vector {
+	struct smartiod_set_vector *next;
+	uint64_t asked; /* the request that sets it; 0: it is set */
+	uint32_t number;
 };
 /* Borrower: a device segment that lies in this host's memory. */
 struct smartiod_placed {
@@ -126,6 +132,12 @@ void smartiod_borrow_lent(struct smartiod *d, struct smartiod_borrow *b, uint64_
 /* A new borrow with a handle of @s, pinned. NULL with *reterr. */
 struct smartiod_borrow *smartiod_borrow_new(struct smartiod *d, struct smartiod_session *s,
 					    struct smartiod_device *dev, struct sio_err *reterr);
+/* vector_ask.c: restores vector @number, which the borrow has set. -ENOMEM. */
+int smartiod_vector_known(struct smartiod_borrow *b, uint32_t number);
+void smartiod_vectors_forget(struct smartiod_borrow *b);
+/* The program lets devices of @node trigger what its connection @link leads to, if that is of this host. */
+void smartiod_vector_sender(struct smartiod *d, struct smartiod_session *s, uint32_t link,
+			    uint32_t node);
 /* placed.c: a connection to a BAR; NULL with *reterr. */
 struct smartiod_connection *smartiod_connect_bar(struct smartiod *d, struct smartiod_session *s,
 						 struct smartiod_borrow *b, uint32_t bar,

@@ -169,6 +169,18 @@ static void send_dma(struct smartiod *d, const struct smartiod_borrow *b, uint64
 		smartiod_peer_send(d, b->node, &msg, sizeof(msg));
 }
 
+static void send_vector(struct smartiod *d, const struct smartiod_borrow *b, uint32_t number)
+{
+	struct sio_peer_resume_vector msg = {
+		.h.type = sio_to_le32(SIO_PEER_RESUME_VECTOR),
+		.borrower = sio_to_le64(b->id),
+		.fdid = sio_to_le32(b->device->fdid),
+		.vector = sio_to_le32(number),
+	};
+
+	smartiod_peer_send(d, b->node, &msg, sizeof(msg));
+}
+
 static void send_placed(struct smartiod *d, const struct smartiod_borrow *b,
 			const struct smartiod_placed *p)
 {
@@ -216,6 +228,9 @@ void smartiod_borrow_resume(struct smartiod *d, uint32_t node)
 		send_dma(d, b, b->shadow_dma);
 		for (const struct smartiod_placed *p = b->placed; p; p = p->next)
 			send_placed(d, b, p);
+		for (const struct smartiod_set_vector *v = b->vectors; v; v = v->next)
+			if (!v->asked)
+				send_vector(d, b, v->number);
 	}
 	send_holds(d, node);
 }

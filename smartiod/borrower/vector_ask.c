@@ -2,6 +2,7 @@
 /* Interrupt vectors of borrowed devices: requests of a borrower to the lender (lender/vector.c). */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "smartiod/base/room.h"
 #include "smartiod/borrower/borrow.h"
@@ -27,32 +28,129 @@ void smartiod_vector_late(struct smartiod *d, uint32_t node, const void *reply)
 		smartiod_ask(d, op, node, &ask, sizeof(ask));
 }
 
+/* ---- those that are set: the lender's daemon forgets them when it is started again ---- */
+
+/* By its request, or (@asked 0) by its number. */
+static struct smartiod_set_vector **find(struct smartiod_borrow *b, uint64_t asked, uint32_t number)
+{
+	struct smartiod_set_vector **at = &b->vectors;
+
+	while (*at && ((*at)->asked != asked || (!asked && (*at)->number != number)))
+		at = &(*at)->next;
+	return at;
+}
+
+static struct smartiod_set_vector *add(struct smartiod_borrow *b)
+{
+	struct smartiod_set_vector *v = calloc(1, sizeof(*v));
+
+	if (!v)
+		return NULL;
+	v->next = b->vectors;
+	return b->vectors = v;
+}
+
+static void forget(struct smartiod_set_vector **at)
+{
+	struct smartiod_set_vector *v = *at;
+
+	if (!v)
+		return;
+	*at = v->next;
+	free(v);
+}
+
+int smartiod_vector_known(struct smartiod_borrow *b, uint32_t number)
+{
+	struct smartiod_set_vector *v = add(b);
+
+	if (!v)
+		return -ENOMEM;
+	v->number = number;
+	return 0;
+}
+
+void smartiod_vectors_forget(struct smartiod_borrow *b)
+{
+	while (b->vectors)
+		forget(&b->vectors);
+}
+
+/* ---- requests ---- */
+
 static void ask_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct smartiod_borrow *b = ((struct smartiod_borrow_op *)op)->borrow;
+	uint64_t number = ((struct smartiod_borrow_op *)op)->number;
 	struct sio_rep_dev_vector rep = {.vector = sio_to_le32(0)};
+	struct smartiod_set_vector **at;
 
-	if (a->error) {
-		smartiod_op_error(d, op, a->error, "%s", a->text);
-	} else if (op->type == SIO_MSG_DEV_VECTOR) {
-		b->vectors++;
-		rep.vector = ((const struct sio_prep_vector *)a->msg)->vector;
-		smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
+	if (op->type != SIO_MSG_DEV_VECTOR) {
+		if (!a->error)
+			forget(find(b, 0, (uint32_t)number));
+		if (!a->error)
+			smartiod_op_ok(d, op);
+		else
+			smartiod_op_error(d, op, a->error, "%s", a->text);
 	} else {
-		b->vectors -= b->vectors > 0;
-		smartiod_op_ok(d, op);
+		at = find(b, number, 0);
+		if (a->error) {
+			forget(at);
+			smartiod_op_error(d, op, a->error, "%s", a->text);
+		} else {
+			rep.vector = ((const struct sio_prep_vector *)a->msg)->vector;
+			(*at)->asked = 0;
+			(*at)->number = sio_from_le32(rep.vector);
+			smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
+		}
 	}
 	smartiod_op_free(d, op);
 	smartiod_borrow_unpin(d, b);
 }
 
 static int ask_lender(struct smartiod *d, struct smartiod_session *s, const void *request,
-		      struct smartiod_borrow *b, struct sio_peer_vector *msg,
+		      struct smartiod_borrow *b, uint64_t number, struct sio_peer_vector *msg,
 		      struct sio_err *reterr)
 {
 	msg->borrower = sio_to_le64(b->id);
 	msg->fdid = sio_to_le32(b->device->fdid);
-	return smartiod_borrow_ask(d, s, request, b, ask_step, 0, msg, sizeof(*msg), reterr);
+	return smartiod_borrow_ask(d, s, request, b, ask_step, number, msg, sizeof(*msg), reterr);
+}
+
+static void let_devices(struct smartiod *d, const struct smartiod_dint_link *l, uint32_t node)
+{
+	struct smartiod_dint *dint = NULL;
+
+	if (l->node == d->node)
+		dint = smartiod_dint_find(d, SIO_DINT_PLAIN, l->adapter, l->number);
+	if (dint)
+		smartiod_dint_let_devices(dint, node);
+}
+
+void smartiod_vector_sender(struct smartiod *d, struct smartiod_session *s, uint32_t link,
+			    uint32_t node)
+{
+	struct sio_err err;
+	const struct smartiod_dint_link *l = smartiod_object_get(s, link, SMARTIOD_DINT_LINK, &err);
+
+	if (l && l->plain)
+		let_devices(d, l, node);
+}
+
+static int ask_to_set(struct smartiod *d, struct smartiod_session *s, const void *request,
+		      struct smartiod_borrow *b, struct sio_peer_vector *msg,
+		      struct sio_err *reterr)
+{
+	struct smartiod_set_vector *v = add(b);
+	int rc;
+
+	if (!v)
+		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
+	v->asked = smartiod_uid(d);
+	rc = ask_lender(d, s, request, b, v->asked, msg, reterr);
+	if (rc < 0)
+		forget(find(b, v->asked, 0));
+	return rc;
 }
 
 int smartiod_dev_vector(struct smartiod *d, struct smartiod_session *s, const void *msg,
@@ -62,7 +160,6 @@ int smartiod_dev_vector(struct smartiod *d, struct smartiod_session *s, const vo
 	struct smartiod_borrow *b = smartiod_borrow_get(s, sio_from_le32(m->device), reterr);
 	struct sio_peer_vector ask = {.h.type = sio_to_le32(SIO_PEER_VECTOR), .vector = m->vector};
 	struct smartiod_dint_link *l;
-	struct smartiod_dint *dint;
 
 	if (!b)
 		return reterr->code;
@@ -82,12 +179,8 @@ int smartiod_dev_vector(struct smartiod *d, struct smartiod_session *s, const vo
 	ask.node = sio_to_le32(l->node);
 	ask.number = sio_to_le32(l->number);
 	ask.adapter = sio_to_le32(l->node == d->node ? l->adapter : l->peer_adapter);
-	if (l->node == d->node) {
-		dint = smartiod_dint_find(d, SIO_DINT_PLAIN, l->adapter, l->number);
-		if (dint)
-			smartiod_dint_let_devices(dint, b->node);
-	}
-	return ask_lender(d, s, msg, b, &ask, reterr);
+	let_devices(d, l, b->node);
+	return ask_to_set(d, s, msg, b, &ask, reterr);
 }
 
 int smartiod_dev_unvector(struct smartiod *d, struct smartiod_session *s, const void *msg,
@@ -103,5 +196,5 @@ int smartiod_dev_unvector(struct smartiod *d, struct smartiod_session *s, const 
 	if (m->link)
 		return sio_fail(reterr, -EINVAL, "link %" PRIu32 ", 0 is right",
 				sio_from_le32(m->link));
-	return ask_lender(d, s, msg, b, &ask, reterr);
+	return ask_lender(d, s, msg, b, sio_from_le32(m->vector), &ask, reterr);
 }

@@ -109,7 +109,7 @@ void smartiod_ring_notify_sender(struct smartiod *d, struct smartiod_ring *ring)
 					  .link = sio_to_le64(ring->link)};
 
 	if (!ring->link) /* of before, and its sender is not back */
-		smartiod_ring_end(d, ring);
+		smartiod_ring_drop(d, ring);
 	else
 		smartiod_notify(d, ring->node, &msg, sizeof(msg));
 }

@@ -22,6 +22,7 @@ struct smartiod_ring {
 	uint64_t link;			  /* the sender's number */
 	uint64_t memory_grant, irq_grant; /* to the sender's host; 0: none */
 	uint64_t orphaned; /* the orphaned grant of the memory, since that host was lost */
+	uint32_t meeting;  /* of the daemons, at which the sender's named it last */
 	enum smartiod_ring_state state;
 };
 
@@ -77,7 +78,9 @@ struct smartiod_dint_link {
 	bool plain;		    /* no ring */
 	uint64_t ring_map, irq_map; /* the port's; 0: none */
 	uint64_t memory_grant;	    /* the receiver's, of the ring; 0: none */
-	uint64_t start;		    /* the start of the receiver that granted it */
+	uint64_t trigger_grant;	    /* the receiver's, of the interrupt */
+	uint64_t start;		    /* the start of the receiver that granted it; 0: not known */
+	uint64_t peer_boot;	    /* smartiod_path_start() when it was made */
 	struct smartiod_op unmap;   /* of the ring; embedded, so that giving back needs no memory */
 	struct smartiod_op *leaving; /* the request that waits for the unmapping; NULL: none */
 	/*
@@ -175,14 +178,26 @@ int smartiod_ring_start(struct smartiod *d, struct smartiod_ring_op *r, struct s
 			uint32_t node, uint64_t link, struct sio_err *reterr);
 smartiod_step smartiod_ring_step;
 /*
- * Restores a ring that its library knows and whose sender has not connected again yet; @ended: has
- * ended. NULL with *reterr.
+ * Restores a ring that its library knows and whose sender has not connected again yet, on this host or
+ * on the one that has a grant of its memory; @ended: has ended. NULL with *reterr.
  */
 struct smartiod_ring *smartiod_ring_again(struct smartiod *d, struct smartiod_dint *dint,
 					  uint64_t mem, uint32_t number, bool ended,
 					  struct sio_err *reterr);
+/*
+ * The ring of a sender of @node that has named itself by @m: @ring, of before our start; or a new one
+ * of a plain interrupt, which the port's grant alone is left of. NULL: it cannot be.
+ */
+struct smartiod_ring *smartiod_ring_resume(struct smartiod *d, struct smartiod_dint *dint,
+					   uint32_t node, const struct sio_peer_resume_ring *m,
+					   struct smartiod_ring *ring);
 /* The sender of the ring has ended or has released it. */
 void smartiod_ring_end(struct smartiod *d, struct smartiod_ring *ring);
+/*
+ * Its sender is not known any more, and has not released it: where its memory may still be mapped, it
+ * is orphaned.
+ */
+void smartiod_ring_drop(struct smartiod *d, struct smartiod_ring *ring);
 /* The receiver's library has released the ring. */
 void smartiod_ring_free(struct smartiod *d, struct smartiod_ring *ring);
 /* The port's id of the ring's memory, by which a library names the ring after a restart. */
@@ -196,16 +211,29 @@ struct smartiod_dint_link *smartiod_dint_link_new(struct smartiod *d, struct sma
 void smartiod_dint_link_enter(struct smartiod *d, struct smartiod_dint_link *l,
 			      enum smartiod_sender_event event);
 void smartiod_dint_link_close(struct smartiod *d, struct smartiod_dint_link *l);
+/* The seal of a connection to another host, by what it has with its handle. */
+uint64_t smartiod_dint_link_seal(const struct smartiod_session *s,
+				 const struct smartiod_dint_link *l);
 /* The receiver of a connection, of @node, has ended, or that node reports so. */
 void smartiod_dint_link_lost(struct smartiod *d, uint32_t node, uint64_t link);
 void smartiod_dint_link_node_down(struct smartiod *d, uint32_t node);
 void smartiod_dint_link_free_all(struct smartiod *d);
 void smartiod_dint_release(struct smartiod *d, uint32_t node, uint64_t ring);
 /*
- * Is a window to this grant of @node, the memory of a ring, being made or unmapped, although the
- * connection is lost?
+ * Has a connection this grant of @node, of a ring's memory or of its interrupt, or is a window to it
+ * being unmapped?
  */
 bool smartiod_dint_link_has(struct smartiod *d, uint32_t node, uint64_t grant);
+
+/* May @node send @dint? -errno with *reterr. */
+int smartiod_dint_may_send(struct smartiod *d, uint32_t node, const struct smartiod_dint *dint,
+			   struct sio_err *reterr);
+
+/* ---- resume.c: the daemons of two hosts have connected again ---- */
+
+void smartiod_interrupt_resume(struct smartiod *d, uint32_t node);
+/* The peer has named all that it has, and has answered all that we have named. */
+void smartiod_interrupt_answered(struct smartiod *d, uint32_t node);
 
 /* ---- what clients and peers ask: for the room alone ---- */
 

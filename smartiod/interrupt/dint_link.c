@@ -103,6 +103,7 @@ static void ring_release(struct smartiod *d, struct smartiod_dint_link *l)
 
 	l->ring_uid = 0;
 	l->memory_grant = 0;
+	l->trigger_grant = 0;
 	if (!ring || (l->node != d->node && smartiod_peer_find(d, l->node)->generation != l->start))
 		return;
 	smartiod_dint_release(d, l->node, ring);
@@ -169,7 +170,8 @@ bool smartiod_dint_link_has(struct smartiod *d, uint32_t node, uint64_t grant)
 			SMARTIOD_OF(n, struct smartiod_dint_link, by_id);
 
 		key = n->key;
-		if (l->node == node && l->memory_grant == grant)
+		if (l->node == node && grant &&
+		    (l->memory_grant == grant || l->trigger_grant == grant))
 			return true;
 	}
 	return false;
@@ -258,23 +260,61 @@ void smartiod_dint_link_free_all(struct smartiod *d)
 
 /* ---- connect ---- */
 
+uint64_t smartiod_dint_link_seal(const struct smartiod_session *s,
+				 const struct smartiod_dint_link *l)
+{
+	const uint64_t words[] = {
+		smartiod_handle(&l->o),
+		smartiod_dint_seal_number(l->plain, l->adapter, l->number),
+		(uint64_t)l->node << 32 | l->adapter << 16 | l->peer_adapter,
+		l->peer_boot,
+		l->ring_uid,
+		l->trigger_grant,
+		l->irq_map,
+		l->memory_grant,
+		l->ring_map,
+	};
+
+	return smartiod_seal_words(s, SIO_MSG_DINT_CONNECT, words,
+				   sizeof(words) / sizeof(words[0]));
+}
+
+/* For the program's RESTORE. */
+static void fill_claim(struct smartiod *d, const struct smartiod_session *s,
+		       const struct smartiod_dint_link *l, struct sio_rep_dint_connect *rep)
+{
+	uint64_t key;
+
+	if (l->node != d->node) {
+		rep->seal = sio_to_le64(smartiod_dint_link_seal(s, l));
+		rep->peer_boot = sio_to_le64(l->peer_boot);
+		rep->claim[0] = (struct sio_wire_claim){sio_to_le64(l->ring_uid),
+							sio_to_le64(l->trigger_grant),
+							sio_to_le64(l->irq_map)};
+		rep->claim[1].grant = sio_to_le64(l->memory_grant);
+		rep->claim[1].map = sio_to_le64(l->ring_map);
+		return;
+	}
+	key = smartiod_ring_key(d, l->ring_uid);
+	rep->key = sio_to_le64(key);
+	rep->seal = sio_to_le64(
+		smartiod_seal(s, SIO_MSG_DINT_CONNECT, smartiod_handle(&l->o), key,
+			      smartiod_dint_seal_number(l->plain, l->adapter, l->number), 0));
+}
+
 static void connect_reply(struct smartiod *d, struct smartiod_op *op, struct smartiod_dint_link *l,
 			  uint64_t fd_offset, int ring_fd, int trigger_fd)
 {
 	int fds[2] = {ring_fd, trigger_fd};
-	uint64_t key = l->node == d->node ? smartiod_ring_key(d, l->ring_uid) : 0;
 	struct sio_rep_dint_connect rep = {
 		.handle = sio_to_le32(smartiod_handle(&l->o)),
 		.path = sio_to_le32(l->node == d->node ? SIO_PATH_NONE
 						       : l->adapter << 16 | l->peer_adapter),
 		.fd_offset = sio_to_le64(fd_offset),
 		.bytes = sio_to_le64(l->plain ? 0 : SIO_RING_TOTAL),
-		.key = sio_to_le64(key),
-		.seal = sio_to_le64(smartiod_seal(
-			op->session, SIO_MSG_DINT_CONNECT, smartiod_handle(&l->o), key,
-			smartiod_dint_seal_number(l->plain, l->adapter, l->number), 0)),
 	};
 
+	fill_claim(d, op->session, l, &rep);
 	smartiod_dint_link_enter(d, l, SMARTIOD_SENDER_MADE);
 	smartiod_op_reply(d, op, &rep, sizeof(rep), l->plain ? &fds[1] : fds, l->plain ? 1 : 2);
 }
@@ -298,6 +338,9 @@ static void take_answer(struct smartiod *d, struct link_op *o, const struct smar
 		o->found = *(const struct sio_prep_dint_lookup *)a->msg;
 		o->link->ring_uid = sio_from_le64(o->found.ring);
 		o->link->start = smartiod_peer_find(d, o->link->node)->generation;
+		o->link->peer_boot = smartiod_path_start(d, o->link->node, o->link->adapter,
+							 o->link->peer_adapter);
+		o->link->trigger_grant = sio_from_le64(o->found.trigger.grant);
 		if (!o->link->plain)
 			o->link->memory_grant = sio_from_le64(o->found.memory.grant);
 		return;

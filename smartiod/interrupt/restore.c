@@ -9,6 +9,7 @@
 
 #include "smartiod/base/unclaimed.h"
 #include "smartiod/interrupt/dint.h"
+#include "smartiod/segment/restore.h"
 #include "wire/ring.h"
 
 /* The hub of a number: there, or what is left of it. */
@@ -126,6 +127,90 @@ static struct smartiod_ring *find_ring(struct smartiod_dint *dint, uint64_t mem)
 	return ring;
 }
 
+/* ---- connections to interrupts of other hosts ---- */
+
+/* A window of the program to @node; NULL with *reterr. */
+static struct smartiod_unclaimed *window_of(struct smartiod *d, const struct smartiod_session *s,
+					    const struct smartiod_dint_link *l, uint64_t map,
+					    struct sio_err *reterr)
+{
+	struct smartiod_unclaimed *u =
+		smartiod_unclaimed_get(d, SIO_KIND_MAP, s->owner, map, reterr);
+
+	if (u && (u->node != l->node || u->device != SIO_LIST_PATH(l->adapter, l->peer_adapter))) {
+		sio_fail(reterr, -EINVAL, "map %" PRIu64 " is no window to interrupt %u of node %u",
+			 map, l->number, l->node);
+		return NULL;
+	}
+	return u;
+}
+
+/* Its windows are those that the port has kept; the receiver says at the meeting what it has. */
+static int take_windows(struct smartiod *d, const struct smartiod_session *s,
+			const struct smartiod_dint_link *l, struct sio_err *reterr)
+{
+	struct smartiod_unclaimed *irq = window_of(d, s, l, l->irq_map, reterr), *ring = NULL;
+
+	if (irq && !l->plain)
+		ring = window_of(d, s, l, l->ring_map, reterr);
+	if (!irq || (!l->plain && !ring))
+		return reterr->code;
+	smartiod_unclaimed_done(d, irq);
+	if (ring)
+		smartiod_unclaimed_done(d, ring);
+	return 0;
+}
+
+static bool leads_elsewhere(struct smartiod *d, const struct smartiod_dint_link *l)
+{
+	return smartiod_path_up(d, l->node, l->adapter, l->peer_adapter) &&
+	       l->peer_boot != smartiod_path_start(d, l->node, l->adapter, l->peer_adapter);
+}
+
+static void fill_far(struct smartiod_dint_link *l, const struct sio_msg_restore *m)
+{
+	const struct sio_msg_dint_connect *r = (const void *)m->request;
+	uint32_t path = sio_from_le32(m->path);
+
+	l->number = sio_from_le32(r->number);
+	l->adapter = path >> 16;
+	l->peer_adapter = path & 0xffff;
+	l->peer_boot = sio_from_le64(m->peer_boot);
+	l->ring_uid = sio_from_le64(m->claim[0].view);
+	l->trigger_grant = sio_from_le64(m->claim[0].grant);
+	l->irq_map = sio_from_le64(m->claim[0].map);
+	l->memory_grant = sio_from_le64(m->claim[1].grant);
+	l->ring_map = sio_from_le64(m->claim[1].map);
+}
+
+static int restore_far(struct smartiod *d, struct smartiod_session *s, uint32_t node,
+		       const struct sio_msg_restore *m, struct sio_err *reterr)
+{
+	const struct sio_msg_dint_connect *r = (const void *)m->request;
+	bool plain = sio_from_le32(r->flags) & SIO_DINT_PLAIN;
+	struct smartiod_dint_link *l;
+	int rc = smartiod_restore_peer(d, node, reterr);
+
+	if (rc < 0)
+		return rc;
+	l = smartiod_dint_link_new(d, s, node, plain, reterr);
+	if (!l)
+		return reterr->code;
+	fill_far(l, m);
+	rc = smartiod_seal_compare(s, m, smartiod_dint_link_seal(s, l), reterr);
+	if (rc == 0 && leads_elsewhere(d, l))
+		rc = sio_fail(reterr, -ENOENT,
+			      "node %u has started again, or its path has other addresses", node);
+	if (rc == 0)
+		rc = take_windows(d, s, l, reterr);
+	if (rc < 0) /* what it names is not its own */
+		l->ring_uid = l->irq_map = l->ring_map = l->memory_grant = l->trigger_grant = 0;
+	smartiod_dint_link_enter(d, l, SMARTIOD_SENDER_MADE);
+	if (rc < 0)
+		smartiod_dint_link_close(d, l);
+	return rc;
+}
+
 int smartiod_restore_dint_link(struct smartiod *d, struct smartiod_session *s,
 			       const struct sio_msg_restore *m, struct sio_err *reterr)
 {
@@ -137,12 +222,13 @@ int smartiod_restore_dint_link(struct smartiod *d, struct smartiod_session *s,
 	struct smartiod_ring *ring = NULL;
 	struct smartiod_dint *dint = NULL;
 
+	if (sio_from_le32(r->node) != d->node)
+		return restore_far(d, s, sio_from_le32(r->node), m, reterr);
 	if (smartiod_seal_check(s, m, SIO_MSG_DINT_CONNECT,
 				smartiod_dint_seal_number(plain, sio_from_le32(r->adapter), number),
 				0, reterr) < 0)
 		return reterr->code;
-	if (sio_from_le32(r->node) == d->node)
-		dint = smartiod_dint_find(d, flags, sio_from_le32(r->adapter), number);
+	dint = smartiod_dint_find(d, flags, sio_from_le32(r->adapter), number);
 	/* Another may have the number: it triggers what was there. 0: of a smartiod of old. */
 	if (dint && plain && key && dint->irq != key)
 		dint = NULL;
@@ -168,6 +254,14 @@ int smartiod_restore_dint_link(struct smartiod *d, struct smartiod_session *s,
 	return 0;
 }
 
+/* Its sender is on another host, whose daemon will name it when we have met. */
+static bool is_awaited(struct smartiod *d, const struct smartiod_ring *ring)
+{
+	const struct smartiod_peer *p = smartiod_peer_find(d, ring->node);
+
+	return ring->memory_grant && p && p->unmet;
+}
+
 /* The session has restored all of interrupt @o: rings end whose senders nobody has reported. */
 void smartiod_dint_restored(struct smartiod *d, struct smartiod_object *o)
 {
@@ -176,7 +270,7 @@ void smartiod_dint_restored(struct smartiod *d, struct smartiod_object *o)
 
 	for (ring = dint->rings; ring; ring = next) {
 		next = ring->next;
-		if (!ring->link && !smartiod_ring_ended(ring))
-			smartiod_ring_end(d, ring);
+		if (!ring->link && !smartiod_ring_ended(ring) && !is_awaited(d, ring))
+			smartiod_ring_drop(d, ring);
 	}
 }

@@ -74,6 +74,16 @@ void smartiod_ring_end(struct smartiod *d, struct smartiod_ring *ring)
 	ring_check(d, ring);
 }
 
+void smartiod_ring_drop(struct smartiod *d, struct smartiod_ring *ring)
+{
+	uint64_t uid = ring->uid;
+
+	smartiod_grant_orphan(d, ring->memory_grant); /* this may end it */
+	ring = SMARTIOD_OF(smartiod_tree_find(&d->rings, uid), struct smartiod_ring, by_uid);
+	if (ring)
+		smartiod_ring_end(d, ring);
+}
+
 static bool ring_orphaned(struct smartiod *d, struct smartiod_ring *ring, uint64_t grant)
 {
 	if (ring->memory_grant != grant)
@@ -213,6 +223,7 @@ struct smartiod_ring *smartiod_ring_again(struct smartiod *d, struct smartiod_di
 {
 	uint32_t last = dint->next_ring;
 	struct smartiod_ring *ring = ring_new(d, dint, d->node, 0, reterr);
+	const struct smartiod_grant *g;
 
 	if (!ring)
 		return NULL;
@@ -220,6 +231,34 @@ struct smartiod_ring *smartiod_ring_again(struct smartiod *d, struct smartiod_di
 	ring->mem = mem;
 	ring->number = number;
 	ring->state = ended ? SMARTIOD_RING_DRAINED : SMARTIOD_RING_USED;
+	g = smartiod_grant_ring_again(d, 0, mem, ring, &grant_ops, ended);
+	if (g) {
+		ring->node = g->node;
+		*(ended ? &ring->orphaned : &ring->memory_grant) = g->by_id.key;
+	}
+	return ring;
+}
+
+struct smartiod_ring *smartiod_ring_resume(struct smartiod *d, struct smartiod_dint *dint,
+					   uint32_t node, const struct sio_peer_resume_ring *m,
+					   struct smartiod_ring *ring)
+{
+	uint64_t trigger = sio_from_le64(m->trigger);
+	struct sio_err err;
+
+	if (!ring && dint->plain) {
+		ring = ring_new(d, dint, node, 0, &err);
+		if (ring)
+			enter(d, ring, SMARTIOD_RING_BUILT_PLAIN);
+	}
+	if (!ring)
+		return NULL;
+	ring->link = sio_from_le64(m->link);
+	smartiod_tree_remove(&d->rings, &ring->by_uid);
+	ring->uid = sio_from_le64(m->ring);
+	smartiod_tree_add(&d->rings, &ring->by_uid, ring->uid);
+	smartiod_grant_ring_again(d, trigger, dint->irq, ring, &grant_ops, false);
+	ring->irq_grant = trigger;
 	return ring;
 }
 
@@ -326,6 +365,7 @@ static int take_grant(struct smartiod *d, struct smartiod_ring_op *r,
 					    .ring = r->ring,
 					    .ops = &grant_ops,
 					    .ring_memory = r->state == RING_GRANT_MEMORY,
+					    .irq = r->state == RING_GRANT_IRQ,
 					    .bus_addr = evt->bus_addr};
 	int rc = what.ring_memory ? check_host(d, what.node, reterr) : 0;
 
@@ -390,8 +430,8 @@ void smartiod_ring_step(struct smartiod *d, struct smartiod_op *op, const struct
  * May @node send @dint? A device of it that a program of this host borrows sends plain ones that
  * this program has chosen, which its lender connects to.
  */
-static int may_send(struct smartiod *d, uint32_t node, const struct smartiod_dint *dint,
-		    struct sio_err *reterr)
+int smartiod_dint_may_send(struct smartiod *d, uint32_t node, const struct smartiod_dint *dint,
+			   struct sio_err *reterr)
 {
 	const struct sio_policy_thing thing =
 		smartiod_thing(d, SIO_POLICY_INTERRUPTS, d->node, dint->number);
@@ -466,7 +506,7 @@ int smartiod_peer_dint_lookup(struct smartiod *d, const struct smartiod_from *fr
 	if (!dint)
 		return sio_fail(reterr, -ENOENT, "%s has no %s %u on adapter %u", d->host->name,
 				smartiod_dint_word(plain), sio_from_le32(m->number), adapter);
-	rc = may_send(d, from->node, dint, reterr);
+	rc = smartiod_dint_may_send(d, from->node, dint, reterr);
 	if (rc < 0)
 		return rc;
 	r = smartiod_op_new_peer(d, from->node, msg, sizeof(*r), smartiod_ring_step, reterr);

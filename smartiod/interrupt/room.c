@@ -103,13 +103,6 @@ static void imports_lost(struct smartiod *d, uint32_t node, enum smartiod_loss w
 		smartiod_dint_link_node_down(d, node);
 }
 
-/* A ring is two windows and what its two ends have read: it is connected again. */
-static void away(struct smartiod *d, uint32_t node)
-{
-	smartiod_dint_link_node_down(d, node);
-	smartiod_grant_rings_lost(d, node);
-}
-
 const struct smartiod_room smartiod_room_interrupt = {
 	.name = "interrupt",
 	.forbidden = smartiod_rings_forbidden,
@@ -120,7 +113,8 @@ const struct smartiod_room smartiod_room_interrupt = {
 	.restores = restores,
 	.rows = rows,
 	.free_all = smartiod_dint_free_all,
-	.away = away,
+	.resume = smartiod_interrupt_resume,
+	.answered = smartiod_interrupt_answered,
 	.imports_lost = imports_lost,
 	.has_grant = smartiod_dint_link_has,
 };

@@ -183,6 +183,7 @@ struct smartiod_dma {
 struct smartiod_vector {
 	struct smartiod_dint_link link; /* of_device; where it leads, and what it has there */
 	struct smartiod_vector *next;	/* of the device */
+	uint32_t meeting;		/* of the daemons, at which the borrower's named it last */
 	struct smartiod_device *device;
 	struct smartiod_loan *loan;
 	uint32_t number;
@@ -289,10 +290,12 @@ void smartiod_loan_close_owner(struct smartiod *d, struct smartiod_loan *loan);
 void smartiod_loan_check(struct smartiod *d, struct smartiod_loan *loan);
 void smartiod_loan_node_down(struct smartiod *d, uint32_t node);
 /*
- * The daemon of @node is expected to connect again: its loans that have vectors of the device end,
- * and those that are still being made.
+ * The daemon of @node is expected to connect again: its loans end that are still being made, or a
+ * vector of theirs is.
  */
 void smartiod_loan_away(struct smartiod *d, uint32_t node);
+/* The borrower's daemon is there, and is notified that the borrow ends: something of it is lost. */
+void smartiod_loan_give_up(struct smartiod *d, struct smartiod_loan *loan);
 /* The last path to @node is down: its loans end, and its daemon is notified. */
 void smartiod_loan_link_lost(struct smartiod *d, uint32_t node);
 /* Part of the room's table (base/room.h). */
@@ -487,6 +490,10 @@ void smartiod_vectors_end(struct smartiod *d, struct smartiod_loan *loan);
  */
 int smartiod_vector_again(struct smartiod *d, struct smartiod_loan *loan, uint32_t number,
 			  struct sio_err *reterr);
+/* The borrower's daemon has named vector @number at this meeting. False: the borrow has it not. */
+bool smartiod_vector_resume(struct smartiod_loan *loan, uint32_t number);
+/* Those that it has not named end. */
+void smartiod_vectors_unnamed_end(struct smartiod *d, struct smartiod_loan *loan);
 /* Ends the vectors of before the restart that no program has claimed. */
 void smartiod_vectors_drop(struct smartiod *d, struct smartiod_loan *loan);
 

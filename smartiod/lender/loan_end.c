@@ -104,11 +104,12 @@ static bool is_in_the_making(const struct smartiod_loan *l)
 	return l->state == SMARTIOD_LOAN_ASKED || l->state == SMARTIOD_LOAN_WAITING;
 }
 
-static bool has_vectors(const struct smartiod_loan *l)
+/* They cannot be named at the next meeting, nor asked for once more. */
+static bool has_vectors_in_the_making(const struct smartiod_loan *l)
 {
 	const struct smartiod_vector *v = l->device->lent->vectors;
 
-	while (v && v->loan != l)
+	while (v && (v->loan != l || v->state == SMARTIOD_VECTOR_LIVE))
 		v = v->next;
 	return v;
 }
@@ -120,7 +121,7 @@ void smartiod_loan_away(struct smartiod *d, uint32_t node)
 
 	while ((l = smartiod_loan_after(d, after))) {
 		after = l->id;
-		if (l->node == node && (is_in_the_making(l) || has_vectors(l)))
+		if (l->node == node && (is_in_the_making(l) || has_vectors_in_the_making(l)))
 			cut_off(d, l);
 	}
 }
@@ -161,6 +162,14 @@ void smartiod_loans_device_gone(struct smartiod *d, struct smartiod_device *dev)
 			smartiod_loan_settled(d, l);
 		smartiod_loan_unpin(d, l);
 	}
+}
+
+void smartiod_loan_give_up(struct smartiod *d, struct smartiod_loan *l)
+{
+	l->pins++;
+	notify_lost(d, l);
+	cut_off(d, l);
+	smartiod_loan_unpin(d, l);
 }
 
 void smartiod_loan_link_lost(struct smartiod *d, uint32_t node)

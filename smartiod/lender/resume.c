@@ -287,6 +287,21 @@ int smartiod_resume_hold(struct smartiod *d, const struct smartiod_from *from, c
 	return 0;
 }
 
+/* ---- vectors ---- */
+
+/* Without it its program would wait for ever, so it hears that it has lost the device. */
+int smartiod_resume_vector(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			   struct sio_err *reterr)
+{
+	const struct sio_peer_resume_vector *m = msg;
+	struct smartiod_loan *l = loan_of(d, from, m->borrower, m->fdid);
+
+	(void)reterr;
+	if (l && !smartiod_vector_resume(l, sio_from_le32(m->vector)))
+		smartiod_loan_give_up(d, l);
+	return 0;
+}
+
 /* ---- device segments ---- */
 
 int smartiod_resume_placed(struct smartiod *d, const struct smartiod_from *from, const void *msg,
@@ -378,6 +393,7 @@ static void loan_resumed(struct smartiod *d, struct smartiod_loan *l)
 	sio_ledger_known(&l->device->ledger, l->id, true);
 	drop_views(d, l);
 	drop_dmas(d, l);
+	smartiod_vectors_unnamed_end(d, l);
 	smartiod_vectors_drop(d, l);
 	if (l->heard != l->device->generation)
 		smartiod_loan_notify(d, l, SIO_DEVICE_EV_RESET, 0);

@@ -130,6 +130,27 @@ void smartiod_vectors_end(struct smartiod *d, struct smartiod_loan *l)
 	}
 }
 
+bool smartiod_vector_resume(struct smartiod_loan *l, uint32_t number)
+{
+	struct smartiod_vector *v = find(l->device, number);
+
+	if (!v || v->loan != l || v->state != SMARTIOD_VECTOR_LIVE)
+		return false;
+	v->meeting = l->meeting;
+	return true;
+}
+
+void smartiod_vectors_unnamed_end(struct smartiod *d, struct smartiod_loan *l)
+{
+	struct smartiod_vector *v, *next;
+
+	for (v = l->device->lent->vectors; v; v = next) {
+		next = v->next;
+		if (v->loan == l && v->state == SMARTIOD_VECTOR_LIVE && v->meeting != l->meeting)
+			cut(d, v);
+	}
+}
+
 static void vector_fail(struct smartiod *d, struct vector_op *o, int error, const char *text)
 {
 	const char *name = o->v->device->topo->name;
@@ -196,6 +217,7 @@ static void take_answer(struct vector_op *o, const struct smartiod_answer *a)
 
 	if (o->v->state == SMARTIOD_VECTOR_LOOKUP) {
 		o->v->link.ring_uid = sio_from_le64(found->ring);
+		o->v->link.trigger_grant = sio_from_le64(found->trigger.grant);
 		o->trigger = found->trigger;
 	} else if (o->v->state == SMARTIOD_VECTOR_MAPPING) {
 		o->v->link.irq_map = ((const struct sio_evt_map *)a->msg)->id;

@@ -151,24 +151,22 @@ static int adopt_held(struct smartiod *d, const struct sio_list_entry *e)
 
 /*
  * Its importer may have a window there: it says so when the daemons have met, or that it has none.
- * Until then the memory is kept as that of an orphaned grant.
+ * Until then the memory is kept as that of an orphaned grant. An interrupt becomes nobody else's
+ * memory.
  */
 static int adopt_grant(struct smartiod *d, const struct sio_list_entry *e)
 {
 	const struct smartiod_grant what = {.node = e->node,
 					    .adapter = (uint32_t)(e->device >> 32),
 					    .peer_adapter = (uint32_t)e->device,
-					    .orphaned = true,
+					    .irq = e->length == SIO_MSI_BYTES,
+					    .orphaned = e->length != SIO_MSI_BYTES,
 					    .target = e->cookie,
 					    .bytes = e->length,
 					    .bus_addr = e->address};
 	struct sio_err err;
 	int rc;
 
-	if (e->length == SIO_MSI_BYTES) { /* an interrupt becomes nobody else's memory */
-		smartiod_port_ungrant(d, e->id);
-		return 0;
-	}
 	rc = smartiod_grant_keep(d, e->id, &what, &err);
 	if (rc == -ENOSPC)
 		smartiod_log(d, SMARTIOD_WARNING, "grant %" PRIu64 " of before stays: %s",

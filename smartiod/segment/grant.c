@@ -25,7 +25,7 @@ int smartiod_grant_keep(struct smartiod *d, uint64_t id, const struct smartiod_g
 		return sio_fail_exhausted(reterr, -ENOSPC, SIO_OUT_OF_GRANTS,
 					  "node %u has %u grants of %s already", p->node,
 					  p->n_grants, d->host->name);
-	if (!what->orphaned &&
+	if (!what->target &&
 	    (smartiod_quota_node(d, what->node, SIO_QUOTA_WINDOWS, 1, reterr) < 0 ||
 	     smartiod_quota_node(d, what->node, SIO_QUOTA_EXPORTED, what->bytes, reterr) < 0))
 		return reterr->code;

@@ -31,6 +31,7 @@ struct smartiod_grant {
 	struct smartiod_ring *ring;
 	const struct smartiod_grant_ops *ops; /* with a ring */
 	bool ring_memory;		      /* not its trigger */
+	bool irq;     /* of an interrupt: nothing of it becomes another's memory */
 	uint64_t mem; /* of a ring that is no more: it goes with the grant; 0: none */
 	/* Of a segment's, or of before this daemon: for the quota of the node that has it. */
 	uint64_t bytes;
@@ -108,8 +109,11 @@ void smartiod_orphans_query(struct smartiod *d, uint32_t node);
  * grants end.
  */
 void smartiod_orphans_new_start(struct smartiod *d, uint32_t node);
-/* Grants of interrupts end as when the node is down, because interrupts are not resynchronised. */
-void smartiod_grant_rings_lost(struct smartiod *d, uint32_t node);
+/*
+ * Nobody knows the sender of a ring any more, but the grant of its memory may still be mapped: it is
+ * orphaned, and the ring notified. 0: nothing happens.
+ */
+void smartiod_grant_orphan(struct smartiod *d, uint64_t id);
 void smartiod_grant_free_all(struct smartiod *d);
 
 /* ---- resume.c: what outlives a daemon ---- */
@@ -123,6 +127,19 @@ void smartiod_grants_attach(struct smartiod *d, struct smartiod_segment *seg);
  * on it is like any other grant. False: there is no such grant.
  */
 bool smartiod_grant_resume(struct smartiod *d, uint64_t id, uint32_t node, uint64_t target);
+/*
+ * @ring is there again, of which a grant from before this daemon was started is: the one of its
+ * memory or interrupt @target, by its number @id, or any (0). It is like any other grant then, with
+ * the operations @ops; @ended: but for its being orphaned. NULL: there is none.
+ */
+const struct smartiod_grant *smartiod_grant_ring_again(struct smartiod *d, uint64_t id,
+						       uint64_t target, struct smartiod_ring *ring,
+						       const struct smartiod_grant_ops *ops,
+						       bool ended);
+/* Is @id a grant to @node of interrupt @target, from before this daemon was started? */
+bool smartiod_grant_of_irq(struct smartiod *d, uint64_t id, uint32_t node, uint64_t target);
+/* @node has named all that it has: grants of interrupts that it did not name end. */
+void smartiod_grants_of_irqs_end(struct smartiod *d, uint32_t node);
 /*
  * Resynchronisation: sends @node the grants that it has of this host, and the connections of
  * programs of this host to its segments.

@@ -25,7 +25,7 @@
 
 static bool is_translated(const struct smartiod *d, const struct smartiod_grant *g)
 {
-	return d->adapter[g->adapter].iommu && (!g->ring || g->ring_memory);
+	return d->adapter[g->adapter].iommu && !g->irq;
 }
 
 /*
@@ -129,7 +129,6 @@ static struct smartiod_grant *next_grant(struct smartiod *d, uint32_t node, bool
 /* What is lost of all that a node has of us. */
 struct lost {
 	uint32_t node;
-	bool rings;	  /* only what is of interrupts */
 	bool own_borrows; /* only what devices have that this host borrows of it */
 	bool one_path;	  /* only what goes over this one */
 	uint32_t adapter, peer_adapter;
@@ -137,7 +136,7 @@ struct lost {
 
 static bool is_lost(const struct smartiod_grant *g, const struct lost *what)
 {
-	if ((what->own_borrows && !g->own_borrow) || (what->rings && !g->ring))
+	if (what->own_borrows && !g->own_borrow)
 		return false;
 	return !what->one_path ||
 	       (g->adapter == what->adapter && g->peer_adapter == what->peer_adapter);
@@ -172,9 +171,13 @@ void smartiod_grant_node_down(struct smartiod *d, uint32_t node)
 	lose(d, &(struct lost){.node = node});
 }
 
-void smartiod_grant_rings_lost(struct smartiod *d, uint32_t node)
+void smartiod_grant_orphan(struct smartiod *d, uint64_t id)
 {
-	lose(d, &(struct lost){.node = node, .rings = true});
+	struct smartiod_grant *g =
+		SMARTIOD_OF(smartiod_tree_find(&d->grants, id), struct smartiod_grant, by_id);
+
+	if (g && !g->orphaned)
+		set_orphaned(d, g);
 }
 
 void smartiod_grant_link_lost(struct smartiod *d, uint32_t node)

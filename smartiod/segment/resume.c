@@ -57,6 +57,57 @@ bool smartiod_grant_resume(struct smartiod *d, uint64_t id, uint32_t node, uint6
 	return true;
 }
 
+/* One of @target; by its number, if @id is one. */
+static struct smartiod_grant *of_before(struct smartiod *d, uint64_t id, uint64_t target)
+{
+	struct smartiod_grant *g =
+		SMARTIOD_OF(smartiod_tree_find(&d->grants, id), struct smartiod_grant, by_id);
+	uint64_t key = 0;
+
+	if (id)
+		return g && g->target == target && !g->ring ? g : NULL;
+	while ((g = next_grant(d, &key)) && (g->target != target || g->ring))
+		;
+	return g;
+}
+
+const struct smartiod_grant *smartiod_grant_ring_again(struct smartiod *d, uint64_t id,
+						       uint64_t target, struct smartiod_ring *ring,
+						       const struct smartiod_grant_ops *ops,
+						       bool ended)
+{
+	struct smartiod_grant *g = of_before(d, id, target);
+	struct smartiod_peer *p = g ? smartiod_peer_find(d, g->node) : NULL;
+
+	if (!g)
+		return NULL;
+	g->ring = ring;
+	g->ops = ops;
+	g->target = 0;
+	g->orphaned = ended;
+	g->ring_memory = !g->irq && !ended;
+	if (p)
+		p->n_rings += g->ring_memory;
+	return g;
+}
+
+bool smartiod_grant_of_irq(struct smartiod *d, uint64_t id, uint32_t node, uint64_t target)
+{
+	const struct smartiod_grant *g = id && target ? of_before(d, id, target) : NULL;
+
+	return g && g->irq && g->node == node;
+}
+
+void smartiod_grants_of_irqs_end(struct smartiod *d, uint32_t node)
+{
+	struct smartiod_grant *g;
+	uint64_t key = 0;
+
+	while ((g = next_grant(d, &key)))
+		if (g->irq && g->target && g->node == node)
+			smartiod_grant_end(d, key);
+}
+
 /* ---- what we granted ---- */
 
 /* The importer was lost, and an IOMMU keeps it from what was there (orphan.c). */

@@ -229,6 +229,7 @@ const struct smartiod_room smartiod_room_segment = {
 	.free_all = free_all,
 	.peer_ready = peer_ready,
 	.resume = smartiod_segment_resume,
+	.irq_ends = smartiod_grants_cut,
 	.resumed = resumed,
 	.new_start = smartiod_orphans_new_start,
 	.imports_lost = imports_lost,

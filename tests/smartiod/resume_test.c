@@ -237,7 +237,84 @@ static void who_missed_a_reset_is_told(void **state)
 	assert_int_equal(call_handle(f->w, f->c, SIO_MSG_DMA_UNMAP, dma, 0), EBUSY);
 }
 
-/* Interrupts of the device do not outlive the connection, and who waits for some is told. */
+/* The device triggers an interrupt of its borrower, or of a third host's program. */
+static uint32_t set_vector(struct fixture *f, struct world_client *c, unsigned host)
+{
+	uint32_t interrupt, number, link, vector = SIO_VECTOR_ANY;
+
+	assert_int_equal(call_plain_create(f->w, c, &interrupt, &number), 0);
+	assert_int_equal(call_plain_connect(f->w, f->c, NODE(host), number, &link), 0);
+	assert_int_equal(call_vector(f->w, f->c, f->b.handle, &vector, link), 0);
+	return vector;
+}
+
+/* Interrupts of the device outlive the connection, and a restart of the daemon of who waits for them. */
+static void who_waits_for_interrupts_does_not_notice(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *third = world_client(f->w, 2, SIO_CLIENT_LIBRARY);
+	const uint32_t vector[2] = {set_vector(f, f->c, BORROWER), set_vector(f, third, 2)};
+	unsigned before[SIO_KIND_SHADOW + 1];
+
+	picture(f, before);
+	for (unsigned i = 0; i < 4; i++) {
+		if (i % 2)
+			world_restart(f->w, i == 1 ? BORROWER : 2);
+		else
+			world_cut(f->w, LENDER, i ? 2 : BORROWER);
+		world_pass(f->w, MEET);
+		expect_unchanged(f, before);
+		assert_int_not_equal(fake_vector(f->w, vector[0]), 0);
+		assert_int_not_equal(fake_vector(f->w, vector[1]), 0);
+	}
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(call_unvector(f->w, f->c, f->b.handle, vector[i]), 0);
+	assert_int_equal(call_unvector(f->w, f->c, f->b.handle, vector[0]), EBADF);
+	assert_int_equal(world_resources(f->w, SIO_KIND_VECTOR), 0);
+}
+
+static void and_is_killed_at_every_step(void **state)
+{
+	struct fixture *f = *state;
+	unsigned before[SIO_KIND_SHADOW + 1], steps = 0;
+	const uint32_t vector = set_vector(f, f->c, BORROWER);
+	bool ended = false;
+
+	picture(f, before);
+	for (; !ended; steps++) {
+		world_restart(f->w, BORROWER);
+		for (unsigned i = 0; i < steps && !ended; i++)
+			ended = !world_step(f->w);
+		if (steps % 2)
+			world_restart(f->w, BORROWER);
+		else
+			world_cut(f->w, LENDER, BORROWER);
+		world_pass(f->w, MEET);
+		assert_true(f->w->open[LENDER][BORROWER]);
+		expect_unchanged(f, before);
+	}
+	assert_true(steps > 20);
+	assert_int_equal(call_unvector(f->w, f->c, f->b.handle, vector), 0);
+}
+
+/* What is asked for while the lender is away waits for it. */
+static void one_is_taken_back_meanwhile(void **state)
+{
+	struct fixture *f = *state;
+	const uint32_t vector = set_vector(f, f->c, BORROWER);
+	struct sio_msg_dev_vector off = {.device = sio_to_le32(f->b.handle),
+					 .vector = sio_to_le32(vector)};
+
+	world_restart(f->w, BORROWER);
+	world_pass(f->w, MEET);
+	world_cut(f->w, LENDER, BORROWER);
+	world_send(f->w, f->c, SIO_MSG_DEV_UNVECTOR, &off, sizeof(off));
+	world_pass(f->w, MEET);
+	assert_int_equal(world_resources(f->w, SIO_KIND_VECTOR), 0);
+	assert_null(call_device_event(f->c, 0));
+}
+
+/* Their lender's daemon does not know them any more when it is started again. */
 static void who_waits_for_interrupts_is_told(void **state)
 {
 	struct fixture *f = *state;
@@ -480,6 +557,9 @@ int main(void)
 		TEST(queues_keep_their_memory),
 		TEST(registers_are_nobody_elses_meanwhile),
 		TEST(who_missed_a_reset_is_told),
+		TEST(who_waits_for_interrupts_does_not_notice),
+		TEST(and_is_killed_at_every_step),
+		TEST(one_is_taken_back_meanwhile),
 		TEST(who_waits_for_interrupts_is_told),
 		TEST(who_waits_for_none_any_more_is_not_told),
 		TEST(it_is_killed_at_every_step),
