@@ -54,7 +54,7 @@ struct sio_no_reply {
 	X(DINT_LOOKUP, peer_dint_lookup, 544, sio_peer_dint_lookup, h, sio_prep_dint_lookup, h) \
 	X(DINT_RELEASE, peer_dint_release, 545, sio_peer_dint_release, h, sio_no_reply, h) \
 	X(DINT_EVENT, peer_dint_event, 546, sio_peer_dint_event, h, sio_no_reply, h) \
-	X(RESUME_RING, peer_resume_ring, 619, sio_peer_resume_ring, reserved, sio_no_reply, h)
+	X(RESUME_RING, peer_resume_ring, 619, sio_peer_resume_ring, h, sio_no_reply, h)
 #define SIO_PEER_DEVICE(X) \
 	X(DEVICES, peer_devices, 576, sio_peer_devices, reserved, sio_no_reply, h) \
 	X(HOPS, peer_hops, 598, sio_msg_hops, h, sio_rep_hops, reserved)
@@ -229,12 +229,15 @@ struct sio_prep_dint_lookup {
 	struct sio_wire_grant memory, trigger;
 };
 SIO_WIRE_SIZE(struct sio_prep_dint_lookup, 160);
-/* Notification: the sender unmapped ring and trigger. */
+/*
+ * Notification: the sender unmapped ring and trigger. @ring 0: a device's, whose daemon was started
+ * again, and knows its own number, @link, alone.
+ */
 struct sio_peer_dint_release {
 	struct sio_msg h;
-	sio_le64 ring;
+	sio_le64 ring, link;
 };
-SIO_WIRE_SIZE(struct sio_peer_dint_release, 24);
+SIO_WIRE_SIZE(struct sio_peer_dint_release, 32);
 /* Notification to a sender: the interrupt is gone. Unmap, then DINT_RELEASE. */
 struct sio_peer_dint_event {
 	struct sio_msg h;
@@ -552,16 +555,15 @@ struct sio_peer_resume_seg {
 SIO_WIRE_SIZE(struct sio_peer_resume_seg, 40);
 
 /*
- * A connection to an interrupt, as of DINT_LOOKUP: @number, @adapter and @flags as in the request, the
- * rest as in the reply; @memory, @trigger: the grants. A receiver that was started again has the
- * interrupt from its program, and knows the sender by the grants.
+ * A connection to an interrupt, as the reply to DINT_LOOKUP had it; @memory, @trigger: the grants. A
+ * receiver that was started again has the interrupt from its program, and finds it by the grant.
+ * @ring 0: as in DINT_RELEASE.
  */
 struct sio_peer_resume_ring {
 	struct sio_msg h;
 	sio_le64 link, ring, memory, trigger;
-	sio_le32 number, adapter, flags, reserved;
 };
-SIO_WIRE_SIZE(struct sio_peer_resume_ring, 64);
+SIO_WIRE_SIZE(struct sio_peer_resume_ring, 48);
 
 /*
  * A borrow. @generation: the device generation that its program was last notified of; @released 1:

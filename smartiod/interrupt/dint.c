@@ -76,6 +76,21 @@ struct smartiod_dint *smartiod_dint_find(struct smartiod *d, uint32_t flags, uin
 	return dint;
 }
 
+struct smartiod_dint *smartiod_dint_by_irq(struct smartiod *d, uint64_t irq)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->dints, key))) {
+		struct smartiod_dint *dint = SMARTIOD_OF(n, struct smartiod_dint, by_uid);
+
+		key = n->key;
+		if (dint->irq == irq && dint->published && dint->ready)
+			return dint;
+	}
+	return NULL;
+}
+
 static void irq_free(struct smartiod *d, uint64_t irq)
 {
 	struct sio_req_irq_free req = {.h.op = SIO_OP_IRQ_FREE, .id = irq};

@@ -81,6 +81,7 @@ struct smartiod_dint_link {
 	uint64_t trigger_grant;	    /* the receiver's, of the interrupt */
 	uint64_t start;		    /* the start of the receiver that granted it; 0: not known */
 	uint64_t peer_boot;	    /* smartiod_path_start() when it was made */
+	uint64_t there;		    /* a device's, of before our start: where its window leads */
 	struct smartiod_op unmap;   /* of the ring; embedded, so that giving back needs no memory */
 	struct smartiod_op *leaving; /* the request that waits for the unmapping; NULL: none */
 	/*
@@ -191,6 +192,9 @@ struct smartiod_ring *smartiod_ring_again(struct smartiod *d, struct smartiod_di
 struct smartiod_ring *smartiod_ring_resume(struct smartiod *d, struct smartiod_dint *dint,
 					   uint32_t node, const struct sio_peer_resume_ring *m,
 					   struct smartiod_ring *ring);
+/* One of @node's that has not ended, by the sender's number or by the grant of its interrupt; NULL. */
+struct smartiod_ring *smartiod_ring_of(struct smartiod *d, uint32_t node, uint64_t link,
+				       uint64_t trigger);
 /* The sender of the ring has ended or has released it. */
 void smartiod_ring_end(struct smartiod *d, struct smartiod_ring *ring);
 /*
@@ -218,7 +222,9 @@ uint64_t smartiod_dint_link_seal(const struct smartiod_session *s,
 void smartiod_dint_link_lost(struct smartiod *d, uint32_t node, uint64_t link);
 void smartiod_dint_link_node_down(struct smartiod *d, uint32_t node);
 void smartiod_dint_link_free_all(struct smartiod *d);
-void smartiod_dint_release(struct smartiod *d, uint32_t node, uint64_t ring);
+void smartiod_dint_release(struct smartiod *d, uint32_t node, uint64_t ring, uint64_t link);
+/* The published interrupt of this host that the port calls @irq; NULL. */
+struct smartiod_dint *smartiod_dint_by_irq(struct smartiod *d, uint64_t irq);
 /*
  * Has a connection this grant of @node, of a ring's memory or of its interrupt, or is a window to it
  * being unmapped?
@@ -232,6 +238,10 @@ int smartiod_dint_may_send(struct smartiod *d, uint32_t node, const struct smart
 /* ---- resume.c: the daemons of two hosts have connected again ---- */
 
 void smartiod_interrupt_resume(struct smartiod *d, uint32_t node);
+/* Parts of the room's table (base/room.h). */
+bool smartiod_dint_link_grant_again(struct smartiod *d, uint32_t node,
+				    const struct sio_peer_resume_grant *q);
+void smartiod_dint_links_resumed(struct smartiod *d, uint32_t node);
 /* The peer has named all that it has, and has answered all that we have named. */
 void smartiod_interrupt_answered(struct smartiod *d, uint32_t node);
 

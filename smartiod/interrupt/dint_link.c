@@ -84,10 +84,11 @@ static void link_check(struct smartiod *d, struct smartiod_dint_link *l)
 		link_free(d, l);
 }
 
-void smartiod_dint_release(struct smartiod *d, uint32_t node, uint64_t ring)
+void smartiod_dint_release(struct smartiod *d, uint32_t node, uint64_t ring, uint64_t link)
 {
 	struct sio_peer_dint_release msg = {.h.type = sio_to_le32(SIO_PEER_DINT_RELEASE),
-					    .ring = sio_to_le64(ring)};
+					    .ring = sio_to_le64(ring),
+					    .link = sio_to_le64(link)};
 
 	smartiod_notify(d, node, &msg, sizeof(msg));
 }
@@ -106,7 +107,7 @@ static void ring_release(struct smartiod *d, struct smartiod_dint_link *l)
 	l->trigger_grant = 0;
 	if (!ring || (l->node != d->node && smartiod_peer_find(d, l->node)->generation != l->start))
 		return;
-	smartiod_dint_release(d, l->node, ring);
+	smartiod_dint_release(d, l->node, ring, l->id);
 	if (l->node != d->node)
 		smartiod_grant_release(d, l->node, grant);
 }

@@ -24,9 +24,6 @@ static void send_link(struct smartiod *d, const struct smartiod_dint_link *l)
 		.ring = sio_to_le64(l->ring_uid),
 		.memory = sio_to_le64(l->memory_grant),
 		.trigger = sio_to_le64(l->trigger_grant),
-		.number = sio_to_le32(l->number),
-		.adapter = sio_to_le32(l->peer_adapter),
-		.flags = sio_to_le32(l->plain ? SIO_DINT_PLAIN : 0),
 	};
 
 	smartiod_peer_send(d, l->node, &msg, sizeof(msg));
@@ -53,13 +50,57 @@ void smartiod_interrupt_resume(struct smartiod *d, uint32_t node)
 		struct smartiod_dint_link *l = SMARTIOD_OF(n, struct smartiod_dint_link, by_id);
 
 		key = n->key;
-		if (l->node != node || !l->ring_uid)
+		if (l->node != node || (!l->ring_uid && !l->trigger_grant))
 			continue;
 		if (know_start(d, l))
 			send_link(d, l);
 		else
 			smartiod_dint_link_lost(d, node, l->id);
 	}
+}
+
+/* A device's of before our start, of which we know where its window leads. */
+static struct smartiod_dint_link *ungranted(struct smartiod *d, uint32_t node, uint64_t *key)
+{
+	struct smartiod_tree_node *n;
+
+	while ((n = smartiod_tree_after(&d->dint_links, *key))) {
+		struct smartiod_dint_link *l = SMARTIOD_OF(n, struct smartiod_dint_link, by_id);
+
+		*key = n->key;
+		if (l->node == node && l->there && !l->trigger_grant)
+			return l;
+	}
+	return NULL;
+}
+
+bool smartiod_dint_link_grant_again(struct smartiod *d, uint32_t node,
+				    const struct sio_peer_resume_grant *q)
+{
+	struct smartiod_dint_link *l;
+	uint64_t key = 0;
+
+	while ((l = ungranted(d, node, &key))) {
+		if (l->there != sio_from_le64(q->bus_addr) ||
+		    l->adapter != sio_from_le32(q->peer_adapter) ||
+		    l->peer_adapter != sio_from_le32(q->adapter))
+			continue;
+		l->trigger_grant = sio_from_le64(q->grant);
+		l->start = smartiod_peer_find(d, node)->generation;
+		send_link(d, l);
+		return true;
+	}
+	return false;
+}
+
+/* The receiver has nothing where their windows lead. */
+void smartiod_dint_links_resumed(struct smartiod *d, uint32_t node)
+{
+	struct smartiod_dint_link *l;
+	uint64_t key = 0;
+
+	while ((l = ungranted(d, node, &key)))
+		smartiod_dint_link_lost(d, node, l->id);
 }
 
 /* ---- the receiver ---- */
@@ -101,31 +142,31 @@ static struct smartiod_ring *ring_of_before(struct smartiod_dint *dint, uint32_t
 static struct smartiod_ring *ring_again(struct smartiod *d, uint32_t node,
 					const struct sio_peer_resume_ring *m)
 {
-	uint32_t flags = sio_from_le32(m->flags);
-	uint64_t trigger = sio_from_le64(m->trigger), uid = sio_from_le64(m->ring);
-	struct smartiod_dint *dint;
+	uint64_t irq = smartiod_grant_irq(d, sio_from_le64(m->trigger), node);
+	struct smartiod_dint *dint = irq ? smartiod_dint_by_irq(d, irq) : NULL;
+	struct smartiod_ring *ring = NULL;
 	struct sio_err err;
 
-	if (flags & ~SIO_DINT_PLAIN || uid == 0 || uid >> 32 >= d->next_uid >> 32)
-		return NULL;
-	dint = smartiod_dint_find(d, flags, sio_from_le32(m->adapter), sio_from_le32(m->number));
-	if (!dint || !smartiod_grant_of_irq(d, trigger, node, dint->irq) ||
+	if (!dint || sio_from_le64(m->ring) >> 32 >= d->next_uid >> 32 ||
 	    smartiod_dint_may_send(d, node, dint, &err) < 0)
 		return NULL;
-	return smartiod_ring_resume(
-		d, dint, node, m,
-		dint->plain ? NULL : ring_of_before(dint, node, sio_from_le64(m->memory)));
+	if (!dint->plain)
+		ring = ring_of_before(dint, node, sio_from_le64(m->memory));
+	return smartiod_ring_resume(d, dint, node, m, ring);
 }
 
 int smartiod_peer_resume_ring(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			      struct sio_err *reterr)
 {
 	const struct sio_peer_resume_ring *m = msg;
-	struct smartiod_ring *ring =
-		SMARTIOD_OF(smartiod_tree_find(&d->rings, sio_from_le64(m->ring)),
-			    struct smartiod_ring, by_uid);
+	struct smartiod_ring *ring;
 
 	(void)reterr;
+	if (m->ring)
+		ring = SMARTIOD_OF(smartiod_tree_find(&d->rings, sio_from_le64(m->ring)),
+				   struct smartiod_ring, by_uid);
+	else
+		ring = smartiod_ring_of(d, from->node, 0, sio_from_le64(m->trigger));
 	if (!ring)
 		ring = ring_again(d, from->node, m);
 	if (!ring || ring->node != from->node || smartiod_ring_ended(ring) || is_building(ring)) {

@@ -123,10 +123,28 @@ uint64_t smartiod_ring_key(struct smartiod *d, uint64_t uid)
 	return ring->dint->plain ? ring->dint->irq : ring->mem;
 }
 
-static void ring_release(struct smartiod *d, uint32_t node, uint64_t uid)
+struct smartiod_ring *smartiod_ring_of(struct smartiod *d, uint32_t node, uint64_t link,
+				       uint64_t trigger)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->rings, key))) {
+		struct smartiod_ring *ring = SMARTIOD_OF(n, struct smartiod_ring, by_uid);
+
+		key = n->key;
+		if (ring->node == node && !smartiod_ring_ended(ring) &&
+		    ((link && ring->link == link) || (trigger && ring->irq_grant == trigger)))
+			return ring;
+	}
+	return NULL;
+}
+
+static void ring_release(struct smartiod *d, uint32_t node, uint64_t uid, uint64_t link)
 {
 	struct smartiod_ring *ring =
-		SMARTIOD_OF(smartiod_tree_find(&d->rings, uid), struct smartiod_ring, by_uid);
+		uid ? SMARTIOD_OF(smartiod_tree_find(&d->rings, uid), struct smartiod_ring, by_uid)
+		    : smartiod_ring_of(d, node, link, 0);
 
 	if (ring && ring->node == node)
 		smartiod_ring_end(d, ring);
@@ -254,9 +272,11 @@ struct smartiod_ring *smartiod_ring_resume(struct smartiod *d, struct smartiod_d
 	if (!ring)
 		return NULL;
 	ring->link = sio_from_le64(m->link);
-	smartiod_tree_remove(&d->rings, &ring->by_uid);
-	ring->uid = sio_from_le64(m->ring);
-	smartiod_tree_add(&d->rings, &ring->by_uid, ring->uid);
+	if (m->ring) {
+		smartiod_tree_remove(&d->rings, &ring->by_uid);
+		ring->uid = sio_from_le64(m->ring);
+		smartiod_tree_add(&d->rings, &ring->by_uid, ring->uid);
+	}
 	smartiod_grant_ring_again(d, trigger, dint->irq, ring, &grant_ops, false);
 	ring->irq_grant = trigger;
 	return ring;
@@ -523,9 +543,10 @@ int smartiod_peer_dint_lookup(struct smartiod *d, const struct smartiod_from *fr
 int smartiod_peer_dint_release(struct smartiod *d, const struct smartiod_from *from,
 			       const void *msg, struct sio_err *reterr)
 {
+	const struct sio_peer_dint_release *m = msg;
+
 	(void)reterr;
-	ring_release(d, from->node,
-		     sio_from_le64(((const struct sio_peer_dint_release *)msg)->ring));
+	ring_release(d, from->node, sio_from_le64(m->ring), sio_from_le64(m->link));
 	return 0;
 }
 

@@ -15,8 +15,9 @@ static const struct smartiod_message messages[] = {
 
 static void lookup_late(struct smartiod *d, uint32_t node, const void *reply)
 {
-	smartiod_dint_release(d, node,
-			      sio_from_le64(((const struct sio_prep_dint_lookup *)reply)->ring));
+	const struct sio_prep_dint_lookup *rep = reply;
+
+	smartiod_dint_release(d, node, sio_from_le64(rep->ring), sio_from_le64(rep->link));
 }
 
 static const struct smartiod_late late[] = {
@@ -114,6 +115,8 @@ const struct smartiod_room smartiod_room_interrupt = {
 	.rows = rows,
 	.free_all = smartiod_dint_free_all,
 	.resume = smartiod_interrupt_resume,
+	.resumed = smartiod_dint_links_resumed,
+	.grant_again = smartiod_dint_link_grant_again,
 	.answered = smartiod_interrupt_answered,
 	.imports_lost = imports_lost,
 	.has_grant = smartiod_dint_link_has,

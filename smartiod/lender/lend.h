@@ -184,13 +184,18 @@ struct smartiod_vector {
 	struct smartiod_dint_link link; /* of_device; where it leads, and what it has there */
 	struct smartiod_vector *next;	/* of the device */
 	uint32_t meeting;		/* of the daemons, at which the borrower's named it last */
+	bool window;			/* it uses the requester entry of link.adapter, or was to */
+	bool adopted; /* of before our start, and nobody has claimed it; has link.there */
 	struct smartiod_device *device;
 	struct smartiod_loan *loan;
 	uint32_t number;
 	enum smartiod_vector_state state;
 };
 
-/* Lender: a vector that a borrow has since before we were started. */
+/*
+ * Lender: a vector that a borrow has since before we were started. One that leads to another host is a
+ * struct smartiod_vector again when its window is found.
+ */
 struct smartiod_old_vector {
 	struct smartiod_old_vector *next; /* of the device */
 	struct smartiod_loan *loan;
@@ -326,8 +331,11 @@ void smartiod_notice_again(struct smartiod *d, struct smartiod_loan *loan);
 /* ---- old_vector.c: vectors of before we were started ---- */
 
 bool smartiod_old_vector_has(const struct smartiod_device *dev, uint32_t number);
-/* Does one of any device trigger @target, an interrupt of the port's, or a window to another's? */
-bool smartiod_old_vectors_hit(struct smartiod *d, uint64_t target);
+/*
+ * Those of any device that trigger what window @e, a map, leads to, are vectors as ours from now on.
+ * Return: are there any? -ENOMEM.
+ */
+int smartiod_vectors_adopt(struct smartiod *d, const struct sio_list_entry *e);
 /* The port has silenced the loan's vectors. */
 void smartiod_old_vectors_end(struct smartiod_loan *loan);
 
@@ -494,6 +502,11 @@ int smartiod_vector_again(struct smartiod *d, struct smartiod_loan *loan, uint32
 bool smartiod_vector_resume(struct smartiod_loan *loan, uint32_t number);
 /* Those that it has not named end. */
 void smartiod_vectors_unnamed_end(struct smartiod *d, struct smartiod_loan *loan);
+/* Vector @number of before the restart triggers what window @e, a map, leads to. -ENOMEM. */
+int smartiod_vector_adopt(struct smartiod *d, struct smartiod_loan *loan, uint32_t number,
+			  const struct sio_list_entry *e);
+/* How many of the device's adopted ones need its requester entry at @adapter, which is there. */
+unsigned smartiod_vectors_admitted(struct smartiod_device *dev, uint32_t adapter);
 /* Ends the vectors of before the restart that no program has claimed. */
 void smartiod_vectors_drop(struct smartiod *d, struct smartiod_loan *loan);
 

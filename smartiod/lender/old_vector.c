@@ -16,20 +16,39 @@ bool smartiod_old_vector_has(const struct smartiod_device *dev, uint32_t number)
 	return v;
 }
 
-bool smartiod_old_vectors_hit(struct smartiod *d, uint64_t target)
+static int adopt(struct smartiod *d, struct smartiod_device *dev, const struct sio_list_entry *e)
 {
-	struct smartiod_tree_node *n;
-	uint64_t key = 0;
+	struct smartiod_old_vector **at = &dev->lent->old_vectors, *v;
+	int n = 0;
 
-	while ((n = smartiod_tree_after(&d->devices, key))) {
-		const struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
-
-		key = n->key;
-		for (const struct smartiod_old_vector *v = dev->lent->old_vectors; v; v = v->next)
-			if (v->irq == target)
-				return true;
+	while ((v = *at)) {
+		if (v->irq != e->id) {
+			at = &v->next;
+			continue;
+		}
+		if (smartiod_vector_adopt(d, v->loan, v->number, e) < 0)
+			return -ENOMEM;
+		*at = v->next;
+		free(v);
+		n++;
 	}
-	return false;
+	return n;
+}
+
+int smartiod_vectors_adopt(struct smartiod *d, const struct sio_list_entry *e)
+{
+	struct smartiod_tree_node *node;
+	uint64_t key = 0;
+	int n = 0, rc;
+
+	while ((node = smartiod_tree_after(&d->devices, key))) {
+		key = node->key;
+		rc = adopt(d, SMARTIOD_OF(node, struct smartiod_device, by_fdid), e);
+		if (rc < 0)
+			return rc;
+		n += rc;
+	}
+	return n;
 }
 
 void smartiod_old_vectors_end(struct smartiod_loan *l)

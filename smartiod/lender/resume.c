@@ -65,6 +65,7 @@ bool smartiod_requester_adopt(struct smartiod *d, const struct sio_list_entry *e
 		dma->window = true;
 		r->users++;
 	}
+	r->users += smartiod_vectors_admitted(dev, (uint32_t)e->length);
 	if (r->users)
 		r->id = e->id;
 	return r->users;
@@ -295,9 +296,14 @@ int smartiod_resume_vector(struct smartiod *d, const struct smartiod_from *from,
 {
 	const struct sio_peer_resume_vector *m = msg;
 	struct smartiod_loan *l = loan_of(d, from, m->borrower, m->fdid);
+	uint32_t number = sio_from_le32(m->vector);
+	struct sio_err err;
 
 	(void)reterr;
-	if (l && !smartiod_vector_resume(l, sio_from_le32(m->vector)))
+	if (!l || smartiod_vector_resume(l, number))
+		return 0;
+	/* Of before our start, to an interrupt of a program of ours. */
+	if (smartiod_vector_again(d, l, number, &err) < 0 || !smartiod_vector_resume(l, number))
 		smartiod_loan_give_up(d, l);
 	return 0;
 }

@@ -40,12 +40,6 @@ static bool is_set(const struct smartiod_vector *v)
 	return v->state == SMARTIOD_VECTOR_SETTING || v->state == SMARTIOD_VECTOR_LIVE;
 }
 
-/* It uses the requester entry of link.adapter, or was to. */
-static bool has_window(const struct smartiod *d, const struct smartiod_vector *v)
-{
-	return v->link.node != d->node && (v->state == SMARTIOD_VECTOR_ADMITTING || is_set(v));
-}
-
 static struct smartiod_vector *find(const struct smartiod_device *dev, uint32_t number)
 {
 	struct smartiod_vector *v = dev->lent->vectors;
@@ -75,15 +69,15 @@ static void cut(struct smartiod *d, struct smartiod_vector *v)
 		smartiod_port_send(d, &off, sizeof(off));
 	if (!smartiod_loan_ended(v->loan))
 		smartiod_port_unmap(d, v->link.irq_map);
-	if (has_window(d, v))
+	if (v->window)
 		smartiod_requester_put(d, &v->device->lent->requester[v->link.adapter]);
 	enter(d, v, SMARTIOD_VECTOR_CUT);
 	while (*at != v)
 		at = &(*at)->next;
 	*at = v->next;
 	smartiod_tree_remove(&d->dint_links, &v->link.by_id);
-	if (v->link.ring_uid)
-		smartiod_dint_release(d, v->link.node, v->link.ring_uid);
+	if (v->link.ring_uid || v->link.trigger_grant)
+		smartiod_dint_release(d, v->link.node, v->link.ring_uid, v->link.id);
 	free(v);
 }
 
@@ -93,8 +87,14 @@ static void vector_lost(struct smartiod *d, struct smartiod_dint_link *link)
 
 	_Static_assert(offsetof(struct smartiod_vector, link) == 0,
 		       "a link is freed as what it is");
+	bool unheard_of = v->link.there && !v->link.trigger_grant;
+	struct smartiod_loan *l = v->loan;
+
 	if (v->state == SMARTIOD_VECTOR_LIVE) /* else the operation sees that it is lost */
 		cut(d, v);
+	/* Its program would wait for it for ever: it hears that it has lost the device. */
+	if (unheard_of && !smartiod_loan_ended(l))
+		smartiod_loan_give_up(d, l);
 }
 
 static struct smartiod_vector *vector_new(struct smartiod *d, struct smartiod_loan *l,
@@ -137,7 +137,39 @@ bool smartiod_vector_resume(struct smartiod_loan *l, uint32_t number)
 	if (!v || v->loan != l || v->state != SMARTIOD_VECTOR_LIVE)
 		return false;
 	v->meeting = l->meeting;
+	v->adopted = false;
 	return true;
+}
+
+int smartiod_vector_adopt(struct smartiod *d, struct smartiod_loan *l, uint32_t number,
+			  const struct sio_list_entry *e)
+{
+	struct sio_peer_vector m = {.node = sio_to_le32(e->node)};
+	struct smartiod_vector *v = vector_new(d, l, number, &m);
+
+	if (!v)
+		return -ENOMEM;
+	v->adopted = true;
+	v->link.adapter = (uint32_t)(e->device >> 32);
+	v->link.peer_adapter = (uint32_t)e->device;
+	v->link.irq_map = e->id;
+	v->link.there = e->cookie;
+	enter(d, v, SMARTIOD_VECTOR_AGAIN);
+	smartiod_dint_link_enter(d, &v->link, SMARTIOD_SENDER_MADE);
+	return 0;
+}
+
+unsigned smartiod_vectors_admitted(struct smartiod_device *dev, uint32_t adapter)
+{
+	unsigned n = 0;
+
+	for (struct smartiod_vector *v = dev->lent->vectors; v; v = v->next) {
+		if (!v->adopted || v->link.adapter != adapter)
+			continue;
+		v->window = true;
+		n++;
+	}
+	return n;
 }
 
 void smartiod_vectors_unnamed_end(struct smartiod *d, struct smartiod_loan *l)
@@ -253,6 +285,7 @@ static void vector_step(struct smartiod *d, struct smartiod_op *op, const struct
 				      v->link.peer_adapter, &o->trigger);
 	} else if (v->state == SMARTIOD_VECTOR_MAPPING) {
 		enter(d, v, SMARTIOD_VECTOR_MAPPED);
+		v->window = true;
 		o->user.have = have_requester;
 		smartiod_requester_get(d, v->device, v->link.adapter, op, &o->user);
 	} else {
@@ -388,32 +421,20 @@ static struct smartiod_old_vector **find_old(struct smartiod_loan *l, uint32_t n
 	return at;
 }
 
-/* The plain interrupt of this host, perhaps a shared one, that the port calls @irq; NULL. */
-static struct smartiod_dint *dint_by_irq(struct smartiod *d, uint64_t irq)
-{
-	struct smartiod_tree_node *n;
-	uint64_t key = 0;
-
-	while ((n = smartiod_tree_after(&d->dints, key))) {
-		struct smartiod_dint *dint = SMARTIOD_OF(n, struct smartiod_dint, by_uid);
-
-		key = n->key;
-		if (dint->irq == irq && dint->plain && dint->published && dint->ready)
-			return dint;
-	}
-	return NULL;
-}
-
 int smartiod_vector_again(struct smartiod *d, struct smartiod_loan *l, uint32_t number,
 			  struct sio_err *reterr)
 {
 	struct smartiod_old_vector **at = find_old(l, number), *old = *at;
-	struct smartiod_dint *dint = old ? dint_by_irq(d, old->irq) : NULL;
+	struct smartiod_dint *dint = old ? smartiod_dint_by_irq(d, old->irq) : NULL;
 	struct sio_peer_vector m = {.node = sio_to_le32(d->node)};
 	struct smartiod_ring *ring = NULL;
-	struct smartiod_vector *v;
+	struct smartiod_vector *v = find(l->device, number);
 
-	if (!dint)
+	if (v && v->loan == l && v->adopted) {
+		v->adopted = false;
+		return 0;
+	}
+	if (!dint || !dint->plain)
 		return sio_fail(reterr, -ENOENT, "vector %" PRIu32 " triggers nothing", number);
 	m.number = sio_to_le32(dint->number);
 	v = vector_new(d, l, number, &m);
@@ -438,8 +459,14 @@ int smartiod_vector_again(struct smartiod *d, struct smartiod_loan *l, uint32_t 
 void smartiod_vectors_drop(struct smartiod *d, struct smartiod_loan *l)
 {
 	struct smartiod_old_vector *v = l->device->lent->old_vectors;
+	struct smartiod_vector *set, *next;
 	struct sio_req_vector off;
 
+	for (set = l->device->lent->vectors; set; set = next) {
+		next = set->next;
+		if (set->loan == l && set->adopted)
+			cut(d, set);
+	}
 	for (; v; v = v->next) {
 		if (v->loan != l)
 			continue;

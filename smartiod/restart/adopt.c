@@ -182,9 +182,13 @@ static int adopt_grant(struct smartiod *d, const struct sio_list_entry *e)
 static int adopt_map(struct smartiod *d, const struct sio_list_entry *e)
 {
 	struct sio_req_unmap req = {.h.op = SIO_OP_UNMAP, .id = e->id};
+	int vectors;
 
-	if (smartiod_dma_adopt_map(d, e) || smartiod_old_vectors_hit(d, e->id))
+	if (smartiod_dma_adopt_map(d, e))
 		return 0;
+	vectors = smartiod_vectors_adopt(d, e);
+	if (vectors)
+		return vectors < 0 ? vectors : 0;
 	if (smartiod_recovery_expects(d, e->owner))
 		return smartiod_unclaimed_add(d, e);
 	smartiod_port_send(d, &req, sizeof(req));

@@ -136,8 +136,8 @@ const struct smartiod_grant *smartiod_grant_ring_again(struct smartiod *d, uint6
 						       uint64_t target, struct smartiod_ring *ring,
 						       const struct smartiod_grant_ops *ops,
 						       bool ended);
-/* Is @id a grant to @node of interrupt @target, from before this daemon was started? */
-bool smartiod_grant_of_irq(struct smartiod *d, uint64_t id, uint32_t node, uint64_t target);
+/* The interrupt that @id, from before this daemon was started, grants to @node; 0: it is none such. */
+uint64_t smartiod_grant_irq(struct smartiod *d, uint64_t id, uint32_t node);
 /* @node has named all that it has: grants of interrupts that it did not name end. */
 void smartiod_grants_of_irqs_end(struct smartiod *d, uint32_t node);
 /*

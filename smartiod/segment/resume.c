@@ -91,11 +91,12 @@ const struct smartiod_grant *smartiod_grant_ring_again(struct smartiod *d, uint6
 	return g;
 }
 
-bool smartiod_grant_of_irq(struct smartiod *d, uint64_t id, uint32_t node, uint64_t target)
+uint64_t smartiod_grant_irq(struct smartiod *d, uint64_t id, uint32_t node)
 {
-	const struct smartiod_grant *g = id && target ? of_before(d, id, target) : NULL;
+	const struct smartiod_grant *g =
+		SMARTIOD_OF(smartiod_tree_find(&d->grants, id), struct smartiod_grant, by_id);
 
-	return g && g->irq && g->node == node;
+	return id && g && g->irq && g->node == node ? g->target : 0;
 }
 
 void smartiod_grants_of_irqs_end(struct smartiod *d, uint32_t node)

@@ -446,8 +446,6 @@ static void a_stranger_gets_nothing(void **state)
 		m.ring = sio_to_le64(ring->uid);
 		m.trigger = sio_to_le64(ring->irq_grant);
 		m.memory = sio_to_le64(ring->memory_grant);
-		m.number = sio_to_le32(ring->dint->number);
-		m.flags = sio_to_le32(ring->dint->plain ? SIO_DINT_PLAIN : 0);
 		say_ring(f, 2, &m);
 		m.ring = sio_to_le64(ring->uid + 1000);
 		say_ring(f, 2, &m);
@@ -464,9 +462,7 @@ static void lies_after_a_restart(void **state)
 {
 	struct fixture *f = *state;
 	struct smartiod *d;
-	struct sio_peer_resume_ring m = {.link = sio_to_le64(7),
-					 .flags = sio_to_le32(SIO_DINT_PLAIN),
-					 .number = sio_to_le32(f->number[PLAIN])};
+	struct sio_peer_resume_ring m = {.link = sio_to_le64(7)};
 	uint64_t grant = 0;
 
 	f->w->lossy = true;

@@ -248,7 +248,7 @@ static uint32_t set_vector(struct fixture *f, struct world_client *c, unsigned h
 	return vector;
 }
 
-/* Interrupts of the device outlive the connection, and a restart of the daemon of who waits for them. */
+/* Interrupts of the device outlive the connection, and a restart of each daemon that has to do with them. */
 static void who_waits_for_interrupts_does_not_notice(void **state)
 {
 	struct fixture *f = *state;
@@ -257,11 +257,11 @@ static void who_waits_for_interrupts_does_not_notice(void **state)
 	unsigned before[SIO_KIND_SHADOW + 1];
 
 	picture(f, before);
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = 0; i < 10; i++) {
 		if (i % 2)
-			world_restart(f->w, i == 1 ? BORROWER : 2);
+			world_restart(f->w, i / 2 % 3);
 		else
-			world_cut(f->w, LENDER, i ? 2 : BORROWER);
+			world_cut(f->w, LENDER, i % 4 ? 2 : BORROWER);
 		world_pass(f->w, MEET);
 		expect_unchanged(f, before);
 		assert_int_not_equal(fake_vector(f->w, vector[0]), 0);
@@ -273,28 +273,49 @@ static void who_waits_for_interrupts_does_not_notice(void **state)
 	assert_int_equal(world_resources(f->w, SIO_KIND_VECTOR), 0);
 }
 
-static void and_is_killed_at_every_step(void **state)
+/* @host is killed once more at any point of its meetings, or another one is. */
+static void killed_with_vectors(struct fixture *f, unsigned host)
 {
-	struct fixture *f = *state;
 	unsigned before[SIO_KIND_SHADOW + 1], steps = 0;
-	const uint32_t vector = set_vector(f, f->c, BORROWER);
+	struct world_client *third = world_client(f->w, 2, SIO_CLIENT_LIBRARY);
+	const uint32_t vector[2] = {set_vector(f, f->c, BORROWER), set_vector(f, third, 2)};
 	bool ended = false;
 
 	picture(f, before);
 	for (; !ended; steps++) {
-		world_restart(f->w, BORROWER);
+		world_restart(f->w, host);
 		for (unsigned i = 0; i < steps && !ended; i++)
 			ended = !world_step(f->w);
-		if (steps % 2)
-			world_restart(f->w, BORROWER);
+		if (steps % 4)
+			world_restart(f->w, steps % 4 - 1);
 		else
 			world_cut(f->w, LENDER, BORROWER);
 		world_pass(f->w, MEET);
 		assert_true(f->w->open[LENDER][BORROWER]);
 		expect_unchanged(f, before);
+		assert_int_not_equal(fake_vector(f->w, vector[0]), 0);
+		assert_int_not_equal(fake_vector(f->w, vector[1]), 0);
 	}
 	assert_true(steps > 20);
-	assert_int_equal(call_unvector(f->w, f->c, f->b.handle, vector), 0);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(call_unvector(f->w, f->c, f->b.handle, vector[i]), 0);
+	world_run(f->w);
+	assert_int_equal(world_resources(f->w, SIO_KIND_VECTOR), 0);
+}
+
+static void the_lender_of_vectors_is_killed_at_every_step(void **state)
+{
+	killed_with_vectors(*state, LENDER);
+}
+
+static void the_borrower_of_vectors_is_killed_at_every_step(void **state)
+{
+	killed_with_vectors(*state, BORROWER);
+}
+
+static void the_receiver_of_vectors_is_killed_at_every_step(void **state)
+{
+	killed_with_vectors(*state, 2);
 }
 
 /* What is asked for while the lender is away waits for it. */
@@ -314,18 +335,23 @@ static void one_is_taken_back_meanwhile(void **state)
 	assert_null(call_device_event(f->c, 0));
 }
 
-/* Their lender's daemon does not know them any more when it is started again. */
+/* Of one that leads nowhere when the lender's daemon is back. */
 static void who_waits_for_interrupts_is_told(void **state)
 {
 	struct fixture *f = *state;
-	uint32_t interrupt, number, link, vector = SIO_VECTOR_ANY;
+	struct world_client *third = world_client(f->w, 2, SIO_CLIENT_LIBRARY);
 	const struct sio_evm_device *evm;
 
 	f->w->lossy = true;
-	assert_int_equal(call_plain_create(f->w, f->c, &interrupt, &number), 0);
-	assert_int_equal(call_plain_connect(f->w, f->c, NODE(BORROWER), number, &link), 0);
-	assert_int_equal(call_vector(f->w, f->c, f->b.handle, &vector, link), 0);
+	set_vector(f, third, 2);
+	world_stop(f->w, LENDER);
+	world_run(f->w);
+	library_gone(third);
+	world_crash(f->w, 2);
+	world_boot(f->w, 2);
+	world_run(f->w);
 	world_restart(f->w, LENDER);
+	world_link(f->w, LENDER, 2, true);
 	world_pass(f->w, MEET);
 	evm = call_device_event(f->c, 0);
 	assert_non_null(evm);
@@ -558,7 +584,9 @@ int main(void)
 		TEST(registers_are_nobody_elses_meanwhile),
 		TEST(who_missed_a_reset_is_told),
 		TEST(who_waits_for_interrupts_does_not_notice),
-		TEST(and_is_killed_at_every_step),
+		TEST(the_lender_of_vectors_is_killed_at_every_step),
+		TEST(the_borrower_of_vectors_is_killed_at_every_step),
+		TEST(the_receiver_of_vectors_is_killed_at_every_step),
 		TEST(one_is_taken_back_meanwhile),
 		TEST(who_waits_for_interrupts_is_told),
 		TEST(who_waits_for_none_any_more_is_not_told),
