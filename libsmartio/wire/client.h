@@ -200,8 +200,8 @@ SIO_WIRE_SIZE(struct sio_rep_hello, 136);
 /*
  * What a piece of a BAR's map has: @view, the lender's number, and where the lender is another host
  * its @grant and @map, this host's port's. A connection to another host's interrupt has two: @view,
- * the receiver's number of it, with grant and map of the interrupt; and those of its ring, if it has
- * data.
+ * the receiver's number of it, with grant and map of the interrupt; and its start, with those of its
+ * ring, if it has data.
  */
 #define SIO_MAP_PIECES 16
 struct sio_wire_claim {

@@ -45,6 +45,8 @@ struct smartiod_set_vector {
 	struct smartiod_set_vector *next;
 	uint64_t asked; /* the request that sets it; 0: it is set */
 	uint32_t number;
+	bool leaving;	  /* its program takes it back, */
+	uint32_t meeting; /* since this meeting with the lender's daemon */
 };
 /* Borrower: a device segment that lies in this host's memory. */
 struct smartiod_placed {

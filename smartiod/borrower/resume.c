@@ -229,7 +229,7 @@ void smartiod_borrow_resume(struct smartiod *d, uint32_t node)
 		for (const struct smartiod_placed *p = b->placed; p; p = p->next)
 			send_placed(d, b, p);
 		for (const struct smartiod_set_vector *v = b->vectors; v; v = v->next)
-			if (!v->asked)
+			if (!v->asked && !v->leaving)
 				send_vector(d, b, v->number);
 	}
 	send_holds(d, node);

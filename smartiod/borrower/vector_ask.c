@@ -78,43 +78,59 @@ void smartiod_vectors_forget(struct smartiod_borrow *b)
 
 /* ---- requests ---- */
 
-static void ask_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+static void set_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct smartiod_borrow *b = ((struct smartiod_borrow_op *)op)->borrow;
-	uint64_t number = ((struct smartiod_borrow_op *)op)->number;
+	struct smartiod_set_vector **at = find(b, ((struct smartiod_borrow_op *)op)->number, 0);
 	struct sio_rep_dev_vector rep = {.vector = sio_to_le32(0)};
-	struct smartiod_set_vector **at;
 
-	if (op->type != SIO_MSG_DEV_VECTOR) {
-		if (!a->error)
-			forget(find(b, 0, (uint32_t)number));
-		if (!a->error)
-			smartiod_op_ok(d, op);
-		else
-			smartiod_op_error(d, op, a->error, "%s", a->text);
+	if (a->error) {
+		forget(at);
+		smartiod_op_error(d, op, a->error, "%s", a->text);
 	} else {
-		at = find(b, number, 0);
-		if (a->error) {
-			forget(at);
-			smartiod_op_error(d, op, a->error, "%s", a->text);
-		} else {
-			rep.vector = ((const struct sio_prep_vector *)a->msg)->vector;
-			(*at)->asked = 0;
-			(*at)->number = sio_from_le32(rep.vector);
-			smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
-		}
+		rep.vector = ((const struct sio_prep_vector *)a->msg)->vector;
+		(*at)->asked = 0;
+		(*at)->number = sio_from_le32(rep.vector);
+		smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
+	}
+	smartiod_op_free(d, op);
+	smartiod_borrow_unpin(d, b);
+}
+
+static uint32_t meetings(struct smartiod *d, const struct smartiod_borrow *b)
+{
+	const struct smartiod_peer *p = smartiod_peer_find(d, b->node);
+
+	return p ? p->meeting : 0;
+}
+
+/* A lender that was asked again, because its answer was lost, has it no more. */
+static void take_back_step(struct smartiod *d, struct smartiod_op *op,
+			   const struct smartiod_answer *a)
+{
+	struct smartiod_borrow *b = ((struct smartiod_borrow_op *)op)->borrow;
+	struct smartiod_set_vector **at =
+		find(b, 0, (uint32_t)((struct smartiod_borrow_op *)op)->number);
+
+	if (!a->error || (*at && a->error == -EBADF && (*at)->meeting != meetings(d, b))) {
+		forget(at);
+		smartiod_op_ok(d, op);
+	} else {
+		if (*at)
+			(*at)->leaving = false;
+		smartiod_op_error(d, op, a->error, "%s", a->text);
 	}
 	smartiod_op_free(d, op);
 	smartiod_borrow_unpin(d, b);
 }
 
 static int ask_lender(struct smartiod *d, struct smartiod_session *s, const void *request,
-		      struct smartiod_borrow *b, uint64_t number, struct sio_peer_vector *msg,
-		      struct sio_err *reterr)
+		      struct smartiod_borrow *b, smartiod_step *step, uint64_t number,
+		      struct sio_peer_vector *msg, struct sio_err *reterr)
 {
 	msg->borrower = sio_to_le64(b->id);
 	msg->fdid = sio_to_le32(b->device->fdid);
-	return smartiod_borrow_ask(d, s, request, b, ask_step, number, msg, sizeof(*msg), reterr);
+	return smartiod_borrow_ask(d, s, request, b, step, number, msg, sizeof(*msg), reterr);
 }
 
 static void let_devices(struct smartiod *d, const struct smartiod_dint_link *l, uint32_t node)
@@ -147,7 +163,7 @@ static int ask_to_set(struct smartiod *d, struct smartiod_session *s, const void
 	if (!v)
 		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 	v->asked = smartiod_uid(d);
-	rc = ask_lender(d, s, request, b, v->asked, msg, reterr);
+	rc = ask_lender(d, s, request, b, set_step, v->asked, msg, reterr);
 	if (rc < 0)
 		forget(find(b, v->asked, 0));
 	return rc;
@@ -190,11 +206,21 @@ int smartiod_dev_unvector(struct smartiod *d, struct smartiod_session *s, const 
 	struct smartiod_borrow *b = smartiod_borrow_get(s, sio_from_le32(m->device), reterr);
 	struct sio_peer_vector ask = {.h.type = sio_to_le32(SIO_PEER_UNVECTOR),
 				      .vector = m->vector};
+	struct smartiod_set_vector *v;
+	int rc;
 
 	if (!b)
 		return reterr->code;
 	if (m->link)
 		return sio_fail(reterr, -EINVAL, "link %" PRIu32 ", 0 is right",
 				sio_from_le32(m->link));
-	return ask_lender(d, s, msg, b, sio_from_le32(m->vector), &ask, reterr);
+	v = *find(b, 0, sio_from_le32(m->vector));
+	if (v) {
+		v->leaving = true;
+		v->meeting = meetings(d, b);
+	}
+	rc = ask_lender(d, s, msg, b, take_back_step, sio_from_le32(m->vector), &ask, reterr);
+	if (rc < 0 && v)
+		v->leaving = false;
+	return rc;
 }

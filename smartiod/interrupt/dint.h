@@ -79,7 +79,7 @@ struct smartiod_dint_link {
 	uint64_t ring_map, irq_map; /* the port's; 0: none */
 	uint64_t memory_grant;	    /* the receiver's, of the ring; 0: none */
 	uint64_t trigger_grant;	    /* the receiver's, of the interrupt */
-	uint64_t start;		    /* the start of the receiver that granted it; 0: not known */
+	uint64_t start;		    /* the start of the receiver that granted it */
 	uint64_t peer_boot;	    /* smartiod_path_start() when it was made */
 	uint64_t there;		    /* a device's, of before our start: where its window leads */
 	struct smartiod_op unmap;   /* of the ring; embedded, so that giving back needs no memory */

@@ -269,6 +269,7 @@ uint64_t smartiod_dint_link_seal(const struct smartiod_session *s,
 		smartiod_dint_seal_number(l->plain, l->adapter, l->number),
 		(uint64_t)l->node << 32 | l->adapter << 16 | l->peer_adapter,
 		l->peer_boot,
+		l->start,
 		l->ring_uid,
 		l->trigger_grant,
 		l->irq_map,
@@ -292,8 +293,9 @@ static void fill_claim(struct smartiod *d, const struct smartiod_session *s,
 		rep->claim[0] = (struct sio_wire_claim){sio_to_le64(l->ring_uid),
 							sio_to_le64(l->trigger_grant),
 							sio_to_le64(l->irq_map)};
-		rep->claim[1].grant = sio_to_le64(l->memory_grant);
-		rep->claim[1].map = sio_to_le64(l->ring_map);
+		rep->claim[1] =
+			(struct sio_wire_claim){sio_to_le64(l->start), sio_to_le64(l->memory_grant),
+						sio_to_le64(l->ring_map)};
 		return;
 	}
 	key = smartiod_ring_key(d, l->ring_uid);

@@ -179,6 +179,7 @@ static void fill_far(struct smartiod_dint_link *l, const struct sio_msg_restore 
 	l->ring_uid = sio_from_le64(m->claim[0].view);
 	l->trigger_grant = sio_from_le64(m->claim[0].grant);
 	l->irq_map = sio_from_le64(m->claim[0].map);
+	l->start = sio_from_le64(m->claim[1].view);
 	l->memory_grant = sio_from_le64(m->claim[1].grant);
 	l->ring_map = sio_from_le64(m->claim[1].map);
 }

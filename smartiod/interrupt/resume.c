@@ -29,16 +29,11 @@ static void send_link(struct smartiod *d, const struct smartiod_dint_link *l)
 	smartiod_peer_send(d, l->node, &msg, sizeof(msg));
 }
 
-/*
- * One of before our start leads to the receiver's start that its path had then. False: it leads
- * nowhere.
- */
-static bool know_start(struct smartiod *d, struct smartiod_dint_link *l)
+/* Since before our start its path has led to another start of the receiver, or by other addresses. */
+static bool leads_elsewhere(struct smartiod *d, const struct smartiod_dint_link *l)
 {
-	if (!l->start &&
-	    l->peer_boot == smartiod_path_start(d, l->node, l->adapter, l->peer_adapter))
-		l->start = smartiod_peer_find(d, l->node)->generation;
-	return l->start || l->of_device;
+	return !l->of_device &&
+	       l->peer_boot != smartiod_path_start(d, l->node, l->adapter, l->peer_adapter);
 }
 
 void smartiod_interrupt_resume(struct smartiod *d, uint32_t node)
@@ -52,10 +47,10 @@ void smartiod_interrupt_resume(struct smartiod *d, uint32_t node)
 		key = n->key;
 		if (l->node != node || (!l->ring_uid && !l->trigger_grant))
 			continue;
-		if (know_start(d, l))
-			send_link(d, l);
-		else
+		if (leads_elsewhere(d, l))
 			smartiod_dint_link_lost(d, node, l->id);
+		else
+			send_link(d, l);
 	}
 }
 

@@ -210,6 +210,7 @@ static int check_room(struct smartiod *d, const struct smartiod_dint *dint, stru
 static struct smartiod_ring *ring_new(struct smartiod *d, struct smartiod_dint *dint, uint32_t node,
 				      uint64_t link, struct sio_err *reterr)
 {
+	const struct smartiod_peer *p = smartiod_peer_find(d, node);
 	struct smartiod_ring *ring = NULL;
 
 	if (check_room(d, dint, reterr) < 0)
@@ -224,6 +225,8 @@ static struct smartiod_ring *ring_new(struct smartiod *d, struct smartiod_dint *
 	ring->node = node;
 	ring->link = link;
 	ring->number = ++dint->next_ring;
+	if (p) /* one that is asked for at a meeting is none of before */
+		ring->meeting = p->meeting;
 	ring->uid = smartiod_uid(d);
 	smartiod_tree_add(&d->rings, &ring->by_uid, ring->uid);
 	ring->next = dint->rings;

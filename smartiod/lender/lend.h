@@ -294,10 +294,7 @@ void smartiod_loan_close_owner(struct smartiod *d, struct smartiod_loan *loan);
 /* Frees the loan when nothing is left of it. */
 void smartiod_loan_check(struct smartiod *d, struct smartiod_loan *loan);
 void smartiod_loan_node_down(struct smartiod *d, uint32_t node);
-/*
- * The daemon of @node is expected to connect again: its loans end that are still being made, or a
- * vector of theirs is.
- */
+/* The daemon of @node is expected to connect again: its loans end that are still being made. */
 void smartiod_loan_away(struct smartiod *d, uint32_t node);
 /* The borrower's daemon is there, and is notified that the borrow ends: something of it is lost. */
 void smartiod_loan_give_up(struct smartiod *d, struct smartiod_loan *loan);
@@ -498,6 +495,8 @@ void smartiod_vectors_end(struct smartiod *d, struct smartiod_loan *loan);
  */
 int smartiod_vector_again(struct smartiod *d, struct smartiod_loan *loan, uint32_t number,
 			  struct sio_err *reterr);
+/* The borrower's daemon will ask again for those that are being set: their numbers are free for that. */
+void smartiod_vectors_away(struct smartiod_loan *loan);
 /* The borrower's daemon has named vector @number at this meeting. False: the borrow has it not. */
 bool smartiod_vector_resume(struct smartiod_loan *loan, uint32_t number);
 /* Those that it has not named end. */

@@ -104,16 +104,6 @@ static bool is_in_the_making(const struct smartiod_loan *l)
 	return l->state == SMARTIOD_LOAN_ASKED || l->state == SMARTIOD_LOAN_WAITING;
 }
 
-/* They cannot be named at the next meeting, nor asked for once more. */
-static bool has_vectors_in_the_making(const struct smartiod_loan *l)
-{
-	const struct smartiod_vector *v = l->device->lent->vectors;
-
-	while (v && (v->loan != l || v->state == SMARTIOD_VECTOR_LIVE))
-		v = v->next;
-	return v;
-}
-
 void smartiod_loan_away(struct smartiod *d, uint32_t node)
 {
 	uint64_t after = 0;
@@ -121,8 +111,10 @@ void smartiod_loan_away(struct smartiod *d, uint32_t node)
 
 	while ((l = smartiod_loan_after(d, after))) {
 		after = l->id;
-		if (l->node == node && (is_in_the_making(l) || has_vectors_in_the_making(l)))
+		if (l->node == node && is_in_the_making(l))
 			cut_off(d, l);
+		else if (l->node == node)
+			smartiod_vectors_away(l);
 	}
 }
 

@@ -172,6 +172,13 @@ unsigned smartiod_vectors_admitted(struct smartiod_device *dev, uint32_t adapter
 	return n;
 }
 
+void smartiod_vectors_away(struct smartiod_loan *l)
+{
+	for (struct smartiod_vector *v = l->device->lent->vectors; v; v = v->next)
+		if (v->loan == l && !is_set(v))
+			v->number = SIO_VECTOR_ANY;
+}
+
 void smartiod_vectors_unnamed_end(struct smartiod *d, struct smartiod_loan *l)
 {
 	struct smartiod_vector *v, *next;
@@ -206,8 +213,12 @@ static void ask_set(struct smartiod *d, struct vector_op *o, uint64_t irq)
 	smartiod_port_ask(d, &o->lend.op, &req, sizeof(req));
 }
 
-static const char *unwanted(const struct smartiod_vector *v)
+static const char *unwanted(const struct vector_op *o)
 {
+	const struct smartiod_vector *v = o->v;
+
+	if (smartiod_lend_orphan(&o->lend))
+		return "the borrower's host asks again";
 	if (smartiod_loan_ended(v->loan))
 		return "the borrow ended";
 	return v->link.state == SMARTIOD_SENDER_CONNECTING_LOST
@@ -219,7 +230,7 @@ static void have_requester(struct smartiod *d, struct smartiod_requester_user *u
 			   const struct smartiod_answer *a)
 {
 	struct vector_op *o = (struct vector_op *)((char *)user - offsetof(struct vector_op, user));
-	const char *why = unwanted(o->v);
+	const char *why = unwanted(o);
 
 	smartiod_op_note(&o->lend.op, a->error, a->reason);
 	if (a->error || why)
@@ -269,7 +280,7 @@ static void vector_step(struct smartiod *d, struct smartiod_op *op, const struct
 	}
 	if (!a->error)
 		take_answer(o, a);
-	why = unwanted(v);
+	why = unwanted(o);
 	if (a->error || why) {
 		vector_fail(d, o, a->error ? smartiod_gone(a->error) : -ECONNRESET,
 			    a->error ? a->text : why);

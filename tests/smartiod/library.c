@@ -131,6 +131,7 @@ static bool gives_back(const struct library *l, const struct sio_msg_restore *m)
 
 	switch (sio_from_le32(req->h.type)) {
 	case SIO_MSG_SEG_DISCONNECT:
+	case SIO_MSG_DINT_DISCONNECT:
 	case SIO_MSG_SEG_UNMAP:
 	case SIO_MSG_DMA_UNMAP:
 	case SIO_MSG_DEV_RETURN:

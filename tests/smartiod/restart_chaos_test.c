@@ -38,7 +38,7 @@ struct program {
 	struct world_client *c;
 	bool dead;
 	uint32_t id, type, about; /* the request under way, and the handle that it is about */
-	uint64_t hold;		  /* UNHOLD: of this one */
+	uint64_t number;	  /* UNHOLD, UNVECTOR: of this one */
 	unsigned n, losses;
 	struct thing has[MANY];
 };
@@ -47,6 +47,7 @@ static struct program program[PROGRAMS];
 static uint64_t state;
 static unsigned good[SIO_MSG_STATS + 1]; /* good answers, by type, of all runs */
 static bool gentle;			 /* restarts and cuts alone */
+static bool interrupts;			 /* programs have some, and vectors of the device */
 
 static uint32_t pick(uint32_t n)
 {
@@ -104,18 +105,23 @@ static void add(struct program *p, const struct world_message *m)
 	else if (m->type == SIO_MSG_DEV_HOLD)
 		t->number = sio_from_le64(
 			((const struct sio_rep_dev_hold *)(const void *)m->data)->hold);
+	else if (m->type == SIO_MSG_DEV_VECTOR)
+		t->number = sio_from_le32(
+			((const struct sio_rep_dev_vector *)(const void *)m->data)->vector);
 	p->n++;
 }
 
-static void drop(struct program *p, bool hold)
+/* A part of a borrow, by its number, if @part is its type; else what has the handle. */
+static void drop(struct program *p, uint32_t part)
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < p->n; i++) {
 		const struct thing *t = &p->has[i];
-		bool is_hold = t->type == SIO_MSG_DEV_HOLD;
+		bool is_part = t->type == SIO_MSG_DEV_HOLD || t->type == SIO_MSG_DEV_VECTOR;
 
-		if (hold ? !is_hold || t->number != p->hold : is_hold || t->handle != p->about)
+		if (part ? t->type != part || t->number != p->number
+			 : is_part || t->handle != p->about)
 			p->has[n++] = *t;
 	}
 	p->n = n;
@@ -136,6 +142,9 @@ static void answered(struct program *p, const struct world_message *m)
 	case SIO_MSG_DEV_SEG_CONNECT:
 	case SIO_MSG_DMA_MAP:
 	case SIO_MSG_DEV_HOLD:
+	case SIO_MSG_DINT_CREATE:
+	case SIO_MSG_DINT_CONNECT:
+	case SIO_MSG_DEV_VECTOR:
 		add(p, m);
 		break;
 	case SIO_MSG_SEG_REMOVE:
@@ -143,10 +152,15 @@ static void answered(struct program *p, const struct world_message *m)
 	case SIO_MSG_SEG_UNMAP:
 	case SIO_MSG_DMA_UNMAP:
 	case SIO_MSG_DEV_RETURN:
-		drop(p, false);
+	case SIO_MSG_DINT_REMOVE:
+	case SIO_MSG_DINT_DISCONNECT:
+		drop(p, 0);
 		break;
 	case SIO_MSG_DEV_UNHOLD:
-		drop(p, true);
+		drop(p, SIO_MSG_DEV_HOLD);
+		break;
+	case SIO_MSG_DEV_UNVECTOR:
+		drop(p, SIO_MSG_DEV_VECTOR);
 		break;
 	}
 }
@@ -161,9 +175,12 @@ static bool is_loss(const struct program *p, const struct world_message *m)
 	const struct sio_evm_segment *s = (const void *)m->data;
 	const struct sio_evm_device *e = (const void *)m->data;
 
-	if (m->id || ((p->type == SIO_MSG_DEV_RETURN || p->type == SIO_MSG_SEG_DISCONNECT) &&
+	if (m->id || ((p->type == SIO_MSG_DEV_RETURN || p->type == SIO_MSG_SEG_DISCONNECT ||
+		       p->type == SIO_MSG_DINT_DISCONNECT) &&
 		      sio_from_le32(s->handle) == p->about))
 		return false;
+	if (m->type == SIO_EVM_DINT_LOST)
+		return true;
 	if (m->type == SIO_EVM_DEVICE)
 		return sio_from_le32(e->event) == SIO_DEVICE_EV_LOST;
 	return m->type == SIO_EVM_SEGMENT_REMOTE && sio_from_le32(s->reason) == SCI_CB_LOST;
@@ -218,7 +235,7 @@ static void ask_hold(struct world *w, struct program *p, uint32_t device)
 		if (of->has[i].type == SIO_MSG_DEV_BORROW && of->has[i].handle == map->about)
 			b = &of->has[i];
 	if (held && pick(3)) {
-		p->hold = held->number;
+		p->number = held->number;
 		end.hold = sio_to_le64(held->number);
 		ask(w, p, SIO_MSG_DEV_UNHOLD, device, &end, sizeof(end));
 		return;
@@ -303,6 +320,63 @@ static void ask_device(struct world *w, struct program *p)
 	}
 }
 
+/* Who removes one, or gives up a device's, takes it from others: never gently. */
+static void ask_interrupt_end(struct world *w, struct program *p, uint32_t device)
+{
+	const struct thing *set = some(p, SIO_MSG_DEV_VECTOR, 0);
+	struct sio_msg_handle m = {.handle = sio_to_le32(handle_of(p, SIO_MSG_DINT_CONNECT, 0))};
+	struct sio_msg_dev_vector off = {.device = sio_to_le32(device)};
+
+	if (set && pick(2)) {
+		p->number = set->number;
+		off.device = sio_to_le32(set->about);
+		off.vector = sio_to_le32((uint32_t)set->number);
+		ask(w, p, SIO_MSG_DEV_UNVECTOR, set->about, &off, sizeof(off));
+		return;
+	}
+	if (!gentle && pick(2)) {
+		m.handle = sio_to_le32(handle_of(p, SIO_MSG_DINT_CREATE, 0));
+		ask(w, p, SIO_MSG_DINT_REMOVE, sio_from_le32(m.handle), &m, sizeof(m));
+		return;
+	}
+	if (m.handle)
+		ask(w, p, SIO_MSG_DINT_DISCONNECT, sio_from_le32(m.handle), &m, sizeof(m));
+}
+
+static void ask_interrupt(struct world *w, struct program *p)
+{
+	uint32_t device = handle_of(p, SIO_MSG_DEV_BORROW, 0);
+	uint32_t link = handle_of(p, SIO_MSG_DINT_CONNECT, 0), plain = pick(3) ? SIO_DINT_PLAIN : 0;
+	struct sio_msg_dint_create create = {
+		.number = sio_to_le32(pick(3)),
+		.flags = sio_to_le32(plain | SCI_FLAG_FIXED_INTNO |
+				     (plain && pick(4) == 0 ? SCI_FLAG_SHARED_INT : 0))};
+	struct sio_msg_dint_connect con = {.node = sio_to_le32(4 * (1 + pick(HOSTS))),
+					   .number = sio_to_le32(pick(3)),
+					   .flags = sio_to_le32(plain)};
+	struct sio_msg_dev_vector set = {.device = sio_to_le32(device),
+					 .vector = sio_to_le32(SIO_VECTOR_ANY),
+					 .link = sio_to_le32(link)};
+
+	switch (pick(6)) {
+	case 0:
+	case 1:
+		ask(w, p, SIO_MSG_DINT_CREATE, 0, &create, sizeof(create));
+		break;
+	case 2:
+	case 3:
+		ask(w, p, SIO_MSG_DINT_CONNECT, 0, &con, sizeof(con));
+		break;
+	case 4:
+		if (device && link)
+			ask(w, p, SIO_MSG_DEV_VECTOR, device, &set, sizeof(set));
+		break;
+	default:
+		ask_interrupt_end(w, p, device);
+		break;
+	}
+}
+
 static void ask_segment(struct world *w, struct program *p)
 {
 	uint32_t local = handle_of(p, SIO_MSG_SEG_CREATE, 0);
@@ -340,6 +414,10 @@ static void act(struct world *w, struct program *p)
 	hear(p);
 	if (p->dead || p->id || library_busy(p->c) || !p->c->connected)
 		return;
+	if (interrupts && pick(3) == 0) {
+		ask_interrupt(w, p);
+		return;
+	}
 	switch (pick(5)) {
 	case 0:
 	case 1:
@@ -520,17 +598,29 @@ static void restarts_are_no_loss(void **unused)
 {
 	(void)unused;
 	gentle = true;
+	interrupts = false;
+	runs();
+}
+
+static void nor_of_interrupts(void **unused)
+{
+	(void)unused;
+	gentle = interrupts = true;
 	runs();
 }
 
 static void nothing_is_left_after_chaos(void **unused)
 {
 	(void)unused;
-	gentle = false;
+	gentle = interrupts = false;
+	runs();
+	interrupts = true;
 	runs();
 	/* The chaos is not so wild that nothing succeeds. */
 	if (getenv("CHAOS_SEED"))
 		return;
+	for (uint32_t type = SIO_MSG_DINT_CREATE; type <= SIO_MSG_DINT_DISCONNECT; type++)
+		assert_true(good[type] > 0);
 	for (uint32_t type = SIO_MSG_DEV_BORROW; type <= SIO_MSG_DEV_UNHOLD; type++)
 		if (type != SIO_MSG_DEV_RELEASE_EXCLUSIVE && type != SIO_MSG_DEV_SETTLED)
 			assert_true(good[type] > 0);
@@ -542,6 +632,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(restarts_are_no_loss, tell_seed),
+		cmocka_unit_test_teardown(nor_of_interrupts, tell_seed),
 		cmocka_unit_test_teardown(nothing_is_left_after_chaos, tell_seed)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -209,6 +209,17 @@ static void op_irq_unwatch(void *ctx, uint64_t irq)
 	w->watch[i] = w->watch[--w->n_watches];
 }
 
+/* Its daemon's shared interrupts: nobody watches them any more. */
+static void forget_watches(struct world *w, unsigned host)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < w->n_watches; i++)
+		if (w->watch[i].host != host)
+			w->watch[n++] = w->watch[i];
+	w->n_watches = n;
+}
+
 static void op_irq_signal(void *ctx, int fd, uint64_t count)
 {
 	struct world_host *h = ctx;
@@ -463,7 +474,7 @@ void world_stop(struct world *w, unsigned host)
 	assert(w->real);
 	end_daemon(w, host);
 	lose_answers(w, host);
-	w->n_watches = 0; /* of shared interrupts; tests of them have one host */
+	forget_watches(w, host);
 	hang_up_all(w, host);
 }
 

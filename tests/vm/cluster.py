@@ -189,7 +189,7 @@ def check_import(p):
 
 
 def check_restart(p):
-    p.b.run(f"start_io {DRIVE} 4096 64")
+    p.b.run(f"start_io {DRIVE} 4096 64 {p.kind.wakeup}")
     for _ in range(2):
         restart(p, p.a, "a", "b")
         p.a.run(f"until_ok same_borrowers {DRIVE} 2 0")
@@ -231,6 +231,7 @@ class Cluster(pair.Kind):
     memory = 512
     drive = ""  # more of the drive's properties
     drive_host = "a"
+    wakeup = "interrupt"  # how verify waits; "": it polls
     tell = "cat /tmp/smartiod.log"
     checks = (start, check_memory, check_interrupts, give_drive, check_drive, check_card, check_link, check_import,
               check_restart, check_death)

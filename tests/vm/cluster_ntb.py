@@ -14,6 +14,7 @@ from ntb_api import OnNtbApi
 class ClusterNtb(OnNtbApi, cluster.Cluster):
     name = "cluster_ntb"
     doc = __doc__
+    wakeup = ""
 
     def check_wakeup(self, p):
         """No doorbell is a device's: who wants to sleep is told, and polls."""
