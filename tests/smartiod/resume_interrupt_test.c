@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Real hosts, of which one sends interrupts to another, with data and without, whose daemons lose each
- * other, or are killed and started again: the connections stay, and neither side is told anything.
- * What ended meanwhile is told when the two have met.
+ * Real hosts, of which one sends interrupts to another, with data and without, whose daemons lose
+ * each other, or are killed and started again: the connections stay, and neither side is told
+ * anything. What ended meanwhile is told when the two have met.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -190,7 +190,10 @@ static void both_are_started_again(void **state)
 	give_back(f);
 }
 
-/* Killed once more at any point of the meeting; or the other one is, or the connection breaks there. */
+/*
+ * Killed once more at any point of the meeting; or the other one is, or the connection breaks
+ * there.
+ */
 static void killed_at_every_step(struct fixture *f, unsigned host)
 {
 	bool ended = false;

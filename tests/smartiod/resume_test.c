@@ -248,7 +248,7 @@ static uint32_t set_vector(struct fixture *f, struct world_client *c, unsigned h
 	return vector;
 }
 
-/* Interrupts of the device outlive the connection, and a restart of each daemon that has to do with them. */
+/* Interrupts of the device outlive the connection, and a restart of each daemon. */
 static void who_waits_for_interrupts_does_not_notice(void **state)
 {
 	struct fixture *f = *state;
