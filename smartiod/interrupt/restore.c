@@ -256,7 +256,7 @@ int smartiod_restore_dint_link(struct smartiod *d, struct smartiod_session *s,
 }
 
 /* Its sender is on another host, whose daemon will name it when we have met. */
-static bool is_awaited(struct smartiod *d, const struct smartiod_ring *ring)
+static bool is_expected(struct smartiod *d, const struct smartiod_ring *ring)
 {
 	const struct smartiod_peer *p = smartiod_peer_find(d, ring->node);
 
@@ -271,7 +271,7 @@ void smartiod_dint_restored(struct smartiod *d, struct smartiod_object *o)
 
 	for (ring = dint->rings; ring; ring = next) {
 		next = ring->next;
-		if (!ring->link && !smartiod_ring_ended(ring) && !is_awaited(d, ring))
+		if (!ring->link && !smartiod_ring_ended(ring) && !is_expected(d, ring))
 			smartiod_ring_drop(d, ring);
 	}
 }

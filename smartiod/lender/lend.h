@@ -495,7 +495,7 @@ void smartiod_vectors_end(struct smartiod *d, struct smartiod_loan *loan);
  */
 int smartiod_vector_again(struct smartiod *d, struct smartiod_loan *loan, uint32_t number,
 			  struct sio_err *reterr);
-/* The borrower's daemon will ask again for those that are being set: their numbers are free for that. */
+/* The borrower's daemon will ask again for those that are being set: their numbers are free. */
 void smartiod_vectors_away(struct smartiod_loan *loan);
 /* The borrower's daemon has named vector @number at this meeting. False: the borrow has it not. */
 bool smartiod_vector_resume(struct smartiod_loan *loan, uint32_t number);

@@ -110,8 +110,8 @@ void smartiod_orphans_query(struct smartiod *d, uint32_t node);
  */
 void smartiod_orphans_new_start(struct smartiod *d, uint32_t node);
 /*
- * Nobody knows the sender of a ring any more, but the grant of its memory may still be mapped: it is
- * orphaned, and the ring notified. 0: nothing happens.
+ * Nobody knows the sender of a ring any more, but the grant of its memory may still be mapped: it
+ * is orphaned, and the ring notified. 0: nothing happens.
  */
 void smartiod_grant_orphan(struct smartiod *d, uint64_t id);
 void smartiod_grant_free_all(struct smartiod *d);
@@ -136,7 +136,7 @@ const struct smartiod_grant *smartiod_grant_ring_again(struct smartiod *d, uint6
 						       uint64_t target, struct smartiod_ring *ring,
 						       const struct smartiod_grant_ops *ops,
 						       bool ended);
-/* The interrupt that @id, from before this daemon was started, grants to @node; 0: it is none such. */
+/* The interrupt that @id, from before this daemon was started, grants to @node; 0: none. */
 uint64_t smartiod_grant_irq(struct smartiod *d, uint64_t id, uint32_t node);
 /* @node has named all that it has: grants of interrupts that it did not name end. */
 void smartiod_grants_of_irqs_end(struct smartiod *d, uint32_t node);
