@@ -198,10 +198,10 @@ SIO_WIRE_SIZE(struct sio_rep_hello, 136);
 #define SIO_RESTORE_LEAVING 16 /* a connection that is being given back, and no answer came */
 #define SIO_RESTORE_DOWN 32    /* one of which its library has heard SCI_CB_NOT_OPERATIONAL last */
 /*
- * What a piece of a BAR's map has: @view, the lender's number, and where the lender is another host
- * its @grant and @map, this host's port's. A connection to another host's interrupt has two: @view,
- * the receiver's number of it, with grant and map of the interrupt; and its start, with those of its
- * ring, if it has data.
+ * What a piece of a BAR's map has: @view, the lender's number, and where the lender is another
+ * host its @grant and @map, this host's port's. A connection to another host's interrupt has
+ * two: @view, the receiver's number of it, with grant and map of the interrupt; and its start,
+ * with those of its ring, if it has data.
  */
 #define SIO_MAP_PIECES 16
 struct sio_wire_claim {

@@ -555,9 +555,9 @@ struct sio_peer_resume_seg {
 SIO_WIRE_SIZE(struct sio_peer_resume_seg, 40);
 
 /*
- * A connection to an interrupt, as the reply to DINT_LOOKUP had it; @memory, @trigger: the grants. A
- * receiver that was started again has the interrupt from its program, and finds it by the grant.
- * @ring 0: as in DINT_RELEASE.
+ * A connection to an interrupt, as the reply to DINT_LOOKUP had it; @memory, @trigger: the
+ * grants. A receiver that was started again has the interrupt from its program, and finds it by
+ * the grant. @ring 0: as in DINT_RELEASE.
  */
 struct sio_peer_resume_ring {
 	struct sio_msg h;

@@ -137,7 +137,10 @@ struct smartiod_borrow *smartiod_borrow_new(struct smartiod *d, struct smartiod_
 /* vector_ask.c: restores vector @number, which the borrow has set. -ENOMEM. */
 int smartiod_vector_known(struct smartiod_borrow *b, uint32_t number);
 void smartiod_vectors_forget(struct smartiod_borrow *b);
-/* The program lets devices of @node trigger what its connection @link leads to, if that is of this host. */
+/*
+ * The program lets devices of @node trigger what its connection @link leads to, if that is of
+ * this host.
+ */
 void smartiod_vector_sender(struct smartiod *d, struct smartiod_session *s, uint32_t link,
 			    uint32_t node);
 /* placed.c: a connection to a BAR; NULL with *reterr. */

@@ -179,27 +179,30 @@ int smartiod_ring_start(struct smartiod *d, struct smartiod_ring_op *r, struct s
 			uint32_t node, uint64_t link, struct sio_err *reterr);
 smartiod_step smartiod_ring_step;
 /*
- * Restores a ring that its library knows and whose sender has not connected again yet, on this host or
- * on the one that has a grant of its memory; @ended: has ended. NULL with *reterr.
+ * Restores a ring that its library knows and whose sender has not connected again yet, on this
+ * host or on the one that has a grant of its memory; @ended: has ended. NULL with *reterr.
  */
 struct smartiod_ring *smartiod_ring_again(struct smartiod *d, struct smartiod_dint *dint,
 					  uint64_t mem, uint32_t number, bool ended,
 					  struct sio_err *reterr);
 /*
- * The ring of a sender of @node that has named itself by @m: @ring, of before our start; or a new one
- * of a plain interrupt, which the port's grant alone is left of. NULL: it cannot be.
+ * The ring of a sender of @node that has named itself by @m: @ring, of before our start; or a
+ * new one of a plain interrupt, which the port's grant alone is left of. NULL: it cannot be.
  */
 struct smartiod_ring *smartiod_ring_resume(struct smartiod *d, struct smartiod_dint *dint,
 					   uint32_t node, const struct sio_peer_resume_ring *m,
 					   struct smartiod_ring *ring);
-/* One of @node's that has not ended, by the sender's number or by the grant of its interrupt; NULL. */
+/*
+ * One of @node's that has not ended, by the sender's number or by the grant of its interrupt;
+ * NULL.
+ */
 struct smartiod_ring *smartiod_ring_of(struct smartiod *d, uint32_t node, uint64_t link,
 				       uint64_t trigger);
 /* The sender of the ring has ended or has released it. */
 void smartiod_ring_end(struct smartiod *d, struct smartiod_ring *ring);
 /*
- * Its sender is not known any more, and has not released it: where its memory may still be mapped, it
- * is orphaned.
+ * Its sender is not known any more, and has not released it: where its memory may still be
+ * mapped, it is orphaned.
  */
 void smartiod_ring_drop(struct smartiod *d, struct smartiod_ring *ring);
 /* The receiver's library has released the ring. */
@@ -226,8 +229,8 @@ void smartiod_dint_release(struct smartiod *d, uint32_t node, uint64_t ring, uin
 /* The published interrupt of this host that the port calls @irq; NULL. */
 struct smartiod_dint *smartiod_dint_by_irq(struct smartiod *d, uint64_t irq);
 /*
- * Has a connection this grant of @node, of a ring's memory or of its interrupt, or is a window to it
- * being unmapped?
+ * Has a connection this grant of @node, of a ring's memory or of its interrupt, or is a window
+ * to it being unmapped?
  */
 bool smartiod_dint_link_has(struct smartiod *d, uint32_t node, uint64_t grant);
 

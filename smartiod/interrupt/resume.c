@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Resynchronisation of interrupts between two daemons (wire/peer.h, RESUME_*). The sender's names
- * each connection that it has, also one whose windows it is still unmapping. The receiver's ends the
- * rings that it does not name, and tells it of those that it has not itself.
+ * Resynchronisation of interrupts between two daemons (wire/peer.h, RESUME_*). The sender's
+ * names each connection that it has, also one whose windows it is still unmapping. The
+ * receiver's ends the rings that it does not name, and tells it of those that it has not itself.
  *
- * A receiver's daemon that was started again has its interrupts, and the rings of those with data,
- * from their programs, and from its port the grants of both. Which sender a ring is of, the sender
- * says: it names the grants.
+ * A receiver's daemon that was started again has its interrupts, and the rings of those with
+ * data, from their programs, and from its port the grants of both. Which sender a ring is of,
+ * the sender says: it names the grants.
  */
 #include <errno.h>
 
@@ -29,7 +29,10 @@ static void send_link(struct smartiod *d, const struct smartiod_dint_link *l)
 	smartiod_peer_send(d, l->node, &msg, sizeof(msg));
 }
 
-/* Since before our start its path has led to another start of the receiver, or by other addresses. */
+/*
+ * Since before our start its path has led to another start of the receiver, or by other
+ * addresses.
+ */
 static bool leads_elsewhere(struct smartiod *d, const struct smartiod_dint_link *l)
 {
 	return !l->of_device &&

@@ -193,8 +193,8 @@ struct smartiod_vector {
 };
 
 /*
- * Lender: a vector that a borrow has since before we were started. One that leads to another host is a
- * struct smartiod_vector again when its window is found.
+ * Lender: a vector that a borrow has since before we were started. One that leads to another
+ * host is a struct smartiod_vector again when its window is found.
  */
 struct smartiod_old_vector {
 	struct smartiod_old_vector *next; /* of the device */
@@ -329,8 +329,8 @@ void smartiod_notice_again(struct smartiod *d, struct smartiod_loan *loan);
 
 bool smartiod_old_vector_has(const struct smartiod_device *dev, uint32_t number);
 /*
- * Those of any device that trigger what window @e, a map, leads to, are vectors as ours from now on.
- * Return: are there any? -ENOMEM.
+ * Those of any device that trigger what window @e, a map, leads to, are vectors as ours from now
+ * on. Return: are there any? -ENOMEM.
  */
 int smartiod_vectors_adopt(struct smartiod *d, const struct sio_list_entry *e);
 /* The port has silenced the loan's vectors. */
