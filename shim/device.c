@@ -151,7 +151,7 @@ static int answer_device(struct sio_dev *d, struct sio_evt_device *evt)
 	evt->msix_count = d->msix_count;
 	evt->msix_bar = d->msix_bar;
 	evt->msix_offset = d->msix_offset;
-	evt->iommu_mode = sio_iommu_of(&d->pdev->dev);
+	evt->iommu_mode = sio_dev_iommu(d);
 	evt->present = 1 + d->open;
 	strscpy(evt->name, pci_name(d->pdev), sizeof(evt->name));
 	return 0;
@@ -280,6 +280,9 @@ int sio_op_reset(struct sio_request *rq, const void *msg, void *answer)
 	if (m->kind == SIO_RESET_BUS)
 		return sio_fail(rq, -EOPNOTSUPP, "no bus is reset; the function is, by kind %d",
 				SIO_RESET_FUNCTION);
+	if (m->h.flags & SIO_RESET_KEEP_DOORBELLS && m->kind == SIO_RESET_DONE)
+		return sio_fail(rq, -EINVAL,
+				"doorbells can be kept over a reset, not over the report of one");
 	if (m->kind != SIO_RESET_FUNCTION && m->kind != SIO_RESET_DONE)
 		return sio_fail(rq, -EINVAL, "kind %u, %d (function) or %d is right", m->kind,
 				SIO_RESET_FUNCTION, SIO_RESET_DONE);

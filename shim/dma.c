@@ -12,14 +12,26 @@
 
 #define ATTRS DMA_ATTR_SKIP_CPU_SYNC /* also: one page may be mapped more than once */
 
-/* What the kernel's DMA domain of @dev does: SIO_IOMMU_*. */
-u32 sio_iommu_of(struct device *dev)
+static u32 mode_of(const struct iommu_domain *domain)
 {
-	struct iommu_domain *domain = iommu_get_domain_for_dev(dev);
-
 	if (!domain || !(domain->type & __IOMMU_DOMAIN_PAGING))
 		return SIO_IOMMU_OFF;
 	return domain->type == IOMMU_DOMAIN_DMA_FQ ? SIO_IOMMU_LAZY : SIO_IOMMU_STRICT;
+}
+
+u32 sio_iommu_of(struct device *dev)
+{
+	return mode_of(iommu_get_domain_for_dev(dev));
+}
+
+u32 sio_dev_iommu(const struct sio_dev *d)
+{
+	return d->domain ? mode_of(d->kernels) : sio_iommu_of(&d->pdev->dev);
+}
+
+static u32 iommu_of(const struct sio_dma *m)
+{
+	return mode_of(sio_domain_of(m));
 }
 
 /* ---- making ---- */
@@ -73,14 +85,15 @@ static void cut(struct sio_dma *m)
 {
 	if (!m->mapped || m->cut)
 		return;
-	if (sio_iommu_of(m->dev) != SIO_IOMMU_OFF)
-		iommu_unmap(iommu_get_domain_for_dev(m->dev), m->address, m->length);
+	sio_domain_cut(m);
+	if (!m->chosen && iommu_of(m) != SIO_IOMMU_OFF)
+		iommu_unmap(sio_domain_of(m), m->address, m->length);
 	m->cut = true;
 }
 
 static int put_page_at(struct sio_dma *m, u64 at, struct page *page)
 {
-	struct iommu_domain *domain = iommu_get_domain_for_dev(m->dev);
+	struct iommu_domain *domain = sio_domain_of(m);
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 	return iommu_map(domain, m->address + at, page_to_phys(page), PAGE_SIZE, IOMMU_READ);
@@ -96,7 +109,7 @@ static int put_page_at(struct sio_dma *m, u64 at, struct page *page)
  */
 static void unmap_cut(struct sio_dma *m)
 {
-	struct iommu_domain *domain = iommu_get_domain_for_dev(m->dev);
+	struct iommu_domain *domain = sio_domain_of(m);
 	struct page *page = alloc_page(GFP_KERNEL | __GFP_ZERO);
 	u64 done = 0;
 
@@ -116,7 +129,7 @@ static void unmap_cut(struct sio_dma *m)
 /* The kernel's DMA API does not say why. */
 static int no_room(struct sio_request *rq, const struct sio_dma *m)
 {
-	bool off = sio_iommu_of(m->dev) == SIO_IOMMU_OFF;
+	bool off = iommu_of(m) == SIO_IOMMU_OFF;
 
 	return sio_fail_exhausted(rq, -ENOSPC, off ? SIO_OUT_OF_REACH : SIO_OUT_OF_IOVA,
 				  "the kernel finds no address of %s for %#llx bytes",
@@ -156,7 +169,7 @@ static int map_pages(struct sio_request *rq, struct sio_dma *m, const struct sio
 					  m->length, GFP_KERNEL);
 	if (error)
 		return error;
-	if (m->sgt.orig_nents > 1 && sio_iommu_of(m->dev) == SIO_IOMMU_OFF)
+	if (m->sgt.orig_nents > 1 && iommu_of(m) == SIO_IOMMU_OFF)
 		error = scattered(rq, m);
 	else if (dma_map_sgtable(m->dev, &m->sgt, m->dir, ATTRS))
 		error = no_room(rq, m);
@@ -189,8 +202,8 @@ static int check_place(struct sio_request *rq, const struct sio_dma *m)
 {
 	u64 leads_to = m->address;
 
-	if (sio_iommu_of(m->dev) != SIO_IOMMU_OFF)
-		leads_to = iommu_iova_to_phys(iommu_get_domain_for_dev(m->dev), m->address);
+	if (iommu_of(m) != SIO_IOMMU_OFF)
+		leads_to = iommu_iova_to_phys(sio_domain_of(m), m->address);
 	if (m->attached || leads_to == m->phys)
 		return 0;
 	return sio_fail_exhausted(rq, -ENOSPC, SIO_OUT_OF_REACH,
@@ -211,6 +224,14 @@ static int map_aperture(struct sio_request *rq, struct sio_dma *m, struct device
 	return 0;
 }
 
+static void describe(struct sio_dma *m, struct device *dev, u64 length, u32 access)
+{
+	m->dev = dev;
+	m->length = length;
+	/* Reading is 1 for the DMA API, too, and writing 2. */
+	m->dir = access == SIO_BOTH ? DMA_BIDIRECTIONAL : access;
+}
+
 int sio_dma_map(struct sio_request *rq, struct sio_dma *m, struct device *dev,
 		const struct sio_obj *target, u64 offset, u64 length, u32 access)
 {
@@ -219,10 +240,7 @@ int sio_dma_map(struct sio_request *rq, struct sio_dma *m, struct device *dev,
 
 	if (mem && mem->aperture)
 		return map_aperture(rq, m, dev, mem, offset, length);
-	m->dev = dev;
-	m->length = length;
-	/* Reading is 1 for the DMA API, too, and writing 2. */
-	m->dir = access == SIO_BOTH ? DMA_BIDIRECTIONAL : access;
+	describe(m, dev, length, access);
 	m->phys = mem ? PFN_PHYS(sio_mem_pfn(mem, PHYS_PFN(offset))) : target->address + offset;
 	if (mem && mem->dmabuf)
 		error = map_dmabuf(rq, m, mem, offset);
@@ -230,7 +248,9 @@ int sio_dma_map(struct sio_request *rq, struct sio_dma *m, struct device *dev,
 		error = map_pages(rq, m, mem, offset);
 	else
 		error = map_single(rq, m);
-	return error ? error : check_place(rq, m);
+	if (!error)
+		error = check_place(rq, m);
+	return error ? error : sio_domain_join(rq, m);
 }
 
 /* After this the device cannot reach the memory: the IOMMU's lazy flush is not waited for. */
@@ -238,13 +258,18 @@ void sio_dma_unmap(struct sio_dma *m)
 {
 	if (!m->mapped)
 		return;
-	if (m->cut && sio_iommu_of(m->dev) != SIO_IOMMU_OFF) {
+	sio_domain_leave(m);
+	if (m->chosen) {
+		m->chosen = m->mapped = false;
+		return;
+	}
+	if (m->cut && iommu_of(m) != SIO_IOMMU_OFF) {
 		unmap_cut(m);
 		return;
 	}
 	unmap(m);
-	if (sio_iommu_of(m->dev) == SIO_IOMMU_LAZY)
-		iommu_flush_iotlb_all(iommu_get_domain_for_dev(m->dev));
+	if (iommu_of(m) == SIO_IOMMU_LAZY)
+		iommu_flush_iotlb_all(sio_domain_of(m));
 }
 
 /* ---- DMAMAP ---- */
@@ -300,18 +325,29 @@ static struct sio_obj *find_target(struct sio_request *rq, const struct sio_req_
 static int check_wanted(struct sio_request *rq, const struct sio_dma *m,
 			const struct sio_req_dmamap *q)
 {
-	bool off = sio_iommu_of(m->dev) == SIO_IOMMU_OFF;
-
 	if (m->address + m->length - 1 > q->highest)
 		return sio_fail_exhausted(rq, -ENOSPC, SIO_OUT_OF_REACH,
 					  "%#llx bytes at %#llx, wanted up to %#llx", m->length,
 					  m->address, q->highest);
 	if (q->iova != SIO_PORT_ANY && q->iova != m->address)
-		return sio_fail(rq, off ? -EINVAL : -EOPNOTSUPP,
-				"address %#llx wanted, but %s: ask for any", q->iova,
-				off ? "the target lies elsewhere and no IOMMU translates"
-				    : "here the kernel chooses it");
+		return sio_fail(rq, -EINVAL,
+				"address %#llx wanted, but the target lies elsewhere and no IOMMU "
+				"translates: ask for any",
+				q->iova);
 	return 0;
+}
+
+/* At the address that is wanted, where an IOMMU translates; else where the kernel will have it. */
+static int map(struct sio_request *rq, const struct sio_req_dmamap *q, struct sio_dma *m,
+	       const struct sio_obj *target)
+{
+	struct device *dev = &rq->dev->pdev->dev;
+
+	m->of = rq->dev;
+	if (q->iova == SIO_PORT_ANY || sio_dev_iommu(rq->dev) == SIO_IOMMU_OFF)
+		return sio_dma_map(rq, m, dev, target, q->offset, q->length, q->access);
+	describe(m, dev, q->length, q->access);
+	return sio_domain_map(rq, m, target, q->offset, q->iova);
 }
 
 int sio_op_dmamap(struct sio_request *rq, const void *msg, void *answer)
@@ -334,8 +370,7 @@ int sio_op_dmamap(struct sio_request *rq, const void *msg, void *answer)
 	sio_obj_tie(&m->o, rq->dev, target);
 	sio_obj_through(&m->o, entry);
 	m->o.length = q->length;
-	error = sio_dma_map(rq, &m->dma, &rq->dev->pdev->dev, target, q->offset, q->length,
-			    q->access);
+	error = map(rq, q, &m->dma, target);
 	m->o.address = m->dma.address;
 	evt->iova = m->o.address;
 	evt->length = m->o.length;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Interrupts: a count with eventfd semantics, and the addresses by which peers add to it. */
+#include <linux/eventfd.h>
 #include <linux/file.h>
 #include <linux/interrupt.h>
 #include <linux/irq.h>
@@ -16,6 +17,8 @@ struct sio_irq {
 	u64 count;
 	struct sio_shadow *shadow; /* whose driver it is for; NULL: it is counted */
 	unsigned int vector;	   /* of that */
+	struct eventfd_ctx
+		*event; /* the program's, which is triggered instead; NULL: it is counted */
 };
 
 int sio_irq_chain(struct sio_irq *q, struct sio_shadow *s, unsigned int vector)
@@ -45,12 +48,25 @@ static bool goes_to_shadow(struct sio_irq *q)
 	return s;
 }
 
+static void signal_event(struct eventfd_ctx *event)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
+	eventfd_signal(event, 1);
+#else
+	eventfd_signal(event);
+#endif
+}
+
 void sio_irq_add(struct sio_irq *q, u64 n)
 {
 	unsigned long flags;
 
 	if (goes_to_shadow(q))
 		return;
+	if (q->event) {
+		signal_event(q->event);
+		return;
+	}
 	spin_lock_irqsave(&q->wait.lock, flags);
 	q->count = n < U64_MAX - q->count ? q->count + n : U64_MAX - 1;
 	wake_up_locked_poll(&q->wait, EPOLLIN);
@@ -112,15 +128,34 @@ static const struct file_operations irq_fops = {
 	.release = sio_file_release,
 };
 
+static void irq_free(struct sio_obj *o)
+{
+	struct sio_irq *q = (struct sio_irq *)o;
+
+	if (q->event)
+		eventfd_ctx_put(q->event);
+}
+
 const struct sio_kind sio_kind_irq = {
 	.name = "interrupt",
 	.size = sizeof(struct sio_irq),
+	.free = irq_free,
 	.fops = &irq_fops,
 };
 
 int sio_op_irq_new(struct sio_request *rq, const void *msg, void *answer)
 {
-	init_waitqueue_head(&((struct sio_irq *)rq->obj)->wait);
+	const struct sio_req_irq_new *m = msg;
+	struct sio_irq *q = (struct sio_irq *)rq->obj;
+	struct eventfd_ctx *event;
+
+	init_waitqueue_head(&q->wait);
+	if (!(m->h.flags & SIO_IRQ_EVENTFD))
+		return 0;
+	event = rq->file ? eventfd_ctx_fileget(rq->file) : ERR_PTR(-EINVAL);
+	if (IS_ERR(event))
+		return sio_fail(rq, -EINVAL, "no eventfd came along");
+	q->event = event;
 	return 0;
 }
 

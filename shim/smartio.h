@@ -162,6 +162,7 @@ struct sio_bar {
 /* A DMA mapping: a range that a function may reach. */
 struct sio_dma {
 	struct device *dev;
+	struct sio_dev *of;	   /* NULL: an adapter's function */
 	u64 phys, address, length; /* address: as the function uses it */
 	enum dma_data_direction dir;
 	bool mapped;
@@ -172,6 +173,8 @@ struct sio_dma {
 	bool moved;		   /* the dma-buf's driver takes it back */
 	bool unpinned;		   /* the dma-buf's driver may move it: nobody reaches it by this */
 	bool cut;		   /* it leads nowhere, and its address stays reserved */
+	bool own;		   /* it is in the domain of @of's own */
+	bool chosen;		   /* in that alone: its address is the requester's choice */
 };
 
 struct sio_dmamap {
@@ -189,6 +192,9 @@ struct sio_dev {
 	bool silenced;	      /* until a reset: memory that it may use was taken back */
 	bool open;
 	struct list_head objects;
+	struct iommu_domain *domain;  /* its own, which it is in; NULL: it is in the kernel's */
+	struct iommu_domain *kernels; /* the DMA API's, if it has one of its own */
+	unsigned int n_chosen;	      /* mappings that it has its own for */
 	/* Read by page faults, written by whoever removes pages from mappings. */
 	struct rw_semaphore views;
 	bool resetting; /* written with sio.lock */
@@ -324,8 +330,23 @@ void sio_bars_hold(struct sio_dev *d);
 /* The reset is over. */
 void sio_bars_resume(struct sio_dev *d);
 
+/* domain.c: an IOMMU domain of a function's own */
+/* The domain that the kernel's DMA API maps in. */
+struct iommu_domain *sio_domain_of(const struct sio_dma *m);
+/* Maps what @m says of @target at @address. sio_dma_unmap() must be called in either case. */
+int sio_domain_map(struct sio_request *rq, struct sio_dma *m, const struct sio_obj *target,
+		   u64 offset, u64 address);
+/* The DMA API has mapped @m: it is in the function's own domain as well, if there is one. */
+int sio_domain_join(struct sio_request *rq, struct sio_dma *m);
+/* It leads nowhere in there, and keeps its address. */
+void sio_domain_cut(struct sio_dma *m);
+/* The same, for good: with the last that was chosen the domain goes. */
+void sio_domain_leave(struct sio_dma *m);
+
 /* dma.c */
+/* What the kernel's DMA domain of a function does: SIO_IOMMU_*. */
 u32 sio_iommu_of(struct device *dev);
+u32 sio_dev_iommu(const struct sio_dev *d);
 /*
  * Maps @length bytes at @offset of @target for @dev, as one range, or refuses. sio_dma_unmap() must
  * be called in either case.
@@ -371,6 +392,8 @@ void sio_irq_unchain(struct sio_irq *q, const struct sio_shadow *s);
 /* vector.c */
 sio_handler sio_op_vector;
 void sio_vectors_free(struct sio_dev *d);
+/* What leads to the map that vector @o goes to. */
+struct sio_dma *sio_vector_way(struct sio_obj *o);
 /* Cuts the vectors that lead to @map. */
 void sio_vectors_cut(const struct sio_obj *map);
 

@@ -110,7 +110,7 @@ static void change(struct sio_vector *v, struct sio_obj *irq, bool mask)
 static int set(struct sio_request *rq, struct sio_vector *v, struct sio_obj *t,
 	       struct sio_obj *entry, bool mask)
 {
-	struct sio_dma way = {};
+	struct sio_dma way = {.of = v->o.dev};
 	int error;
 
 	if (t->kind == SIO_KIND_IRQ) {
@@ -140,6 +140,11 @@ static int set(struct sio_request *rq, struct sio_vector *v, struct sio_obj *t,
 	sio_obj_through(&v->o, entry);
 	send_to_peer(v, (struct sio_map *)t, mask);
 	return 0;
+}
+
+struct sio_dma *sio_vector_way(struct sio_obj *o)
+{
+	return &((struct sio_vector *)o)->way;
 }
 
 static void vector_end(struct sio_obj *o)

@@ -561,7 +561,8 @@ SIO_PORT_SIZE(struct sio_req_device_close, 40);
  * -ENOMEM: nothing was done.
  * With SIO_RESET_KEEP_DOORBELLS who has doorbells keeps them, and they lead where they led: for a
  * borrower that is alone, and whose doorbells are mapped by somebody who cannot map them again (a
- * virtual machine). Not with SIO_RESET_DONE. smartio.ko refuses the flag.
+ * virtual machine). Not with SIO_RESET_DONE. To smartio.ko, which takes none, it makes no
+ * difference.
  */
 #define SIO_RESET_KEEP_DOORBELLS 1 /* h.flags */
 struct sio_req_reset {
@@ -671,7 +672,8 @@ SIO_PORT_SIZE(struct sio_req_unwatch, 40);
  * that is to be read alone. A view (BAR) ends with its owner, whoever's the mapping is: that leads
  * nowhere from then on, as after DMAUNMAP with SIO_DMAUNMAP_KEEP_ADDRESS.
  * @iova, where an IOMMU translates, may be any whole page that the device can send and nothing is
- * mapped at (-ENOSPC), low ones too: those of a virtual machine's memory.
+ * mapped at (-ENOSPC), low ones too: those of a virtual machine's memory. smartio.ko:
+ * -EOPNOTSUPP where the device shares its IOMMU group, or interrupts are not remapped.
  */
 #define SIO_DMAMAP_STRICT 1 /* h.flags: flush at unmap before the answer */
 struct sio_req_dmamap {
@@ -730,7 +732,7 @@ SIO_PORT_SIZE(struct sio_req_iova_release, 40);
  * GRANT it and MAP the grant.
  * With SIO_IRQ_EVENTFD descriptor 0 of the request is an eventfd of the program's, or of whom it
  * has it from: triggers add 1 to it, and nothing else reads or writes it. -EINVAL: it is none, or
- * none came. smartio.ko refuses the flag.
+ * none came.
  */
 #define SIO_IRQ_EVENTFD 1 /* h.flags */
 struct sio_req_irq_new {

@@ -193,8 +193,8 @@ static int check_form(struct vfio_request *rq, const struct sio_req *h, size_t l
 	if ((h->op == SIO_OP_IRQ_NEW && h->flags & SIO_IRQ_EVENTFD) ||
 	    (h->op == SIO_OP_RESET && h->flags & SIO_RESET_KEEP_DOORBELLS))
 		return sio_fail(&rq->err, -EOPNOTSUPP,
-				"%s: flags %#x are for virtual machines of an emulated cluster",
-				form->name, h->flags);
+				"%s: flags %#x are for relays to virtual machines", form->name,
+				h->flags);
 	if (h->flags & ~form->flags)
 		return sio_fail(&rq->err, -EINVAL, "%s: flags %#x, allowed are %#x", form->name,
 				h->flags, form->flags);

@@ -58,6 +58,7 @@ void shim_memory(struct port_world *w);	 /* shim_memory.c */
 void shim_owners(struct port_world *w);	 /* shim_life.c */
 void shim_devices(struct port_world *w); /* shim_device.c */
 void shim_nvme(struct port_world *w);	 /* shim_nvme.c */
+void shim_domain(struct port_world *w);	 /* shim_domain.c */
 void shim_dmabuf(struct port_world *w);	 /* shim_dmabuf.c */
 void shim_granted(struct port_world *w); /* shim_granted.c: where there are adapters */
 void shim_pair(struct port_world *w);	 /* shim_pair.c */

@@ -365,6 +365,7 @@ const struct port_row port_rows[] = {
 	SET(RESET, reset, kind, SIO_RESET_BUS, -EOPNOTSUPP, NULL),
 	SET(RESET, reset, kind, SIO_RESET_DONE, 0, NULL),
 	SET(RESET, reset, kind, 4, -EINVAL, "kind 4"),
+	SET(RESET, reset, h.flags, SIO_RESET_KEEP_DOORBELLS, 0, NULL),
 
 	GOOD(BAR),
 	SET(BAR, bar, device, 0, -ENODEV, NULL),
@@ -490,6 +491,7 @@ const struct port_row port_rows[] = {
 
 	GOOD(IRQ_NEW),
 	REF(IRQ_NEW, irq_new, h.owner, T_OWNER, 0, NULL),
+	SET(IRQ_NEW, irq_new, h.flags, SIO_IRQ_EVENTFD, -EINVAL, "no eventfd"),
 	ENDS(IRQ_FREE, irq_free, T_MEM),
 	REF(IRQ_FREE, irq_free, id, T_IRQ_BUSY, -EBUSY, "grants"),
 

@@ -155,6 +155,8 @@ static const struct port_other others[] = {
 	{"IMPORT.kind = SIO_IMPORT_DMABUF", -EOPNOTSUPP, -EOPNOTSUPP},
 	{"DMAMAP.iova = 0", -EINVAL, -EINVAL},
 	{"DMAMAP.iova = 1ULL << 52", -EINVAL, 0},
+	{"IRQ_NEW.h.flags = SIO_IRQ_EVENTFD", -EOPNOTSUPP, -EOPNOTSUPP},
+	{"RESET.h.flags = SIO_RESET_KEEP_DOORBELLS", -EOPNOTSUPP, -EOPNOTSUPP},
 	{"IDENTIFY", -EBADF, -EBADF},
 	{"REOPEN", -EINVAL, -EINVAL},
 };

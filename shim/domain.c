@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * An IOMMU domain of a function's own. The kernel's DMA API chooses I/O addresses by itself; what
+ * is to be at an address of the requester's choice, as the memory of a virtual machine is, needs a
+ * domain in which the kernel chooses nothing. The function is attached to that one as long as it
+ * has a mapping at a chosen address. What the DMA API has mapped for it is in both domains, at the
+ * same address: so vectors and other mappings go on, and the function changes its domain at any
+ * time.
+ */
+#include <linux/iommu.h>
+#include <linux/version.h>
+
+#include "adapter.h"
+
+/* A mapping for a function, of whatever object; NULL: none is of it. */
+static struct sio_dma *dma_of(struct sio_obj *o)
+{
+	if (o->kind == SIO_KIND_DMAMAP)
+		return &((struct sio_dmamap *)o)->dma;
+	return o->kind == SIO_KIND_VECTOR ? sio_vector_way(o) : NULL;
+}
+
+struct iommu_domain *sio_domain_of(const struct sio_dma *m)
+{
+	return m->of && m->of->domain ? m->of->kernels : iommu_get_domain_for_dev(m->dev);
+}
+
+/* ---- what is mapped ---- */
+
+/* @target NULL: what the DMA API has mapped there. */
+static u64 place(const struct sio_dma *m, const struct sio_obj *target, u64 offset, u64 at)
+{
+	if (!target)
+		return iommu_iova_to_phys(m->of->kernels, m->address + at);
+	if (target->kind == SIO_KIND_MEM)
+		return PFN_PHYS(sio_mem_pfn((const void *)target, PHYS_PFN(offset + at)));
+	return target->address + offset + at;
+}
+
+static int map_run(const struct sio_dma *m, u64 at, u64 phys, u64 length)
+{
+	int prot = pfn_valid(PHYS_PFN(phys)) ? IOMMU_CACHE : IOMMU_MMIO;
+
+	if (m->dir != DMA_FROM_DEVICE)
+		prot |= IOMMU_READ;
+	if (m->dir != DMA_TO_DEVICE)
+		prot |= IOMMU_WRITE;
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+	return iommu_map(m->of->domain, m->address + at, phys, length, prot);
+#else
+	return iommu_map(m->of->domain, m->address + at, phys, length, prot, GFP_KERNEL);
+#endif
+}
+
+/* All of it, or nothing. */
+static int fill(struct sio_dma *m, const struct sio_obj *target, u64 offset)
+{
+	u64 done = 0, phys, run;
+	int error;
+
+	while (done < m->length) {
+		phys = place(m, target, offset, done);
+		for (run = PAGE_SIZE; done + run < m->length; run += PAGE_SIZE)
+			if (place(m, target, offset, done + run) != phys + run)
+				break;
+		error = map_run(m, done, phys, run);
+		if (error) {
+			if (done)
+				iommu_unmap(m->of->domain, m->address, done);
+			return error;
+		}
+		done += run;
+		cond_resched();
+	}
+	m->own = true;
+	return 0;
+}
+
+/* Another mapping of the function that has some of it, or has had it and keeps the address. */
+static const struct sio_dma *find_other(const struct sio_dma *m, u64 address, u64 length)
+{
+	const struct sio_dma *other;
+	struct sio_obj *o;
+
+	list_for_each_entry(o, &m->of->objects, of_dev) {
+		other = dma_of(o);
+		if (other && other != m && other->mapped &&
+		    address < other->address + other->length && other->address < address + length)
+			return other;
+	}
+	return NULL;
+}
+
+static int taken(struct sio_request *rq, const struct sio_dma *other)
+{
+	return sio_fail_exhausted(rq, -ENOSPC, SIO_OUT_OF_IOVA,
+				  "%#llx bytes at %#llx are mapped for %s already", other->length,
+				  other->address, dev_name(other->dev));
+}
+
+int sio_domain_join(struct sio_request *rq, struct sio_dma *m)
+{
+	const struct sio_dma *other;
+
+	if (!m->of || !m->of->domain)
+		return 0;
+	/* The kernel does not know which addresses were chosen. */
+	other = find_other(m, m->address, m->length);
+	return other ? taken(rq, other) : fill(m, NULL, 0);
+}
+
+/* ---- the domain ---- */
+
+static bool remaps_interrupts(struct device *dev)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+	return device_iommu_capable(dev, IOMMU_CAP_INTR_REMAP);
+#else
+	struct iommu_group *group = iommu_group_get(dev);
+	bool yes = group && iommu_group_has_isolated_msi(group);
+
+	iommu_group_put(group);
+	return yes;
+#endif
+}
+
+static struct iommu_domain *domain_new(struct device *dev)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
+	return iommu_domain_alloc(dev->bus);
+#else
+	struct iommu_domain *domain = iommu_paging_domain_alloc(dev);
+
+	return IS_ERR(domain) ? NULL : domain;
+#endif
+}
+
+/* The mappings of the DMA API. */
+static int carry_over(struct sio_dev *d)
+{
+	struct sio_obj *o;
+	int error = 0;
+
+	list_for_each_entry(o, &d->objects, of_dev) {
+		struct sio_dma *m = dma_of(o);
+
+		if (!error && m && m->mapped && !m->cut)
+			error = fill(m, NULL, 0);
+	}
+	return error;
+}
+
+static void forget(struct sio_dev *d)
+{
+	struct iommu_domain *domain = d->domain;
+	struct sio_obj *o;
+
+	list_for_each_entry(o, &d->objects, of_dev)
+		if (dma_of(o))
+			dma_of(o)->own = false;
+	d->domain = NULL;
+	iommu_domain_free(domain);
+}
+
+/* What has a domain of its own must not be able to interrupt this host in others' names either. */
+static int own(struct sio_request *rq, struct sio_dev *d)
+{
+	struct device *dev = &d->pdev->dev;
+	int error;
+
+	if (d->domain)
+		return 0;
+	if (!remaps_interrupts(dev))
+		return sio_fail(rq, -EOPNOTSUPP,
+				"%s chooses no addresses, for by some it would send any interrupt: "
+				"interrupt remapping that is on is right",
+				dev_name(dev));
+	d->kernels = iommu_get_domain_for_dev(dev);
+	d->domain = domain_new(dev);
+	if (!d->domain)
+		return -ENOMEM;
+	error = carry_over(d);
+	if (error) {
+		forget(d);
+		return error;
+	}
+	error = iommu_attach_device(d->domain, dev);
+	if (!error)
+		return 0;
+	forget(d);
+	return sio_fail(rq, -EOPNOTSUPP,
+			"%s gets no IOMMU domain of its own (%pe): a function that is alone in its "
+			"IOMMU group is right",
+			dev_name(dev), ERR_PTR(error));
+}
+
+static void disown(struct sio_dev *d)
+{
+	iommu_detach_device(d->domain, &d->pdev->dev);
+	/* What was unmapped lazily meanwhile. */
+	iommu_flush_iotlb_all(d->kernels);
+	forget(d);
+}
+
+/* ---- mappings at chosen addresses ---- */
+
+/* Messages and firmware's memory are there, whatever is mapped. */
+static bool is_reserved(struct device *dev, u64 first, u64 last)
+{
+	struct iommu_group *group = iommu_group_get(dev);
+	struct iommu_resv_region *r, *next;
+	LIST_HEAD(regions);
+	bool found = false;
+
+	if (!group)
+		return false;
+	iommu_get_group_resv_regions(group, &regions);
+	list_for_each_entry_safe(r, next, &regions, list) {
+		found |= r->type != IOMMU_RESV_DIRECT_RELAXABLE &&
+			 first <= r->start + r->length - 1 && r->start <= last;
+		kfree(r);
+	}
+	iommu_group_put(group);
+	return found;
+}
+
+static int check_address(struct sio_request *rq, const struct sio_dma *m, u64 address)
+{
+	const struct iommu_domain_geometry *g = &m->of->domain->geometry;
+	const struct sio_dma *other;
+	u64 last = address + (m->length - 1);
+
+	if (last < address || last > g->aperture_end || address < g->aperture_start)
+		return sio_fail(
+			rq, -EINVAL,
+			"%#llx bytes at %#llx: %s can send %#llx to %#llx through its IOMMU",
+			m->length, address, dev_name(m->dev), (u64)g->aperture_start,
+			(u64)g->aperture_end);
+	if (is_reserved(m->dev, address, last))
+		return sio_fail_exhausted(
+			rq, -ENOSPC, SIO_OUT_OF_IOVA,
+			"%#llx bytes at %#llx: some of it is not memory's for %s, but interrupts' "
+			"or the firmware's",
+			m->length, address, dev_name(m->dev));
+	other = find_other(m, address, m->length);
+	return other ? taken(rq, other) : 0;
+}
+
+int sio_domain_map(struct sio_request *rq, struct sio_dma *m, const struct sio_obj *target,
+		   u64 offset, u64 address)
+{
+	struct sio_dev *d = m->of;
+	int error;
+
+	if (target->kind == SIO_KIND_MEM && ((const struct sio_mem *)target)->dmabuf)
+		return sio_fail(
+			rq, -EOPNOTSUPP,
+			"memory %#llx is another driver's, which knows the addresses that the "
+			"kernel chooses alone: ask for any",
+			target->id);
+	error = own(rq, d);
+	if (error)
+		return error;
+	/* From here on it ends by sio_domain_leave(), with the domain if it is the last. */
+	d->n_chosen++;
+	m->chosen = true;
+	m->mapped = true;
+	error = check_address(rq, m, address);
+	if (error)
+		return error;
+	m->address = address;
+	return fill(m, target, offset);
+}
+
+void sio_domain_cut(struct sio_dma *m)
+{
+	if (m->own)
+		iommu_unmap(m->of->domain, m->address, m->length);
+	m->own = false;
+}
+
+void sio_domain_leave(struct sio_dma *m)
+{
+	sio_domain_cut(m);
+	if (m->chosen && !--m->of->n_chosen)
+		disown(m->of);
+}
