@@ -800,7 +800,8 @@ enum {
 	SIO_DEVICE_EV_BORROWER_GONE = 1, /* to who holds the registers: settle @borrower */
 	SIO_DEVICE_EV_RESET,		 /* @generation is new: queues made before are gone */
 	SIO_DEVICE_EV_LOST,		 /* the device or its host is gone for good */
-	SIO_DEVICE_EV_NOTICE, /* who holds the registers has something to say: DEV_NOTIFY */
+	SIO_DEVICE_EV_NOTICE,	 /* who holds the registers has something to say: DEV_NOTIFY */
+	SIO_DEVICE_EV_RESTARTED, /* between daemons: RESET, and its doorbells lead where they led */
 	SIO_DEVICE_EVENTS
 };
 struct sio_evm_device {

@@ -343,6 +343,8 @@ static void borrow_event(struct smartiod *d, struct smartiod_device *dev, uint64
 {
 	if (event == SIO_DEVICE_EV_RESET)
 		smartiod_borrow_doorbells_gone(d, dev, id);
+	if (event == SIO_DEVICE_EV_RESTARTED)
+		event = SIO_DEVICE_EV_RESET;
 	for (struct smartiod_borrow *b = d->borrows; b; b = b->next) {
 		if (b->device != dev || b->id != id || smartiod_borrow_lost(b))
 			continue;
@@ -366,7 +368,7 @@ int smartiod_peer_device_event(struct smartiod *d, const struct smartiod_from *f
 				", which is not node %" PRIu32 "'s",
 				event, sio_from_le32(m->fdid), from->node);
 	dev->generation = sio_from_le32(m->generation);
-	if (event == SIO_DEVICE_EV_RESET)
+	if (event == SIO_DEVICE_EV_RESET || event == SIO_DEVICE_EV_RESTARTED)
 		smartiod_held_reset(d, dev);
 	borrow_event(d, dev, sio_from_le64(m->borrower), event, sio_from_le64(m->gone));
 	return 0;

@@ -56,19 +56,21 @@ void smartiod_holder_welcome(struct smartiod *d, struct smartiod_loan *holder)
 	}
 }
 
-static void notify_reset(struct smartiod *d, struct smartiod_device *dev, uint64_t generation)
+static void notify_reset(struct smartiod *d, const struct smartiod_word *w)
 {
+	uint32_t event = w->keep ? SIO_DEVICE_EV_RESTARTED : SIO_DEVICE_EV_RESET;
+	struct smartiod_device *dev = w->device;
 	struct smartiod_loan *l;
 	uint64_t after = 0;
 
-	if (smartiod_generation(generation) < dev->generation)
+	if (smartiod_generation(w->generation) < dev->generation)
 		return; /* it was pulled out meanwhile, and is another one */
-	dev->generation = smartiod_generation(generation);
+	dev->generation = smartiod_generation(w->generation);
 	smartiod_device_announce_later(d, dev);
 	while ((l = smartiod_loan_after(d, after))) {
 		after = l->id;
 		if (l->device == dev)
-			smartiod_loan_notify(d, l, SIO_DEVICE_EV_RESET, 0);
+			smartiod_loan_notify(d, l, event, 0);
 	}
 }
 
@@ -138,7 +140,7 @@ static void take_doorbells(struct smartiod *d, struct smartiod_word *w)
 		return;
 	}
 	dev->lent->clearing--;
-	notify_reset(d, dev, w->generation);
+	notify_reset(d, w);
 	if (!w->own) /* reset.c announces the end of the lender's own */
 		smartiod_device_announce_later(d, dev);
 	word_ok(d, w);

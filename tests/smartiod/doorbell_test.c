@@ -152,6 +152,45 @@ static void all_are_closed(void **state)
 	}
 }
 
+/*
+ * Who has borrowed it alone may have it reset and keep them, over a window too: so a virtual
+ * machine does, whose emulator maps them once.
+ */
+static void a_restart_leaves_them(void **state)
+{
+	const struct sio_evm_device *e;
+	struct fixture f = {0};
+
+	(void)state;
+	for (unsigned kind = 0; kind < 3; kind++) {
+		f.w = world_new(3, 1);
+		f.w->iommu = kind == 1;
+		fake_device_add(f.w, &f.device);
+		world_start(f.w);
+		f.manager = world_client(f.w, MANAGER, SIO_CLIENT_LIBRARY);
+		f.client = world_client(f.w, kind == 2 ? 0 : 2, SIO_CLIENT_LIBRARY);
+		assert_int_equal(call_borrow(f.w, f.client, FDID, SCI_FLAG_EXCLUSIVE, &f.c), 0);
+		assert_int_equal(call_dev_seg_connect(f.w, f.client, f.c.handle, 0, SCI_MEMTYPE_BAR,
+						      &f.bar_c, NULL),
+				 0);
+		map(&f);
+		for (unsigned n = 0; n < 2; n++) {
+			assert_int_equal(call_handle(f.w, f.client, SIO_MSG_DEV_RESET, f.c.handle,
+						     SIO_RESET_KEEP),
+					 0);
+			e = call_device_event(f.client, n);
+			assert_non_null(e);
+			assert_int_equal(sio_from_le32(e->event), SIO_DEVICE_EV_RESET);
+			assert_int_equal(views(&f, true), 1);
+			assert_int_equal(windows(&f), kind == 2 ? 0 : 2);
+		}
+		assert_int_equal(call_handle(f.w, f.client, SIO_MSG_DEV_RESET, f.c.handle, 0), 0);
+		assert_int_equal(views(&f, false), 0);
+		assert_int_equal(windows(&f), kind == 2 ? 0 : 1);
+		finish(&f);
+	}
+}
+
 /* A port that does not know what they are: smartiod's word is all that it gets. */
 static void whatever_the_port_knows(void **state)
 {
@@ -393,6 +432,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_are_closed),
+		cmocka_unit_test(a_restart_leaves_them),
 		cmocka_unit_test(whatever_the_port_knows),
 		cmocka_unit_test(a_port_without_memory_is_asked_again),
 		cmocka_unit_test(a_look_meanwhile_takes_it_for_no_other),

@@ -311,7 +311,7 @@ static void reset(struct world *w, unsigned host, const struct sio_req_reset *re
 	}
 	memset(&evt, 0, sizeof(evt));
 	evt.generation = ++f->generation;
-	if (!f->ignorant)
+	if (!f->ignorant && !(req->h.flags & SIO_RESET_KEEP_DOORBELLS))
 		take_doorbells(w, host, f);
 	evt.freed = settle_owner(w, host, f->id, 0);
 	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
