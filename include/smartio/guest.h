@@ -7,7 +7,7 @@
  * eventfds.
  *
  * All functions may be called from any thread; the last parameter @error is always written, as in
- * SISCI. Handles are those of sisci_api.h. On real hosts all but smartio_device_layout() and
+ * SISCI. Handles are those of sisci_api.h. By VFIO all but smartio_device_layout() and
  * smartio_import_segment() is SCI_ERR_NOT_SUPPORTED, or SCI_ERR_ILLEGAL_PARAMETER where the kernel
  * says so.
  */

@@ -54,7 +54,7 @@ static void identify(struct admin *a, uint64_t at)
 	admin_await(a);
 }
 
-/* Neither smartio.ko nor VFIO serves relays to virtual machines yet. */
+/* VFIO serves none; of smartio.ko vm passthrough and shim_domain.c have these. */
 #define NEEDS_RELAY "a port that serves relays"
 
 static int uses_memory(void *arg)

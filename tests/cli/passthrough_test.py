@@ -4,7 +4,6 @@
 machine's memory, doorbells and interrupts are the drive's own: what passes through the relay and between the daemons
 while it works is counted, and is nothing."""
 import fcntl
-import mmap
 import os
 import random
 import select
@@ -18,8 +17,8 @@ import unittest
 import base
 
 sys.path.insert(0, os.path.join(base.HERE, "..", "emu"))
-from initiator import (ACQ, ASQ, CC, CONFIG, CSTS, GET_IRQ_INFO, GET_REGION_INFO, RAM, RAM_BYTES, RESET, SET_IRQS,
-                       WAIT, Drive, Refused)  # pylint: disable=wrong-import-position
+from initiator import CC, CONFIG, CSTS, GET_IRQ_INFO, RAM, RAM_BYTES, RESET, SET_IRQS, WAIT, Refused  # noqa: E402
+from mapped_drive import ONES, MappedDrive  # noqa: E402
 
 TOPOLOGY = """cluster: guests
 switches: [sw0]
@@ -43,55 +42,6 @@ hosts:
   client1: { ram: 64M }
   client2: { ram: 64M, iommu: on }
 """
-ONES = 0xffffffff
-
-
-class Machine(Drive):
-    """With the doorbells mapped, as QEMU maps them: stores there are no messages."""
-
-    def __init__(self, path, **more):
-        super().__init__(path, sealed=True, **more)
-        head = struct.pack("=IIIIQQ", 256, 0, 0, 0, 0, 0)
-        self.send(GET_REGION_INFO, head)
-        first, fds, _, _ = socket_recv(self.sock)
-        number, _, size, flags, _ = struct.unpack_from("=HHIII", first)
-        assert number == self.id and flags == 1
-        reply = first[16:] + self.exactly(size - len(first))
-        self.info = struct.unpack_from("=IIIIQQ", reply)
-        n, = struct.unpack_from("=I", reply, 40)
-        self.area = struct.unpack_from("=QQ", reply, 48)
-        assert n == 1 and len(fds) == 1
-        self.doorbells = mmap.mmap(fds[0], self.area[1], offset=(self.info[5] + self.area[0]) % 2**64)
-        os.close(fds[0])
-
-    def post32(self, offset, value):
-        assert self.area[0] <= offset < sum(self.area)
-        struct.pack_into("=I", self.doorbells, offset - self.area[0], value)
-
-    def set_irqs(self, fds, start=0):
-        """Where they are set again, each fires once for what may have come meanwhile."""
-        super().set_irqs(fds, start)
-        for fd in fds:
-            try:
-                os.eventfd_read(fd)
-            except BlockingIOError:
-                pass
-
-    def is_ready(self):
-        """A borrowed drive looks at its registers by itself."""
-        end = time.monotonic() + WAIT
-        while not self.read32(CSTS) & 1 and time.monotonic() < end:
-            pass
-        return self.read32(CSTS) & 1
-
-    def dead(self):
-        """Its driver reads the controller's status."""
-        return self.read32(CSTS) == ONES
-
-
-def socket_recv(sock):
-    """The first bytes of a reply, with its descriptors."""
-    return socket.recv_fds(sock, 4096, 4)
 
 
 class Passthrough(base.CommandTest):
@@ -115,7 +65,7 @@ class Passthrough(base.CommandTest):
                 return line
 
     def machine(self, path, **more):
-        m = Machine(path, **more)
+        m = MappedDrive(path, **more)
         self.addCleanup(m.close)
         return m
 
@@ -131,16 +81,6 @@ class Passthrough(base.CommandTest):
         return {d["name"]: (d["counters"]["peer_messages_sent"], d["counters"]["peer_messages_received"])
                 for d in self.json("stats")["daemons"]}
 
-    def use(self, m, at, count=20):
-        data = os.urandom(8192)
-        m.ram[0x20000:0x22000] = data
-        for n in range(count):
-            self.assertEqual(m.do(1, 1, RAM + 0x20000, 1, (at + 16 * n, 0, 15)), 0)
-            self.assertEqual(m.do(1, 2, RAM + 0x30000, 1, (at + 16 * n, 0, 15)), 0)
-            self.assertEqual(m.ram[0x30000:0x32000], data)
-            m.ram[0x30000:0x32000] = bytes(8192)
-        return data
-
     def test_a_machine_drives_it(self):
         child, path = self.relay()
         self.assertEqual(self.device()["borrowers"], 0)
@@ -152,14 +92,14 @@ class Passthrough(base.CommandTest):
         self.assertEqual(m.do(0, 6, RAM + 0x10000, 0, (1,)), 0)
         self.assertEqual(m.ram[0x10004:0x10018], b"LENT".ljust(20))
         before, sent = self.traffic(), len(m.sent)
-        self.use(m, 0, 100)
+        m.use(0, 100)
         self.assertEqual(len(m.sent), sent, "a message of the machine's while it works")
         self.assertEqual(self.traffic(), before)
         # The machine starts again: the drive is reset, its doorbells still lead to it.
         m.ask(RESET)
         self.assertEqual(m.read32(CC), 0)
         m.start()
-        data = self.use(m, 0)
+        data = m.use(0)
         # It ends: the device is everybody's, and what was written stays.
         m.sock.close()
         self.says(child, "is returned")
@@ -233,7 +173,7 @@ class Passthrough(base.CommandTest):
         # Now the other one can have it.
         m2 = self.machine(path2)
         m2.start()
-        self.use(m2, 0, 2)
+        m2.use(0, 2)
         self.end(other)  # under its machine
         self.assertRaises((EOFError, ConnectionError), m2.read32, CSTS)
         self.end(child)
@@ -256,7 +196,7 @@ class Passthrough(base.CommandTest):
             m.do(1, rng.choice((1, 2)), at, 1, (rng.randrange(1000), 0, 7))  # one page, read or written
         self.assertEqual(self.device_faults() - before, n, f"seed {seed}")
         self.assertEqual(bytes(m.ram[0x40000:]), pages)
-        self.use(m, 0, 2)
+        m.use(0, 2)
         # Without the bus master bit it reaches nothing of the machine either.
         m.write(4, struct.pack("=H", 2), CONFIG)
         before = self.device_faults()
@@ -277,7 +217,7 @@ class Passthrough(base.CommandTest):
         more = os.memfd_create("more", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(more, 4 << 20)
         fcntl.fcntl(more, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
-        data = self.use(m, 0, 1)
+        data = m.use(0, 1)
         for at, offset in ((0, 0), (0x2000, 1 << 20), (1 << 40, 2 << 20)):
             m.ask(2, struct.pack("=IIQQQ", 32, 3, offset, at, 0x2000), [more])
             self.assertEqual(m.do(1, 2, at, 1, (0, 0, 15)), 0)
@@ -291,7 +231,7 @@ class Passthrough(base.CommandTest):
         m.do(1, 2, 0x2000, 1, (0, 0, 7))
         self.assertEqual(os.pread(more, 8192, 1 << 20), data)
         os.close(more)
-        self.use(m, 0, 2)
+        m.use(0, 2)
         m.sock.close()
         self.says(child, "is returned")
         self.end(child)
@@ -308,7 +248,7 @@ class Passthrough(base.CommandTest):
             machines.append(self.machine(path))
         for m in machines:
             m.start()
-        first, second = (self.use(m, 0) for m in machines)
+        first, second = (m.use(0) for m in machines)
         # Through the memory of the first machine: the second device gets that, too.
         m = machines[1]
         m.map(RAM + RAM_BYTES, RAM_BYTES, [machines[0].ram_fd])
@@ -328,7 +268,7 @@ class Passthrough(base.CommandTest):
         m.start()
         request = os.eventfd(0, os.EFD_NONBLOCK)
         m.ask(SET_IRQS, struct.pack("=IIIII", 20, 4 | 32, 4, 0, 1), [request])
-        self.use(m, 0, 2)
+        m.use(0, 2)
         how(child)
         self.says(child, "is lost to its machine")
         self.assertTrue(select.select([request], [], [], 10)[0], "nobody asked to unplug it")
@@ -349,7 +289,7 @@ class Passthrough(base.CommandTest):
         self.smartio("cluster", "restart-node", "lender")
         m = self.machine(path)  # the same relay, the same disk
         m.start()
-        self.use(m, 0, 2)
+        m.use(0, 2)
         m.sock.close()
         self.says(child, "is returned")
         self.end(child)
@@ -361,7 +301,7 @@ class Passthrough(base.CommandTest):
         self.smartio("fault", "device", "nvme0", "in")
         m = self.machine(path)
         m.start()
-        self.use(m, 0, 2)
+        m.use(0, 2)
         m.sock.close()
         self.says(child, "is returned")
         self.end(child)
@@ -374,7 +314,7 @@ class Passthrough(base.CommandTest):
         m.ask(RESET)  # the machine's own: as often as it likes
         m.ask(RESET)
         m.start()
-        self.use(m, 0, 2)
+        m.use(0, 2)
         m.sock.close()
         self.says(child, "is returned")
         self.end(child)
@@ -388,7 +328,7 @@ class Passthrough(base.CommandTest):
         child, path = self.relay()
         m = self.machine(path)
         m.start()
-        data = self.use(m, 0, 2)
+        data = m.use(0, 2)
         for n in range(10):
             m.submit(1, 1, RAM + 0x20000, 1, (16 * n, 0, 15))
         for pid, words in base.processes_with("XDG_RUNTIME_DIR", self.dir):

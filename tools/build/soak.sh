@@ -91,6 +91,7 @@ for machine in none-6.1 none-6.12; do
 	python3 tests/vm/lend_functions.py build/plain "$machine" --soak || [ $? = 77 ]
 done
 for machine in intel-6.1 intel-6.12; do
+	python3 tests/vm/passthrough.py build/plain "$machine" --soak || [ $? = 77 ]
 	python3 tests/vm/lend.py build/plain "$machine" --a-alone --soak || [ $? = 77 ]
 	python3 tests/vm/lend.py build/plain "$machine" --b-alone --soak || [ $? = 77 ]
 	python3 tests/vm/lend_peer.py build/plain "$machine" --a-alone --soak || [ $? = 77 ]

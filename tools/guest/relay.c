@@ -136,46 +136,72 @@ static uint32_t vectors(void *function)
 	return ((const struct relay *)function)->layout.msix_count;
 }
 
-/* One access of the program is one access to the hardware. */
-static void load(void *to, const volatile uint8_t *from, size_t len)
+/*
+ * An access of the program is one access to the hardware. One that the hardware has not, of more
+ * bytes or across their multiples, is several, each as long as can be.
+ */
+static size_t piece(const volatile uint8_t *at, size_t len)
+{
+	size_t n = 8;
+
+	while (n > len || (uintptr_t)at % n)
+		n /= 2;
+	return n;
+}
+
+static void load_one(uint8_t *to, const volatile uint8_t *from, size_t len)
 {
 	uint64_t v8;
 	uint32_t v4;
 	uint16_t v2;
 
-	if (len == 8 && (uintptr_t)from % 8 == 0) {
+	if (len == 8) {
 		v8 = sio_read64(from);
 		memcpy(to, &v8, sizeof(v8));
-	} else if (len == 4 && (uintptr_t)from % 4 == 0) {
+	} else if (len == 4) {
 		v4 = sio_read32(from);
 		memcpy(to, &v4, sizeof(v4));
-	} else if (len == 2 && (uintptr_t)from % 2 == 0) {
+	} else if (len == 2) {
 		v2 = sio_read16(from);
 		memcpy(to, &v2, sizeof(v2));
 	} else {
-		for (size_t i = 0; i < len; i++)
-			((uint8_t *)to)[i] = sio_read8(from + i);
+		*to = sio_read8(from);
+	}
+}
+
+static void store_one(volatile uint8_t *to, const uint8_t *from, size_t len)
+{
+	uint64_t v8;
+	uint32_t v4;
+	uint16_t v2;
+
+	if (len == 8) {
+		memcpy(&v8, from, sizeof(v8));
+		sio_write64(to, v8);
+	} else if (len == 4) {
+		memcpy(&v4, from, sizeof(v4));
+		sio_write32(to, v4);
+	} else if (len == 2) {
+		memcpy(&v2, from, sizeof(v2));
+		sio_write16(to, v2);
+	} else {
+		sio_write8(to, *from);
+	}
+}
+
+static void load(void *to, const volatile uint8_t *from, size_t len)
+{
+	for (size_t n, done = 0; done < len; done += n) {
+		n = piece(from + done, len - done);
+		load_one((uint8_t *)to + done, from + done, n);
 	}
 }
 
 static void store(volatile uint8_t *to, const void *from, size_t len)
 {
-	uint64_t v8;
-	uint32_t v4;
-	uint16_t v2;
-
-	if (len == 8 && (uintptr_t)to % 8 == 0) {
-		memcpy(&v8, from, sizeof(v8));
-		sio_write64(to, v8);
-	} else if (len == 4 && (uintptr_t)to % 4 == 0) {
-		memcpy(&v4, from, sizeof(v4));
-		sio_write32(to, v4);
-	} else if (len == 2 && (uintptr_t)to % 2 == 0) {
-		memcpy(&v2, from, sizeof(v2));
-		sio_write16(to, v2);
-	} else {
-		for (size_t i = 0; i < len; i++)
-			sio_write8(to + i, ((const uint8_t *)from)[i]);
+	for (size_t n, done = 0; done < len; done += n) {
+		n = piece(to + done, len - done);
+		store_one(to + done, (const uint8_t *)from + done, n);
 	}
 }
 
