@@ -317,6 +317,7 @@ void smartio_nvme_manager_get_status(const struct smartio_nvme_manager *m,
 	status->kept = m->kept;
 	status->took_us = m->took_ns / 1000;
 	status->returns = m->returns;
+	status->returns_kept = m->returns_kept;
 }
 
 uint64_t smartio_nvme_manager_given(const struct smartio_nvme_manager *m)

@@ -43,6 +43,7 @@ struct smartio_nvme_manager {
 	struct sio_nvme_watch watch;
 	uint32_t takeovers, kept; /* kept: of those without a reset */
 	uint32_t returns;	  /* to the drive, over another path than the one lost */
+	uint32_t returns_kept;	  /* of those without a reset */
 	uint64_t took_ns;	  /* the last one */
 	struct sio_nvme_ctrl ctrl;
 	struct sio_nvme_ledger ledger;

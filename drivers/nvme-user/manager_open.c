@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a manager acquires a drive and releases it: borrow, registers, reset, publication. It does so
- * again when the borrow was lost with its path to the drive, over a path that is left. Its clients
- * are then notified of a reset; clients that lost the same path find the drive as one that was
- * added.
+ * How a manager acquires a drive and releases it: borrow, registers, reset, publication. When the
+ * borrow is lost with its path to the drive it borrows it again over a path that is left, and goes
+ * on by its own record, so that clients notice nothing. Where that is impossible the drive is reset
+ * once more, and they are notified of that.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -74,10 +74,11 @@ static int settle_all(struct smartio_nvme_manager *m)
 /*
  * Borrows the drive and takes its registers. The registers of a manager that was just killed become
  * free when its host's daemon has notified the lender; so a refusal counts only after a moment.
+ * @beside: not exclusively, even if nobody else has it.
  */
-static int take_drive(struct smartio_nvme_manager *m, const struct smartio_nvme_manager_options *o,
-		      bool *ret_exclusive)
+static int take_drive(struct smartio_nvme_manager *m, bool beside, bool *ret_exclusive)
 {
+	const uint32_t timeout_ms = m->options.enable_timeout_ms;
 	uint64_t start = smartio_now_ns();
 	unsigned n = 1000; /* sleep from the first time on */
 	bool known;
@@ -85,9 +86,9 @@ static int take_drive(struct smartio_nvme_manager *m, const struct smartio_nvme_
 
 	for (;;) {
 		known = false;
-		rc = borrow(m, ret_exclusive);
+		rc = beside ? sio_nvme_device_borrow(&m->d, 0) : borrow(m, ret_exclusive);
 		if (rc == 0) {
-			rc = sio_nvme_ctrl_open(&m->ctrl, &m->d, o->enable_timeout_ms);
+			rc = sio_nvme_ctrl_open(&m->ctrl, &m->d, timeout_ms);
 			if (rc == -EBUSY)
 				rc = busy(m, &known);
 		}
@@ -178,7 +179,7 @@ static int start(struct smartio_nvme_manager *m)
 
 	if (m->options.flags & SMARTIO_NVME_STANDBY)
 		return sio_nvme_stand(m);
-	rc = take_drive(m, &m->options, &exclusive);
+	rc = take_drive(m, false, &exclusive);
 	if (rc == 0)
 		rc = sio_nvme_manager_start(m);
 	if (rc || !exclusive)
@@ -295,16 +296,9 @@ void smartio_nvme_manager_close(struct smartio_nvme_manager *m)
 	sio_nvme_fail(0, "%s", why);
 }
 
-/*
- * The borrow is lost, but perhaps not the drive. What ours and clients' queues had mapped waits at
- * the lender for the word that start_controller() gives. Return: 0; -ENODEV: there is no drive, or
- * no way to it; -errno.
- */
-int sio_nvme_manager_again(struct smartio_nvme_manager *m)
+/* What ended with the borrow. */
+static void release_all(struct smartio_nvme_manager *m)
 {
-	uint64_t given = m->ledger.given;
-	int rc;
-
 	sio_nvme_stand_down(m);
 	sio_nvme_manager_withdraw(m);
 	sio_nvme_record_close(&m->record);
@@ -314,10 +308,45 @@ int sio_nvme_manager_again(struct smartio_nvme_manager *m)
 	memset(&m->meta, 0, sizeof(m->meta));
 	m->n_unsettled = 0;
 	memset(&m->asker, 0, sizeof(m->asker)); /* it finds another manager */
-	m->leases.n = 0;  /* the reset has taken the queues of those who had them */
+	m->leases.n = 0;  /* read from the record; or the reset has taken their queues */
 	m->waiters.n = 0; /* they find another manager, and ask that one */
+}
+
+/*
+ * Over another path, where it was: nobody else may, for this program lives, and could ring yet. It
+ * does not, since what it had mapped is unmapped. Return: 1: somebody has the registers, or the
+ * record is not to be had; 0; -errno.
+ */
+static int go_on(struct smartio_nvme_manager *m)
+{
+	bool exclusive;
+	int rc = take_drive(m, true, &exclusive);
+
+	if (rc && rc != -EBUSY)
+		return rc;
+	if (rc == 0 && sio_nvme_manager_go_on(m) == 0)
+		return 0;
+	sio_nvme_device_return(&m->d);
+	return 1;
+}
+
+/*
+ * The borrow is lost, but perhaps not the drive. What ours and clients' queues had mapped waits at
+ * the lender: for the drive goes on, or for the word that start_controller() gives. Return: 0;
+ * -ENODEV: there is no drive, or no way to it; -errno.
+ */
+int sio_nvme_manager_again(struct smartio_nvme_manager *m)
+{
+	const uint64_t given = m->ledger.given;
+	int rc;
+
+	release_all(m);
 	rc = sio_nvme_device_query(&m->d);
 	if (rc == 0)
+		rc = m->role == SIO_NVME_SERVING ? go_on(m) : 1;
+	if (rc == 0)
+		m->returns_kept++;
+	if (rc > 0)
 		rc = start(m);
 	m->ledger.given += given;
 	return rc;

@@ -15,7 +15,8 @@
 #include "smartio/io.h"
 #include "wait.h"
 
-#define LENT_MS 5000u	     /* that a manager which starts may have the drive exclusively */
+#define LENT_MS 5000u  /* that a manager which starts may have the drive exclusively */
+#define RETURN_MS 500u /* that a manager which lost its path to the drive may take to return */
 #define LONGEST_PAUSE_MS 64u /* between two looks while nobody serves, and registers are taken */
 
 /* ---- be found ---- */
@@ -158,6 +159,16 @@ static unsigned ms_until(uint64_t deadline, unsigned most)
 }
 
 /*
+ * The manager that served lives, but has lost its path to the drive: over another one it can go on,
+ * and nobody else can. So it has the registers again, for a moment.
+ */
+static bool may_return(const struct smartio_nvme_manager *m, int rc)
+{
+	return rc == -EACCES && m->watch.ended_ns &&
+	       smartio_now_ns() - m->watch.ended_ns < RETURN_MS * 1000000ull;
+}
+
+/*
  * No manager is published, so none serves, or one is about to. Return: 1: we serve; 0: another
  * program owns the registers; -errno.
  */
@@ -168,7 +179,11 @@ static int take_over(struct smartio_nvme_manager *m)
 	bool kept = false;
 
 	if (rc == 0) {
-		kept = sio_nvme_manager_go_on(m) == 0;
+		int went_on = sio_nvme_manager_go_on(m);
+
+		if (may_return(m, went_on))
+			return 0;
+		kept = went_on == 0;
 		if (!kept)
 			rc = sio_nvme_ctrl_open(&m->ctrl, &m->d, timeout_ms);
 	}

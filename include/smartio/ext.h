@@ -96,9 +96,10 @@ void smartio_await_device(const char *name, unsigned int state, unsigned int tim
  * for nobody else (SCI_ERR_ACCESS); until smartio_device_settled() of that borrow or of all, or a
  * reset. So who takes the place of a program that had queues of the device finds what that had
  * written down.
- * Not where the maker may be alive without the lender's knowledge (its path or its host was lost):
- * then it ends at once, for both would use it. Nor, today, behind smartio.ko: there it is a shared
- * segment like others. Without a connection it ends while its maker lives. Source: our own.
+ * Where the maker may be alive without the lender's knowledge, because its path was lost, no other
+ * program has it, for both would use it: that one alone, which may have the registers over another
+ * path. When its host is lost, too, it ends. Behind smartio.ko, today, it is a shared segment like
+ * others. Without a connection it ends while its maker lives. Source: our own.
  */
 #define SMARTIO_FLAG_LASTING 0x00400000U
 

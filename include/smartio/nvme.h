@@ -114,9 +114,9 @@ struct smartio_nvme_manager_status {
 	uint32_t kept;	     /* of those: without a reset, so that clients noticed nothing */
 	/* Microseconds of the last takeover, from when the library reported the other's end. */
 	uint64_t took_us;
-	/* How often it lost its path to the drive and came back over another, with a reset. */
+	/* How often it lost its path to the drive and came back over another. */
 	uint32_t returns;
-	uint32_t reserved;
+	uint32_t returns_kept; /* of those: without a reset */
 };
 /** From the thread that serves. Source: our own. */
 void smartio_nvme_manager_get_status(const struct smartio_nvme_manager *m,

@@ -72,13 +72,62 @@ static void end_inherited(struct smartiod *d, struct smartiod_device *dev)
 	}
 }
 
+static bool is_for(const struct smartiod_dev_seg *s, const struct smartiod_loan *l)
+{
+	return !s->only_session || (s->only_session == l->session && s->only_node == l->node);
+}
+
+/*
+ * The program of @l may live, and store by what it had mapped: nobody goes on with what lasts but
+ * that program itself, which knows what it does.
+ */
+static void reserve(struct smartiod *d, const struct smartiod_loan *l, bool held)
+{
+	for (struct smartiod_dev_seg *s = l->device->lent->segs; s; s = s->next) {
+		if (!s->lasting || !is_for(s, l) ||
+		    (s->creator != l->id && !(held && outlives(d, s))))
+			continue;
+		s->only_session = l->session;
+		s->only_node = l->node;
+	}
+}
+
+/* The program of @l is known to have ended. */
+static void unreserve(const struct smartiod_loan *l)
+{
+	for (struct smartiod_dev_seg *s = l->device->lent->segs; s; s = s->next)
+		if (is_for(s, l))
+			s->only_session = 0;
+}
+
 void smartiod_dev_segs_end(struct smartiod *d, struct smartiod_loan *l, bool held)
 {
-	const bool may_live = l->cut_off || l->lost;
-
-	end_all(d, l, may_live);
-	if (may_live && held)
+	end_all(d, l, l->lost);
+	if (l->lost && held)
 		end_inherited(d, l->device);
+	else if (l->cut_off)
+		reserve(d, l, held);
+	else if (l->program_over)
+		unreserve(l);
+}
+
+/* Its programs have ended, or nobody will know: a host that comes back may count them anew. */
+void smartiod_dev_segs_node_down(struct smartiod *d, uint32_t node)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->devices, key))) {
+		struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
+		struct smartiod_dev_seg *s, *next;
+
+		key = n->key;
+		for (s = dev->lent->segs; s; s = next) {
+			next = s->next;
+			if (s->only_session && s->only_node == node)
+				drop(d, dev, s, true);
+		}
+	}
 }
 
 void smartiod_dev_segs_over(struct smartiod *d, struct smartiod_loan *l)
@@ -353,7 +402,8 @@ int smartiod_dev_seg_again(struct smartiod *d, struct smartiod_loan *l, uint32_t
 static bool may_have(const struct smartiod_loan *l, const struct smartiod_dev_seg *s)
 {
 	return (!s->private_to || s->private_to == l->id) &&
-	       (!s->lasting || s->creator == l->id || l->device->ledger.holder == l->id);
+	       (!s->lasting || s->creator == l->id ||
+		(l->device->ledger.holder == l->id && is_for(s, l)));
 }
 
 struct smartiod_segment *smartiod_dev_seg_of(const struct smartiod_loan *l, uint64_t uid)
@@ -441,6 +491,12 @@ int smartiod_lend_dev_seg_lookup(struct smartiod *d, const struct smartiod_from 
 			" of %s lasts for the owner of the device's registers; nobody else may "
 			"connect to it",
 			id, l->device->topo->name);
+	if (!is_for(s, l))
+		return sio_fail(reterr, -EACCES,
+				"device segment %#" PRIx32
+				" of %s is kept for the program at node %" PRIu32
+				" that lost its path to it and may go on over another one",
+				id, l->device->topo->name, s->only_node);
 	fill_reply(l, s, &rep);
 	smartiod_from_reply(d, from, msg, &rep, sizeof(rep));
 	return 0;

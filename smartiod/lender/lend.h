@@ -47,6 +47,12 @@ struct smartiod_dev_seg {
 	uint32_t id, node;
 	uint64_t uid, bytes;
 	bool lasting; /* our own memory: it stays as long as anything of its creator does */
+	/*
+	 * One that lasts: the program, which may live, that alone may go on with it; 0: whoever
+	 * owns the registers.
+	 */
+	uint64_t only_session;
+	uint32_t only_node;
 	struct smartiod_segment *segment; /* on this host; else NULL */
 	uint32_t meeting; /* of the daemons, at which the borrower's reported it last */
 };
@@ -213,12 +219,13 @@ struct smartiod_loan {
 	uint32_t node, pid;
 	int owner_fd;
 	enum smartiod_loan_state state;
-	bool settling;	  /* the port was asked to settle it */
-	bool lost;	  /* the device is gone: nothing of it stays in quarantine */
-	bool cut_off;	  /* it ended for us alone: its program may live, and store by its maps */
-	uint32_t meeting; /* at which the borrower's daemon reported it last, */
-	uint32_t heard;	  /* with this generation of the device */
-	bool unheard;	  /* a notice may not have reached its daemon or program: notice.c */
+	bool settling;	   /* the port was asked to settle it */
+	bool lost;	   /* the device is gone: nothing of it stays in quarantine */
+	bool cut_off;	   /* it ended for us alone: its program may live, and store by its maps */
+	bool program_over; /* it ended with its program */
+	uint32_t meeting;  /* at which the borrower's daemon reported it last, */
+	uint32_t heard;	   /* with this generation of the device */
+	bool unheard;	   /* a notice may not have reached its daemon or program: notice.c */
 	struct smartiod_view *views;
 	struct smartiod_view_grant *grants;
 	struct smartiod_dma *dmas;
@@ -512,10 +519,13 @@ void smartiod_vectors_drop(struct smartiod *d, struct smartiod_loan *loan);
 /* ---- devseg.c ---- */
 
 /*
- * The borrow has ended: ends the device segments that it made, except lasting ones. @held: it owned
+ * The borrow has ended: ends the device segments that it made, except lasting ones. Those are its
+ * program's alone then, if that may live: one with another path goes on over that. @held: it owned
  * the device's registers, and so what others had left there.
  */
 void smartiod_dev_segs_end(struct smartiod *d, struct smartiod_loan *loan, bool held);
+/* All paths to @node are lost, or it is: what was kept for its programs ends. */
+void smartiod_dev_segs_node_down(struct smartiod *d, uint32_t node);
 /* Nothing of the borrow is left: ends its lasting device segments. */
 void smartiod_dev_segs_over(struct smartiod *d, struct smartiod_loan *loan);
 void smartiod_dev_segs_free(struct smartiod_device *dev);

@@ -283,6 +283,7 @@ int smartiod_lend_borrow_end(struct smartiod *d, const struct smartiod_from *fro
 	if (!l || l->node != from->node)
 		return 0;
 	l->cut_off |= !smartiod_loan_ended(l) && !sio_from_le32(m->gone);
+	l->program_over |= sio_from_le32(m->gone) != 0;
 	smartiod_loan_end(d, l);
 	return 0;
 }

@@ -96,6 +96,7 @@ void smartiod_loan_node_down(struct smartiod *d, uint32_t node)
 		if (l->node == node)
 			cut_off(d, l);
 	}
+	smartiod_dev_segs_node_down(d, node);
 }
 
 /* Its borrower asks again, and has not heard of this one. */

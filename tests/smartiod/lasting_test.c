@@ -139,8 +139,8 @@ static void without_a_connection_it_ends_while_its_maker_lives(void **state)
 	call_world_end(s.w, &fake, FDID);
 }
 
-/* The daemons lose each other, or the link goes: the maker may go on. */
-static void a_maker_that_may_live_leaves_none(void **state)
+/* The daemons lose each other, or the link goes: the maker may go on, over another one. */
+static void a_maker_that_may_live_leaves_none_to_others(void **state)
 {
 	(void)state;
 	for (unsigned how = 0; how < 3; how++) {
@@ -155,12 +155,12 @@ static void a_maker_that_may_live_leaves_none(void **state)
 		else
 			world_crash(s.w, 1);
 		world_run(s.w);
-		assert_int_equal(find(&s, &handle), ENOENT);
+		take_registers(&s);
+		assert_int_equal(find(&s, &handle), how == 1 ? EACCES : ENOENT);
 		if (how == 2)
 			world_boot(s.w, 1);
 		world_link(s.w, 0, 1, true);
 		world_run(s.w);
-		take_registers(&s);
 		assert_int_equal(call_settled(s.w, s.other, s.by_other.handle, SIO_BORROWER_ALL),
 				 0);
 		world_run(s.w);
@@ -170,7 +170,7 @@ static void a_maker_that_may_live_leaves_none(void **state)
 }
 
 /* Nor does its successor, who went on with it, when he may live where the lender cannot see him. */
-static void a_successor_that_may_live_leaves_none(void **state)
+static void a_successor_that_may_live_leaves_none_to_others(void **state)
 {
 	(void)state;
 	for (unsigned how = 0; how < 3; how++) {
@@ -196,7 +196,7 @@ static void a_successor_that_may_live_leaves_none(void **state)
 		s.other = third;
 		s.by_other = borrow;
 		take_registers(&s);
-		assert_int_equal(find(&s, &map), ENOENT);
+		assert_int_equal(find(&s, &map), how == 1 ? EACCES : ENOENT);
 		if (how == 2)
 			world_boot(s.w, 2);
 		world_link(s.w, 0, 2, true);
@@ -206,6 +206,35 @@ static void a_successor_that_may_live_leaves_none(void **state)
 		is_gone(&s);
 		call_world_end(s.w, &fake, FDID);
 	}
+}
+
+/* Whose path was lost has another borrow, and goes on; when it has ended others may. */
+static void its_maker_comes_back_for_it(void **state)
+{
+	struct scene s, again;
+	uint32_t handle;
+
+	(void)state;
+	begin(&s, 1, true);
+	world_link(s.w, 0, 1, false);
+	world_run(s.w);
+	world_link(s.w, 0, 1, true);
+	world_run(s.w);
+	again = s;
+	again.other = s.maker;
+	assert_int_equal(call_borrow(s.w, s.maker, FDID, 0, &again.by_other), 0);
+	assert_int_equal(find(&again, &handle), EACCES);
+	take_registers(&again);
+	assert_int_equal(find(&again, &handle), 0);
+	assert_int_equal(find(&s, &handle), EACCES);
+	world_kill(s.w, s.maker);
+	world_run(s.w);
+	take_registers(&s);
+	assert_int_equal(find(&s, &handle), 0);
+	assert_int_equal(call_settled(s.w, s.other, s.by_other.handle, SIO_BORROWER_ALL), 0);
+	world_run(s.w);
+	is_gone(&s);
+	call_world_end(s.w, &fake, FDID);
 }
 
 static void it_is_shared(void **state)
@@ -226,8 +255,9 @@ int main(void)
 		cmocka_unit_test(it_outlives_its_maker_until_that_is_settled),
 		cmocka_unit_test(unmapped_it_ends_with_its_maker),
 		cmocka_unit_test(without_a_connection_it_ends_while_its_maker_lives),
-		cmocka_unit_test(a_maker_that_may_live_leaves_none),
-		cmocka_unit_test(a_successor_that_may_live_leaves_none),
+		cmocka_unit_test(a_maker_that_may_live_leaves_none_to_others),
+		cmocka_unit_test(a_successor_that_may_live_leaves_none_to_others),
+		cmocka_unit_test(its_maker_comes_back_for_it),
 		cmocka_unit_test(it_is_shared),
 	};
 

@@ -54,14 +54,14 @@ static void print_takeover(const struct options *o, const struct smartio_nvme_ma
 	fflush(stdout);
 }
 
-static void print_return(const struct options *o)
+static void print_return(const struct options *o, bool kept)
 {
 	struct ready r = {.process = getpid()};
 
 	smartio_nvme_manager_queue_pairs(manager, &r.queue_pairs);
 	if (!o->json)
-		printf("lost its path to %s, and came back over another, after a reset\n",
-		       o->device);
+		printf("lost its path to %s, and came back over another, %s\n", o->device,
+		       kept ? "clients keep their queues" : "after a reset");
 	print_ready(o, r);
 	fflush(stdout);
 }
@@ -69,7 +69,7 @@ static void print_return(const struct options *o)
 static int serve(const struct options *o)
 {
 	struct smartio_nvme_manager_status s;
-	uint32_t takeovers = 0, kept = 0, returns = 0;
+	uint32_t takeovers = 0, kept = 0, returns = 0, returns_kept = 0;
 
 	while (!interrupted) {
 		if (smartio_nvme_manager_serve(manager, UINT32_MAX) < 0)
@@ -78,8 +78,9 @@ static int serve(const struct options *o)
 		if (s.takeovers != takeovers)
 			print_takeover(o, &s, s.kept != kept);
 		if (s.returns != returns && s.serves)
-			print_return(o);
+			print_return(o, s.returns_kept != returns_kept);
 		returns = s.returns;
+		returns_kept = s.returns_kept;
 		takeovers = s.takeovers;
 		kept = s.kept;
 		if (o->once && smartio_nvme_manager_given(manager) &&

@@ -23,7 +23,7 @@
 #include "serving.h"
 
 enum { LENDER = 4, MANAGER = 8, CLIENT = 12 };
-enum { MOVED = SERVING + 1, BORROWED, CUT, LOOKED, JOINED };
+enum { MOVED = SERVING + 1, BORROWED, CUT, LOOKED, JOINED, STANDING, TOOK_OVER };
 #define DEPTH 16u
 #define BYTES 4096u
 #define CELLS 512u
@@ -46,6 +46,8 @@ static struct shared {
 	unsigned ending;  /* the client is to end */
 	uint64_t longest; /* time without a completion since that was last set to 0 */
 	uint64_t reads, writes, unsure, resets;
+	struct returns returns; /* of the manager */
+	unsigned took_over;	/* a standby did */
 } * shared;
 
 /* A piece of the drive with one command at most: what it may hold. */
@@ -327,35 +329,123 @@ static void a_client_moves_and_comes_home(void **state)
 	assert_int_equal(shared->resets, 0);
 }
 
-/* A manager that comes again resets the drive: after its own way went, or when it was killed. */
+/* One that is started where another was killed resets the drive. */
 static void a_client_survives_its_manager(void **state)
 {
-	uint64_t gap[8];
+	uint64_t gap[4];
 	pid_t m, k;
 
 	start(*state, MANAGER, &m, &k);
-	for (unsigned i = 0; i < 8; i++) {
+	for (unsigned i = 0; i < 4; i++) {
 		unsigned before = moves();
 
 		shared->longest = 0;
-		if (i & 1) {
-			kill(m, SIGKILL);
-			assert_int_equal(cluster_wait(m), 128 + SIGKILL);
-			m = cluster_fork(*state, MANAGER, manager, NULL);
-			step_await(SERVING);
-		} else {
-			assert_int_equal(cluster_link(*state, MANAGER, 0, false), 0);
-		}
+		kill(m, SIGKILL);
+		assert_int_equal(cluster_wait(m), 128 + SIGKILL);
+		m = cluster_fork(*state, MANAGER, manager, NULL);
+		step_await(SERVING);
 		await_move(before);
 		gap[i] = shared->longest;
-		if (i & 1)
-			continue;
-		assert_int_equal(cluster_link(*state, MANAGER, 0, true), 0);
+	}
+	print_gaps("its drive is reset", gap, 4);
+	end(*state, m, k);
+	assert_in_range(shared->resets, 4, 8);
+}
+
+/* ---- a manager with two ways ---- */
+/* The manager gives queue pairs, and knows that it gave one before, unless that moves just now. */
+static int visitor(void *arg)
+{
+	const struct smartio_nvme_open_options oo = {.size = sizeof(oo), .wait_ms = 10000};
+	struct smartio_nvme_pair pair[4];
+	static uint8_t data[BYTES];
+	struct smartio_nvme_queue *q;
+	struct smartio_nvme *n;
+
+	begin();
+	OK(smartio_nvme_open_with("nvme0", &oo, &n));
+	OK(smartio_nvme_queue_open(n, NULL, &q));
+	OK(smartio_nvme_read(q, data, 0, sizeof(data)));
+	CHECK(smartio_nvme_get_pairs(n, pair, 4) >= (*(const unsigned *)arg ? 2 : 1));
+	OK(smartio_nvme_identify(n, 1, 0, data));
+	smartio_nvme_queue_close(q);
+	smartio_nvme_close(n);
+	SCITerminate();
+	return 0;
+}
+
+static void a_manager_goes_on_over_its_other_way(void **state)
+{
+	pid_t m, k;
+
+	start(*state, MANAGER, &m, &k);
+	for (unsigned i = 0; i < 5; i++) {
+		/* It has come back over adapter 0; of the lender's the client loses one. */
+		const unsigned node = i < 4 ? MANAGER : LENDER;
+		static unsigned calm;
+
+		assert_int_equal(cluster_link(*state, node, i & 1, false), 0);
+		await_return(i + 1);
+		calm = i < 4;
+		assert_int_equal(cluster_wait(cluster_fork(*state, CLIENT, visitor, &calm)), 0);
+		assert_int_equal(cluster_link(*state, node, i & 1, true), 0);
+		assert_int_equal(cluster_reaches(*state, MANAGER), 0);
+		if (i < 4) /* its queue has had nothing to do with that */
+			assert_int_equal(moves(), 1);
+	}
+	end(*state, m, k);
+	assert_int_equal(shared->resets, 0);
+	assert_int_equal(shared->returns.kept, 5);
+}
+
+static int standby(void *arg)
+{
+	const struct smartio_nvme_manager_options o = {.size = sizeof(o),
+						       .flags = SMARTIO_NVME_STANDBY};
+	struct smartio_nvme_manager_status s;
+	int rc;
+
+	(void)arg;
+	begin();
+	OK(smartio_nvme_manager_open("nvme0", &o, &serving));
+	signal(SIGTERM, on_term);
+	step_done(STANDING);
+	while ((rc = smartio_nvme_manager_serve(serving, UINT32_MAX)) > 0) {
+		smartio_nvme_manager_get_status(serving, &s);
+		__atomic_store_n(&shared->took_over, s.takeovers, __ATOMIC_RELEASE);
+		step_done(TOOK_OVER);
+	}
+	OK(rc);
+	smartio_nvme_manager_close(serving);
+	SCITerminate();
+	return 0;
+}
+
+/* It could do no more than reset the drive; and when that manager has died it goes on. */
+static void a_standby_lets_it_come_back(void **state)
+{
+	static unsigned calm = 1;
+	pid_t m, k, s;
+
+	start(*state, MANAGER, &m, &k);
+	s = cluster_fork(*state, LENDER, standby, NULL);
+	step_await(STANDING);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(cluster_link(*state, MANAGER, i & 1, false), 0);
+		await_return(i + 1);
+		assert_int_equal(cluster_link(*state, MANAGER, i & 1, true), 0);
 		assert_int_equal(cluster_reaches(*state, MANAGER), 0);
 	}
-	print_gaps("its drive is reset", gap, 8);
-	end(*state, m, k);
-	assert_in_range(shared->resets, 8, 16);
+	assert_int_equal(shared->returns.kept, 4);
+	assert_int_equal(shared->took_over, 0);
+	kill(m, SIGKILL);
+	assert_int_equal(cluster_wait(m), 128 + SIGKILL);
+	step_await(TOOK_OVER);
+	assert_int_equal(shared->took_over, 1);
+	assert_int_equal(cluster_wait(cluster_fork(*state, CLIENT, visitor, &calm)), 0);
+	end(*state, s, k);
+	assert_int_equal(moves(), 1);
+	assert_int_equal(shared->resets, 0);
 }
 
 /* ---- borrows over an adapter ---- */
@@ -497,6 +587,7 @@ static int up(void **state)
 		      0);
 	if (shared == MAP_FAILED)
 		return -1;
+	returns = &shared->returns;
 	steps_reset();
 	*state = cluster_up(topology);
 	return *state ? 0 : -1;
@@ -516,6 +607,8 @@ int main(void)
 						down),
 		cmocka_unit_test_setup_teardown(a_client_moves_and_comes_home, up, down),
 		cmocka_unit_test_setup_teardown(a_client_survives_its_manager, up, down),
+		cmocka_unit_test_setup_teardown(a_manager_goes_on_over_its_other_way, up, down),
+		cmocka_unit_test_setup_teardown(a_standby_lets_it_come_back, up, down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

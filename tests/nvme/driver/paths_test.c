@@ -42,6 +42,7 @@ static struct shared {
 	uint64_t longest[2]; /* a client's longest time without a completion, in this round */
 	unsigned lost[2];    /* how often a client lost its queue */
 	unsigned ending;
+	struct returns returns; /* of the manager */
 } * shared;
 
 struct client {
@@ -184,21 +185,24 @@ static unsigned losses(unsigned me)
 }
 
 /*
- * One end of a way goes: clients lose their queues, the second one too if @both, and everybody goes
- * on; then it is back.
+ * One end of a way goes: @many of the clients, the first ones, lose their queues, and everybody
+ * goes on; then it is back.
  */
-static void pull(struct cluster *c, const char *who, unsigned node, unsigned adapter, bool both)
+static void pull(struct cluster *c, const char *who, unsigned node, unsigned adapter, unsigned many)
 {
 	const unsigned before[] = {losses(0), losses(1)};
+	const unsigned came_back = __atomic_load_n(&shared->returns.all, __ATOMIC_ACQUIRE);
 
 	shared->longest[0] = shared->longest[1] = 0;
 	assert_int_equal(cluster_link(c, node, adapter, false), 0);
-	for (unsigned i = 0; i < (both ? 2 : 1); i++)
+	for (unsigned i = 0; i < many; i++)
 		while (losses(i) == before[i])
 			step_await(LOST + i);
 	__atomic_add_fetch(&shared->round, 1, __ATOMIC_RELEASE);
 	step_await(RUNNING);
 	step_await(RUNNING + 1);
+	if (node != CLIENT1) /* before the link is up again: over the other one */
+		await_return(came_back + 1);
 	printf("# %s loses adapter %u: clients did nothing for %.1f and %.1f ms (measured), and "
 	       "lost their queues %u and %u times\n",
 	       who, adapter, (double)shared->longest[0] / 1e6, (double)shared->longest[1] / 1e6,
@@ -210,6 +214,7 @@ static void pull(struct cluster *c, const char *who, unsigned node, unsigned ada
 static void everybody_goes_on_over_what_is_left(void **state)
 {
 	static unsigned me[2] = {0, 1};
+	unsigned before[2];
 	pid_t m, k[2];
 
 	m = cluster_fork(*state, MANAGER, manager, NULL);
@@ -219,14 +224,20 @@ static void everybody_goes_on_over_what_is_left(void **state)
 	step_await(RUNNING);
 	step_await(RUNNING + 1);
 	for (unsigned adapter = 0; adapter < 2; adapter++) {
-		pull(*state, "client1", CLIENT1, adapter, false);
+		pull(*state, "client1", CLIENT1, adapter, 1);
 		if (adapter == 0) /* it has had nothing to do with that */
 			assert_int_equal(losses(1), 0);
-		/* The drive is reset when its manager comes back. */
-		pull(*state, "the manager", MANAGER, adapter, true);
-		/* Whoever may choose takes the first that is up: by now it is everybody's. */
-		pull(*state, "the lender", LENDER, 0, true);
+		/* It goes on where it was, and its clients notice nothing. */
+		before[0] = losses(0);
+		before[1] = losses(1);
+		pull(*state, "the manager", MANAGER, adapter, 0);
+		assert_int_equal(losses(0), before[0]);
+		assert_int_equal(losses(1), before[1]);
 	}
+	assert_int_equal(shared->returns.kept, 2);
+	/* By now all have come to the first one. Then nobody has the drive: it is reset. */
+	for (unsigned adapter = 0; adapter < 2; adapter++)
+		pull(*state, "the lender", LENDER, adapter, 2);
 	__atomic_store_n(&shared->ending, 1, __ATOMIC_RELEASE);
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(cluster_wait(k[i]), 0);
@@ -241,6 +252,7 @@ static int up(void **state)
 		      0);
 	if (shared == MAP_FAILED)
 		return -1;
+	returns = &shared->returns;
 	steps_reset();
 	*state = cluster_up(topology);
 	return *state ? 0 : -1;

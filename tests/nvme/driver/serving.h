@@ -12,10 +12,36 @@ enum { SERVING }; /* the first step of these tests: clients may come */
 
 static struct smartio_nvme_manager *serving;
 
+/* In memory that the test shares: how often it came back over another path. NULL: nobody counts. */
+static struct returns {
+	unsigned all, kept; /* kept: of those without a reset */
+} * returns;
+
 static inline void on_term(int sig)
 {
 	(void)sig;
 	smartio_nvme_manager_stop(serving);
+}
+
+static inline void count_returns(void)
+{
+	struct smartio_nvme_manager_status s;
+
+	if (!returns)
+		return;
+	smartio_nvme_manager_get_status(serving, &s);
+	__atomic_store_n(&returns->kept, s.returns_kept, __ATOMIC_RELAXED);
+	/* pairs with await_return() */
+	__atomic_store_n(&returns->all, s.returns, __ATOMIC_RELEASE);
+}
+
+static inline void await_return(unsigned n)
+{
+	sci_error_t ignored;
+
+	/* pairs with count_returns() */
+	while (__atomic_load_n(&returns->all, __ATOMIC_ACQUIRE) < n)
+		smartio_wait_events(NULL, NULL, 1, &ignored);
 }
 
 /* Until SIGTERM, whatever happens to one of its ways. Return: 0; an error: the drive is lost. */
@@ -28,7 +54,7 @@ static inline int serve(void)
 	signal(SIGTERM, on_term);
 	step_done(SERVING);
 	while ((rc = smartio_nvme_manager_serve(serving, UINT32_MAX)) > 0)
-		;
+		count_returns();
 	if (rc < 0)
 		fprintf(stderr, "manager: %d: %s\n", rc, smartio_nvme_error());
 	return rc;
