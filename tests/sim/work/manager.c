@@ -35,12 +35,13 @@ static uint32_t takeovers(const struct smartio_nvme_manager *m)
 	struct smartio_nvme_manager_status status;
 
 	smartio_nvme_manager_get_status(m, &status);
-	return status.takeovers;
+	return status.takeovers + status.returns_kept;
 }
 
 /*
  * A manager must not make more queue pairs than it sends replies, because a pair whose client had
- * no reply has no owner. Takeovers are excepted: the previous manager may have replied.
+ * no reply has no owner. Takeovers are excepted, for the previous manager may have replied; and so
+ * is a return over another path, for its client asks again for the pair of a reply that was lost.
  */
 static int serve_once(struct smartio_nvme_manager *m, uint32_t ms)
 {
