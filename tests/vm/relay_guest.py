@@ -10,8 +10,12 @@ import random
 import select
 import sys
 
-from initiator import CC, CONFIG, RAM, RAM_BYTES, RESET
+import initiator
+from initiator import CC, CONFIG, RAM, RESET
 from mapped_drive import BYTES, DATA, MappedDrive
+
+# Each page is a range of this machine's IOMMU, and a virtual NTB takes 1,024 of them.
+RAM_BYTES = initiator.RAM_BYTES = 1 << 20
 
 STRAY = 60  # addresses that are not the machine's
 
