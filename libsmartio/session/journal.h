@@ -68,13 +68,21 @@ uint32_t sio_journal_last_handle(const struct sio_journal *j);
 /* The entry with this number is lost for good. */
 void sio_journal_gone(struct sio_journal *j, uint64_t number);
 
-/* Does the request @req end the connection that @m describes? */
+/* Does the request @req end the connection, or the vector, that @m describes? */
 static inline bool sio_journal_leaves(const struct sio_msg_restore *m, const struct sio_msg *req)
 {
-	return sio_from_le32(req->type) == SIO_MSG_SEG_DISCONNECT &&
-	       (sio_from_le32(m->type) == SIO_MSG_SEG_CONNECT ||
-		sio_from_le32(m->type) == SIO_MSG_DEV_SEG_CONNECT) &&
-	       ((const struct sio_msg_handle *)(const void *)req)->handle == m->handle;
+	const struct sio_msg_dev_vector *vector = (const void *)req;
+	const struct sio_msg_handle *h = (const void *)req;
+
+	switch (sio_from_le32(m->type)) {
+	case SIO_MSG_SEG_CONNECT:
+	case SIO_MSG_DEV_SEG_CONNECT:
+		return sio_from_le32(req->type) == SIO_MSG_SEG_DISCONNECT && h->handle == m->handle;
+	case SIO_MSG_DEV_VECTOR:
+		return sio_from_le32(req->type) == SIO_MSG_DEV_UNVECTOR &&
+		       vector->device == m->handle && vector->vector == m->number;
+	}
+	return false;
 }
 
 #endif

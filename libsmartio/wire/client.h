@@ -195,7 +195,7 @@ SIO_WIRE_SIZE(struct sio_rep_hello, 136);
 #define SIO_RESTORE_FILLED 2   /* SEG_FILL, SEG_TAKE */
 #define SIO_RESTORE_RELEASED 4 /* a borrow that was opened to others */
 #define SIO_RESTORE_ENDED 8    /* a ring whose sender is gone */
-#define SIO_RESTORE_LEAVING 16 /* a connection that is being given back, and no answer came */
+#define SIO_RESTORE_LEAVING 16 /* a connection, a vector, being given back: no answer came */
 #define SIO_RESTORE_DOWN 32    /* one of which its library has heard SCI_CB_NOT_OPERATIONAL last */
 /*
  * What a piece of a BAR's map has: @view, the lender's number, and where the lender is another

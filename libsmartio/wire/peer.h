@@ -61,7 +61,8 @@ struct sio_no_reply {
 #define SIO_PEER_BORROWER(X) \
 	X(DEVICE_EVENT, peer_device_event, 589, sio_peer_device_event, reserved, \
 	  sio_no_reply, h) \
-	X(BORROW_LOST, peer_borrow_lost, 595, sio_peer_borrower, reserved, sio_no_reply, h)
+	X(BORROW_LOST, peer_borrow_lost, 595, sio_peer_borrower, reserved, sio_no_reply, h) \
+	X(VECTOR_GONE, peer_vector_gone, 621, sio_peer_resume_vector, h, sio_no_reply, h)
 #define SIO_PEER_LENDER(X) \
 	X(BORROW, lend_borrow, 577, sio_peer_borrow, reserved, sio_prep_borrow, h) \
 	X(RETURN, lend_return, 578, sio_peer_borrower, reserved, sio_msg, size) \
@@ -606,7 +607,7 @@ struct sio_peer_resume_placed {
 	sio_le32 fdid, segment_id, memtype, reserved;
 };
 SIO_WIRE_SIZE(struct sio_peer_resume_placed, 56);
-/* A vector of the borrow's, as of VECTOR. */
+/* A vector of the borrow's, as of VECTOR. VECTOR_GONE: the interrupt that it triggered is gone. */
 struct sio_peer_resume_vector {
 	struct sio_msg h;
 	sio_le64 borrower;

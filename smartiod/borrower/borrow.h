@@ -134,8 +134,12 @@ void smartiod_borrow_lent(struct smartiod *d, struct smartiod_borrow *b, uint64_
 /* A new borrow with a handle of @s, pinned. NULL with *reterr. */
 struct smartiod_borrow *smartiod_borrow_new(struct smartiod *d, struct smartiod_session *s,
 					    struct smartiod_device *dev, struct sio_err *reterr);
-/* vector_ask.c: restores vector @number, which the borrow has set. -ENOMEM. */
-int smartiod_vector_known(struct smartiod_borrow *b, uint32_t number);
+/*
+ * vector_ask.c: restores vector @number, which the borrow has set; @leaving: its program is taking
+ * it back. -EINVAL, -ENOMEM with *reterr.
+ */
+int smartiod_vector_known(struct smartiod_borrow *b, uint32_t number, bool leaving,
+			  struct sio_err *reterr);
 void smartiod_vectors_forget(struct smartiod_borrow *b);
 /*
  * The program lets devices of @node trigger what its connection @link leads to, if that is of

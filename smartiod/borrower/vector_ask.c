@@ -8,6 +8,8 @@
 #include "smartiod/borrower/borrow.h"
 #include "smartiod/borrower/requests.h"
 
+#define MOST_VECTORS 2048 /* of a function: PCI Express base specification, 7.7.2 */
+
 static void late_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	(void)a; /* if it failed, the vector ends with the borrow */
@@ -60,13 +62,31 @@ static void forget(struct smartiod_set_vector **at)
 	free(v);
 }
 
-int smartiod_vector_known(struct smartiod_borrow *b, uint32_t number)
+int smartiod_vector_known(struct smartiod_borrow *b, uint32_t number, bool leaving,
+			  struct sio_err *reterr)
 {
-	struct smartiod_set_vector *v = add(b);
+	struct smartiod_set_vector *v;
 
+	if (number >= MOST_VECTORS || *find(b, 0, number))
+		return sio_fail(reterr, -EINVAL, "vector %" PRIu32 " cannot be restored", number);
+	v = add(b);
 	if (!v)
-		return -ENOMEM;
+		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 	v->number = number;
+	v->leaving = leaving;
+	return 0;
+}
+
+int smartiod_peer_vector_gone(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			      struct sio_err *reterr)
+{
+	const struct sio_peer_resume_vector *m = msg;
+	uint64_t id = sio_from_le64(m->borrower);
+
+	(void)reterr;
+	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
+		if (b->node == from->node && b->id == id)
+			forget(find(b, 0, sio_from_le32(m->vector)));
 	return 0;
 }
 
@@ -89,6 +109,8 @@ static void set_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 		smartiod_op_error(d, op, a->error, "%s", a->text);
 	} else {
 		rep.vector = ((const struct sio_prep_vector *)a->msg)->vector;
+		forget(find(b, 0, sio_from_le32(rep.vector))); /* one that is gone */
+		at = find(b, ((struct smartiod_borrow_op *)op)->number, 0);
 		(*at)->asked = 0;
 		(*at)->number = sio_from_le32(rep.vector);
 		smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
@@ -115,6 +137,9 @@ static void take_back_step(struct smartiod *d, struct smartiod_op *op,
 	if (!a->error || (*at && a->error == -EBADF && (*at)->meeting != meetings(d, b))) {
 		forget(at);
 		smartiod_op_ok(d, op);
+	} else if (a->error == -EBADF) {
+		forget(at);
+		smartiod_op_error(d, op, a->error, "%s", a->text);
 	} else {
 		if (*at)
 			(*at)->leaving = false;
@@ -215,7 +240,7 @@ int smartiod_dev_unvector(struct smartiod *d, struct smartiod_session *s, const 
 		return sio_fail(reterr, -EINVAL, "link %" PRIu32 ", 0 is right",
 				sio_from_le32(m->link));
 	v = *find(b, 0, sio_from_le32(m->vector));
-	if (v) {
+	if (v && !v->leaving) {
 		v->leaving = true;
 		v->meeting = meetings(d, b);
 	}

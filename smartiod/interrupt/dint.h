@@ -17,6 +17,7 @@ struct smartiod_ring {
 	struct smartiod_ring *next;	  /* in dint->rings */
 	struct smartiod_dint *dint;
 	uint64_t uid, mem; /* mem: the port's */
+	uint64_t old_uid;  /* what its sender calls it, of before our start; 0: uid */
 	uint32_t number;   /* its number for the library: DINT_RING, DINT_RING_FREE */
 	uint32_t node;
 	uint64_t link;			  /* the sender's number */
@@ -82,6 +83,7 @@ struct smartiod_dint_link {
 	uint64_t start;		    /* the start of the receiver that granted it */
 	uint64_t peer_boot;	    /* smartiod_path_start() when it was made */
 	uint64_t there;		    /* a device's, of before our start: where its window leads */
+	bool confused;		    /* the same: others lead to the same address */
 	struct smartiod_op unmap;   /* of the ring; embedded, so that giving back needs no memory */
 	struct smartiod_op *leaving; /* the request that waits for the unmapping; NULL: none */
 	/*
@@ -198,6 +200,8 @@ struct smartiod_ring *smartiod_ring_resume(struct smartiod *d, struct smartiod_d
  */
 struct smartiod_ring *smartiod_ring_of(struct smartiod *d, uint32_t node, uint64_t link,
 				       uint64_t trigger);
+/* One of @node's, by what that calls it; NULL. */
+struct smartiod_ring *smartiod_ring_called(struct smartiod *d, uint32_t node, uint64_t uid);
 /* The sender of the ring has ended or has released it. */
 void smartiod_ring_end(struct smartiod *d, struct smartiod_ring *ring);
 /*

@@ -57,8 +57,8 @@ void smartiod_interrupt_resume(struct smartiod *d, uint32_t node)
 	}
 }
 
-/* A device's of before our start, of which we know where its window leads. */
-static struct smartiod_dint_link *ungranted(struct smartiod *d, uint32_t node, uint64_t *key)
+/* The next device's of before our start, of which we know where its window leads. */
+static struct smartiod_dint_link *of_before(struct smartiod *d, uint32_t node, uint64_t *key)
 {
 	struct smartiod_tree_node *n;
 
@@ -66,29 +66,61 @@ static struct smartiod_dint_link *ungranted(struct smartiod *d, uint32_t node, u
 		struct smartiod_dint_link *l = SMARTIOD_OF(n, struct smartiod_dint_link, by_id);
 
 		*key = n->key;
-		if (l->node == node && l->there && !l->trigger_grant)
+		if (l->node == node && l->there)
 			return l;
 	}
 	return NULL;
 }
 
-bool smartiod_dint_link_grant_again(struct smartiod *d, uint32_t node,
-				    const struct sio_peer_resume_grant *q)
+static bool leads_there(const struct smartiod_dint_link *l, const struct sio_peer_resume_grant *q)
+{
+	return l->there == sio_from_le64(q->bus_addr) &&
+	       l->adapter == sio_from_le32(q->peer_adapter) &&
+	       l->peer_adapter == sio_from_le32(q->adapter);
+}
+
+/* Which of them leads to which interrupt cannot be told. */
+static void lose_all(struct smartiod *d, uint32_t node, const struct sio_peer_resume_grant *q)
 {
 	struct smartiod_dint_link *l;
 	uint64_t key = 0;
 
-	while ((l = ungranted(d, node, &key))) {
-		if (l->there != sio_from_le64(q->bus_addr) ||
-		    l->adapter != sio_from_le32(q->peer_adapter) ||
-		    l->peer_adapter != sio_from_le32(q->adapter))
-			continue;
-		l->trigger_grant = sio_from_le64(q->grant);
-		l->start = smartiod_peer_find(d, node)->generation;
-		send_link(d, l);
+	while ((l = of_before(d, node, &key)))
+		if (leads_there(l, q)) {
+			l->confused = true;
+			smartiod_dint_link_lost(d, node, l->id);
+		}
+}
+
+/*
+ * Interrupts of one host may have one address, by which alone the port lists where a window leads:
+ * messages differ by what is written there. So where it is not the only one that nobody else has,
+ * nothing is guessed.
+ */
+bool smartiod_dint_link_grant_again(struct smartiod *d, uint32_t node,
+				    const struct sio_peer_resume_grant *q)
+{
+	struct smartiod_dint_link *l, *found = NULL;
+	uint64_t key = 0;
+	unsigned n = 0;
+
+	if (smartiod_dint_link_has(d, node, sio_from_le64(q->grant)))
 		return true;
+	while ((l = of_before(d, node, &key)))
+		if (leads_there(l, q)) {
+			found = l;
+			n++;
+		}
+	if (n == 0)
+		return false;
+	if (n > 1 || found->trigger_grant) {
+		lose_all(d, node, q);
+		return false;
 	}
-	return false;
+	found->trigger_grant = sio_from_le64(q->grant);
+	found->start = smartiod_peer_find(d, node)->generation;
+	send_link(d, found);
+	return true;
 }
 
 /* The receiver has nothing where their windows lead. */
@@ -97,8 +129,9 @@ void smartiod_dint_links_resumed(struct smartiod *d, uint32_t node)
 	struct smartiod_dint_link *l;
 	uint64_t key = 0;
 
-	while ((l = ungranted(d, node, &key)))
-		smartiod_dint_link_lost(d, node, l->id);
+	while ((l = of_before(d, node, &key)))
+		if (!l->trigger_grant)
+			smartiod_dint_link_lost(d, node, l->id);
 }
 
 /* ---- the receiver ---- */
@@ -133,10 +166,7 @@ static struct smartiod_ring *ring_of_before(struct smartiod_dint *dint, uint32_t
 	return ring;
 }
 
-/*
- * The ring of a sender of which we know the grants alone, as the port has kept them; NULL. Its
- * number is one of an earlier start, and cannot be one of ours: those are greater.
- */
+/* The ring of a sender of which we know the grants alone, as the port has kept them; NULL. */
 static struct smartiod_ring *ring_again(struct smartiod *d, uint32_t node,
 					const struct sio_peer_resume_ring *m)
 {
@@ -145,8 +175,7 @@ static struct smartiod_ring *ring_again(struct smartiod *d, uint32_t node,
 	struct smartiod_ring *ring = NULL;
 	struct sio_err err;
 
-	if (!dint || sio_from_le64(m->ring) >> 32 >= d->next_uid >> 32 ||
-	    smartiod_dint_may_send(d, node, dint, &err) < 0)
+	if (!dint || smartiod_dint_may_send(d, node, dint, &err) < 0)
 		return NULL;
 	if (!dint->plain)
 		ring = ring_of_before(dint, node, sio_from_le64(m->memory));
@@ -161,13 +190,12 @@ int smartiod_peer_resume_ring(struct smartiod *d, const struct smartiod_from *fr
 
 	(void)reterr;
 	if (m->ring)
-		ring = SMARTIOD_OF(smartiod_tree_find(&d->rings, sio_from_le64(m->ring)),
-				   struct smartiod_ring, by_uid);
+		ring = smartiod_ring_called(d, from->node, sio_from_le64(m->ring));
 	else
 		ring = smartiod_ring_of(d, from->node, 0, sio_from_le64(m->trigger));
 	if (!ring)
 		ring = ring_again(d, from->node, m);
-	if (!ring || ring->node != from->node || smartiod_ring_ended(ring) || is_building(ring)) {
+	if (!ring || smartiod_ring_ended(ring) || is_building(ring)) {
 		notify_lost(d, from->node, m);
 		return 0;
 	}

@@ -140,13 +140,30 @@ struct smartiod_ring *smartiod_ring_of(struct smartiod *d, uint32_t node, uint64
 	return NULL;
 }
 
+struct smartiod_ring *smartiod_ring_called(struct smartiod *d, uint32_t node, uint64_t uid)
+{
+	struct smartiod_ring *ring =
+		SMARTIOD_OF(smartiod_tree_find(&d->rings, uid), struct smartiod_ring, by_uid);
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	if (ring && ring->node == node && !ring->old_uid)
+		return ring;
+	while ((n = smartiod_tree_after(&d->rings, key))) {
+		ring = SMARTIOD_OF(n, struct smartiod_ring, by_uid);
+		key = n->key;
+		if (ring->node == node && uid && ring->old_uid == uid)
+			return ring;
+	}
+	return NULL;
+}
+
 static void ring_release(struct smartiod *d, uint32_t node, uint64_t uid, uint64_t link)
 {
 	struct smartiod_ring *ring =
-		uid ? SMARTIOD_OF(smartiod_tree_find(&d->rings, uid), struct smartiod_ring, by_uid)
-		    : smartiod_ring_of(d, node, link, 0);
+		uid ? smartiod_ring_called(d, node, uid) : smartiod_ring_of(d, node, link, 0);
 
-	if (ring && ring->node == node)
+	if (ring)
 		smartiod_ring_end(d, ring);
 }
 
@@ -275,11 +292,7 @@ struct smartiod_ring *smartiod_ring_resume(struct smartiod *d, struct smartiod_d
 	if (!ring)
 		return NULL;
 	ring->link = sio_from_le64(m->link);
-	if (m->ring) {
-		smartiod_tree_remove(&d->rings, &ring->by_uid);
-		ring->uid = sio_from_le64(m->ring);
-		smartiod_tree_add(&d->rings, &ring->by_uid, ring->uid);
-	}
+	ring->old_uid = sio_from_le64(m->ring);
 	smartiod_grant_ring_again(d, trigger, dint->irq, ring, &grant_ops, false);
 	ring->irq_grant = trigger;
 	return ring;

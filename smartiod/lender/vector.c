@@ -13,6 +13,7 @@
 
 #include "core/probe.h"
 #include "smartiod/base/allow.h"
+#include "smartiod/base/room.h"
 #include "smartiod/lender/lend.h"
 #include "smartiod/lender/requests.h"
 
@@ -81,17 +82,31 @@ static void cut(struct smartiod *d, struct smartiod_vector *v)
 	free(v);
 }
 
+/* So that the borrower's daemon does not name it any more. */
+static void notify_gone(struct smartiod *d, const struct smartiod_vector *v)
+{
+	struct sio_peer_resume_vector msg = {.h.type = sio_to_le32(SIO_PEER_VECTOR_GONE),
+					     .borrower = sio_to_le64(v->loan->id),
+					     .fdid = sio_to_le32(v->device->fdid),
+					     .vector = sio_to_le32(v->number)};
+
+	if (!v->adopted && !smartiod_loan_ended(v->loan))
+		smartiod_notify(d, v->loan->node, &msg, sizeof(msg));
+}
+
 static void vector_lost(struct smartiod *d, struct smartiod_dint_link *link)
 {
 	struct smartiod_vector *v = (struct smartiod_vector *)link;
 
 	_Static_assert(offsetof(struct smartiod_vector, link) == 0,
 		       "a link is freed as what it is");
-	bool unheard_of = v->link.there && !v->link.trigger_grant;
+	bool unheard_of = v->link.there && (!v->link.trigger_grant || v->link.confused);
 	struct smartiod_loan *l = v->loan;
 
-	if (v->state == SMARTIOD_VECTOR_LIVE) /* else the operation sees that it is lost */
+	if (v->state == SMARTIOD_VECTOR_LIVE) { /* else the operation sees that it is lost */
+		notify_gone(d, v);
 		cut(d, v);
+	}
 	/* Its program would wait for it for ever: it hears that it has lost the device. */
 	if (unheard_of && !smartiod_loan_ended(l))
 		smartiod_loan_give_up(d, l);

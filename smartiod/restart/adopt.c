@@ -149,6 +149,13 @@ static int adopt_held(struct smartiod *d, const struct sio_list_entry *e)
 	return smartiod_unclaimed_add(d, e);
 }
 
+static bool may_come_back(struct smartiod *d, uint32_t node)
+{
+	const struct smartiod_peer *p = smartiod_peer_find(d, node);
+
+	return p && smartiod_outlives(d, p);
+}
+
 /*
  * Its importer may have a window there: it says so when the daemons have met, or that it has none.
  * Until then the memory is kept as that of an orphaned grant. An interrupt becomes nobody else's
@@ -167,7 +174,15 @@ static int adopt_grant(struct smartiod *d, const struct sio_list_entry *e)
 	struct sio_err err;
 	int rc;
 
+	if (what.irq && !may_come_back(d, e->node)) {
+		smartiod_port_ungrant(d, e->id);
+		return 0;
+	}
 	rc = smartiod_grant_keep(d, e->id, &what, &err);
+	if (rc == -ENOSPC && what.irq) {
+		smartiod_port_ungrant(d, e->id);
+		return 0;
+	}
 	if (rc == -ENOSPC)
 		smartiod_log(d, SMARTIOD_WARNING, "grant %" PRIu64 " of before stays: %s",
 			     (uint64_t)e->id, err.text);
@@ -247,13 +262,6 @@ static void ask(struct smartiod *d, struct adopt_op *o)
 		.h.op = SIO_OP_LIST, .kind = kinds[o->kind].kind, .after = o->after};
 
 	smartiod_port_ask(d, &o->op, &req, sizeof(req));
-}
-
-static bool may_come_back(struct smartiod *d, uint32_t node)
-{
-	const struct smartiod_peer *p = smartiod_peer_find(d, node);
-
-	return p && smartiod_outlives(d, p);
 }
 
 static void adopted(struct smartiod *d)

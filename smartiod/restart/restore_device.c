@@ -311,11 +311,10 @@ static int restore_vector(struct smartiod *d, struct smartiod_session *s,
 	struct smartiod_borrow *b = smartiod_borrow_get(s, sio_from_le32(r->device), reterr);
 	struct smartiod_loan *l;
 
-	if (b && smartiod_vector_known(b, sio_from_le32(m->number)) < 0)
-		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 	if (b && b->node != d->node) {
 		smartiod_vector_sender(d, s, sio_from_le32(r->link), b->node);
-		return 0;
+		return smartiod_vector_known(b, sio_from_le32(m->number),
+					     sio_from_le32(m->flags) & SIO_RESTORE_LEAVING, reterr);
 	}
 	l = b ? loan_of(d, b, reterr) : NULL;
 	if (!l)

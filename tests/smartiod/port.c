@@ -146,6 +146,8 @@ static void grant(struct world *w, unsigned host, const struct sio_req_grant *re
 	r->access = req->access;
 	evt.id = r->id;
 	evt.bus_addr = r->address = 0x8000000000ULL + r->id * 0x10000000;
+	if (w->same_message && req->source_kind == SIO_KIND_IRQ)
+		evt.bus_addr = r->address = 0xfee00000;
 	evt.generation = w->host[host].boot_generation;
 	memcpy(evt.token, &r->id, sizeof(r->id));
 	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);

@@ -488,6 +488,46 @@ static void lies_after_a_restart(void **state)
 	expect_quiet(f);
 }
 
+/*
+ * A third host that has an interrupt here, too, calls it by the sender's number: nothing is
+ * lost.
+ */
+static void a_number_is_its_hosts(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *other = world_client(f->w, 2, SIO_CLIENT_LIBRARY);
+	struct smartiod *d = f->w->host[RECEIVER].daemon;
+	struct sio_peer_resume_ring m = {.link = sio_to_le64(7)};
+	const struct smartiod_ring *ring;
+	uint64_t key = 0, numbers[2];
+	unsigned n = 0;
+	uint32_t link;
+
+	assert_int_equal(call_plain_connect(f->w, other, NODE(RECEIVER), f->number[PLAIN], &link),
+			 0);
+	for (struct smartiod_tree_node *t; (t = smartiod_tree_after(&d->rings, key));) {
+		ring = SMARTIOD_OF(t, struct smartiod_ring, by_uid);
+		key = t->key;
+		if (ring->node == NODE(2))
+			m.trigger = sio_to_le64(ring->irq_grant);
+		else
+			numbers[n++] = key;
+	}
+	assert_int_equal(n, 2);
+	world_stop(f->w, SENDER);
+	world_run(f->w);
+	world_restart(f->w, RECEIVER);
+	world_run(f->w);
+	for (unsigned i = 0; i < 2; i++) {
+		m.ring = sio_to_le64(numbers[i]);
+		say_ring(f, 2, &m);
+	}
+	world_restart(f->w, SENDER);
+	world_pass(f->w, MEET);
+	assert_int_equal(lost(f), 0);
+	assert_int_equal(world_count(f->w, SENDER, SIO_KIND_MAP), 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -508,6 +548,7 @@ int main(void)
 		TEST(and_its_link_comes_up_later),
 		TEST(a_stranger_gets_nothing),
 		TEST(lies_after_a_restart),
+		TEST(a_number_is_its_hosts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

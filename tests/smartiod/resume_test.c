@@ -335,6 +335,77 @@ static void one_is_taken_back_meanwhile(void **state)
 	assert_null(call_device_event(f->c, 0));
 }
 
+/*
+ * On a real host its interrupts have one address. A vector's window is not taken for that of a
+ * program's connection, to which it leads as well.
+ */
+static void an_address_is_not_enough(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *here = world_client(f->w, LENDER, SIO_CLIENT_LIBRARY);
+	unsigned before[SIO_KIND_SHADOW + 1];
+	uint32_t interrupt, number, link, vector;
+
+	f->w->same_message = true;
+	assert_int_equal(call_plain_create(f->w, f->c, &interrupt, &number), 0);
+	assert_int_equal(call_plain_connect(f->w, here, NODE(BORROWER), number, &link), 0);
+	vector = set_vector(f, f->c, BORROWER);
+	picture(f, before);
+	for (unsigned i = 0; i < 3; i++) {
+		world_restart(f->w, LENDER);
+		world_pass(f->w, MEET);
+		expect_unchanged(f, before);
+	}
+	assert_int_equal(f->w->bad_ends, 0);
+	assert_int_equal(call_unvector(f->w, f->c, f->b.handle, vector), 0);
+	assert_int_equal(call_handle(f->w, here, SIO_MSG_DINT_DISCONNECT, link, 0), 0);
+	world_run(f->w);
+	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), before[SIO_KIND_GRANT] - 2);
+}
+
+/*
+ * Which of two vectors leads where cannot be told: the program hears that it has lost the
+ * device.
+ */
+static void two_vectors_are_confused(void **state)
+{
+	struct fixture *f = *state;
+	const struct sio_evm_device *evm;
+
+	f->w->lossy = f->w->same_message = true;
+	set_vector(f, f->c, BORROWER);
+	set_vector(f, f->c, BORROWER);
+	world_restart(f->w, LENDER);
+	world_pass(f->w, MEET);
+	evm = call_device_event(f->c, 0);
+	assert_non_null(evm);
+	assert_int_equal(sio_from_le32(evm->event), SIO_DEVICE_EV_LOST);
+	assert_int_equal(world_resources(f->w, SIO_KIND_VECTOR), 0);
+}
+
+/* Its interrupt ends, and with it the vector: nobody misses it at a meeting. */
+static void one_that_ended_is_not_missed(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *third = world_client(f->w, 2, SIO_CLIENT_LIBRARY);
+	uint32_t vector = set_vector(f, third, 2);
+
+	library_gone(third);
+	world_kill(f->w, third);
+	world_run(f->w);
+	assert_int_equal(world_resources(f->w, SIO_KIND_VECTOR), 0);
+	assert_int_equal(call_unvector(f->w, f->c, f->b.handle, vector), EBADF);
+	assert_int_equal(set_vector(f, f->c, BORROWER), vector);
+	world_forget(f->c);
+	world_cut(f->w, LENDER, BORROWER);
+	world_pass(f->w, MEET);
+	assert_null(call_device_event(f->c, 0));
+	assert_int_equal(call_unvector(f->w, f->c, f->b.handle, vector), 0);
+	world_cut(f->w, LENDER, BORROWER);
+	world_pass(f->w, MEET);
+	assert_null(call_device_event(f->c, 0));
+}
+
 /* Of one that leads nowhere when the lender's daemon is back. */
 static void who_waits_for_interrupts_is_told(void **state)
 {
@@ -588,6 +659,9 @@ int main(void)
 		TEST(the_borrower_of_vectors_is_killed_at_every_step),
 		TEST(the_receiver_of_vectors_is_killed_at_every_step),
 		TEST(one_is_taken_back_meanwhile),
+		TEST(an_address_is_not_enough),
+		TEST(two_vectors_are_confused),
+		TEST(one_that_ended_is_not_missed),
 		TEST(who_waits_for_interrupts_is_told),
 		TEST(who_waits_for_none_any_more_is_not_told),
 		TEST(it_is_killed_at_every_step),

@@ -89,9 +89,10 @@ struct world {
 	struct sio_topology *topology;
 	struct world_host host[WORLD_HOSTS];
 	unsigned n_hosts, n_adapters;
-	bool real;  /* ports of real hosts: they outlive the daemon */
-	bool lossy; /* a path was down: grants may end before maps */
-	bool iommu; /* of all hosts; set before world_start() */
+	bool real;	   /* ports of real hosts: they outlive the daemon */
+	bool lossy;	   /* a path was down: grants may end before maps */
+	bool iommu;	   /* of all hosts; set before world_start() */
+	bool same_message; /* all interrupts of a host have one address, as on real ones */
 	bool link[WORLD_HOSTS][WORLD_HOSTS];
 	uint64_t turn; /* how often links came back with other addresses */
 	/* The connection of daemons: epoch, and whether each end still has it. */
