@@ -115,6 +115,7 @@ static void remove(struct pci_dev *pdev)
 	mutex_lock(&sio.lock);
 	sio_vectors_free(d);
 	sio_dmamaps_lose(d);
+	sio_domain_rest(d);
 	d->open = false;
 	d->pdev = NULL;
 	d->generation++;
@@ -194,6 +195,7 @@ int sio_op_device_close(struct sio_request *rq, const void *msg, void *answer)
 	rq->dev->open = false;
 	sio_vectors_free(rq->dev);
 	pci_clear_master(rq->dev->pdev);
+	sio_domain_rest(rq->dev);
 	return 0;
 }
 
@@ -303,5 +305,7 @@ int sio_op_reset(struct sio_request *rq, const void *msg, void *answer)
 	d->silenced = false;
 	evt->generation = ++d->generation;
 	evt->freed = sio_dmamaps_settle(d, epoch);
+	if (m->kind == SIO_RESET_FUNCTION)
+		sio_domain_rest(d);
 	return 0;
 }

@@ -322,13 +322,22 @@ static struct sio_obj *find_target(struct sio_request *rq, const struct sio_req_
 }
 
 /* What was given must be what was wanted. */
+static int check_highest(struct sio_request *rq, const struct sio_req_dmamap *q, u64 address)
+{
+	if (address + q->length - 1 <= q->highest)
+		return 0;
+	return sio_fail_exhausted(rq, -ENOSPC, SIO_OUT_OF_REACH,
+				  "%#llx bytes at %#llx, wanted up to %#llx", q->length, address,
+				  q->highest);
+}
+
 static int check_wanted(struct sio_request *rq, const struct sio_dma *m,
 			const struct sio_req_dmamap *q)
 {
-	if (m->address + m->length - 1 > q->highest)
-		return sio_fail_exhausted(rq, -ENOSPC, SIO_OUT_OF_REACH,
-					  "%#llx bytes at %#llx, wanted up to %#llx", m->length,
-					  m->address, q->highest);
+	int error = check_highest(rq, q, m->address);
+
+	if (error)
+		return error;
 	if (q->iova != SIO_PORT_ANY && q->iova != m->address)
 		return sio_fail(rq, -EINVAL,
 				"address %#llx wanted, but the target lies elsewhere and no IOMMU "
@@ -342,10 +351,14 @@ static int map(struct sio_request *rq, const struct sio_req_dmamap *q, struct si
 	       const struct sio_obj *target)
 {
 	struct device *dev = &rq->dev->pdev->dev;
+	int error;
 
 	m->of = rq->dev;
 	if (q->iova == SIO_PORT_ANY || sio_dev_iommu(rq->dev) == SIO_IOMMU_OFF)
 		return sio_dma_map(rq, m, dev, target, q->offset, q->length, q->access);
+	error = check_highest(rq, q, q->iova);
+	if (error)
+		return error;
 	describe(m, dev, q->length, q->access);
 	return sio_domain_map(rq, m, target, q->offset, q->iova);
 }

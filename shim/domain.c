@@ -2,10 +2,12 @@
 /*
  * An IOMMU domain of a function's own. The kernel's DMA API chooses I/O addresses by itself; what
  * is to be at an address of the requester's choice, as the memory of a virtual machine is, needs a
- * domain in which the kernel chooses nothing. The function is attached to that one as long as it
- * has a mapping at a chosen address. What the DMA API has mapped for it is in both domains, at the
- * same address: so vectors and other mappings go on, and the function changes its domain at any
- * time.
+ * domain in which the kernel chooses nothing. What the DMA API has mapped for the function is in
+ * both domains, at the same address, so vectors and other mappings go on.
+ *
+ * While a function changes its domain, what it sends faults. It gets its own one for the first
+ * mapping at a chosen address, of whoever has it alone, and goes back when it was stopped: after a
+ * reset, and when it is closed or gone.
  */
 #include <linux/iommu.h>
 #include <linux/version.h>
@@ -37,6 +39,24 @@ static u64 place(const struct sio_dma *m, const struct sio_obj *target, u64 offs
 	return target->address + offset + at;
 }
 
+/*
+ * Tables of an IOMMU stay when what they have mapped is unmapped, and here who asks chooses how
+ * many it takes: one for each 2 MiB, and one more for each GiB.
+ */
+static int count_tables(struct sio_request *rq, const struct sio_dma *m, u64 address)
+{
+	u64 last = address + (m->length - 1), most = 8192 + 2 * (m->of->chosen_bytes >> 21);
+	u64 n = (last >> 21) - (address >> 21) + (last >> 30) - (address >> 30) + 2;
+
+	if (m->of->tables + n > most)
+		return sio_fail_exhausted(
+			rq, -ENOSPC, SIO_OUT_OF_IOVA,
+			"%s has had memory at too many addresses: fewer, or a reset, are right",
+			dev_name(m->dev));
+	m->of->tables += n;
+	return 0;
+}
+
 static int map_run(const struct sio_dma *m, u64 at, u64 phys, u64 length)
 {
 	int prot = pfn_valid(PHYS_PFN(phys)) ? IOMMU_CACHE : IOMMU_MMIO;
@@ -48,7 +68,7 @@ static int map_run(const struct sio_dma *m, u64 at, u64 phys, u64 length)
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 	return iommu_map(m->of->domain, m->address + at, phys, length, prot);
 #else
-	return iommu_map(m->of->domain, m->address + at, phys, length, prot, GFP_KERNEL);
+	return iommu_map(m->of->domain, m->address + at, phys, length, prot, GFP_KERNEL_ACCOUNT);
 #endif
 }
 
@@ -60,6 +80,12 @@ static int fill(struct sio_dma *m, const struct sio_obj *target, u64 offset)
 
 	while (done < m->length) {
 		phys = place(m, target, offset, done);
+		/* The DMA API has no memory there, but another function's BAR, not by the IOMMU. */
+		if (!target && !phys) {
+			if (done)
+				iommu_unmap(m->of->domain, m->address, done);
+			return -EOPNOTSUPP;
+		}
 		for (run = PAGE_SIZE; done + run < m->length; run += PAGE_SIZE)
 			if (place(m, target, offset, done + run) != phys + run)
 				break;
@@ -67,7 +93,8 @@ static int fill(struct sio_dma *m, const struct sio_obj *target, u64 offset)
 		if (error) {
 			if (done)
 				iommu_unmap(m->of->domain, m->address, done);
-			return error;
+			/* Beyond what the IOMMU has, whatever its driver says that it has. */
+			return error == -EFAULT || error == -ERANGE ? -EINVAL : error;
 		}
 		done += run;
 		cond_resched();
@@ -79,13 +106,14 @@ static int fill(struct sio_dma *m, const struct sio_obj *target, u64 offset)
 /* Another mapping of the function that has some of it, or has had it and keeps the address. */
 static const struct sio_dma *find_other(const struct sio_dma *m, u64 address, u64 length)
 {
+	u64 last = address + (length - 1);
 	const struct sio_dma *other;
 	struct sio_obj *o;
 
 	list_for_each_entry(o, &m->of->objects, of_dev) {
 		other = dma_of(o);
-		if (other && other != m && other->mapped &&
-		    address < other->address + other->length && other->address < address + length)
+		if (other && other != m && other->mapped && other->address <= last &&
+		    address <= other->address + (other->length - 1))
 			return other;
 	}
 	return NULL;
@@ -101,12 +129,21 @@ static int taken(struct sio_request *rq, const struct sio_dma *other)
 int sio_domain_join(struct sio_request *rq, struct sio_dma *m)
 {
 	const struct sio_dma *other;
+	int error;
 
 	if (!m->of || !m->of->domain)
 		return 0;
 	/* The kernel does not know which addresses were chosen. */
 	other = find_other(m, m->address, m->length);
-	return other ? taken(rq, other) : fill(m, NULL, 0);
+	if (other)
+		return taken(rq, other);
+	error = fill(m, NULL, 0);
+	if (error != -EOPNOTSUPP)
+		return error;
+	return sio_fail(rq, error,
+			"%s has memory at chosen addresses, and this is another function's, past "
+			"the IOMMU",
+			dev_name(m->dev));
 }
 
 /* ---- the domain ---- */
@@ -135,19 +172,30 @@ static struct iommu_domain *domain_new(struct device *dev)
 #endif
 }
 
-/* The mappings of the DMA API. */
-static int carry_over(struct sio_dev *d)
+/*
+ * The mappings of the DMA API. What an ended borrower left is not for who has the function alone
+ * now: what it still sends there faults.
+ */
+static int carry_over(struct sio_request *rq, struct sio_dev *d)
 {
 	struct sio_obj *o;
-	int error = 0;
+	int error;
 
 	list_for_each_entry(o, &d->objects, of_dev) {
 		struct sio_dma *m = dma_of(o);
 
-		if (!error && m && m->mapped && !m->cut)
-			error = fill(m, NULL, 0);
+		if (!m || !m->mapped || m->cut || o->state == SIO_STATE_QUARANTINED)
+			continue;
+		error = fill(m, NULL, 0);
+		if (error == -EOPNOTSUPP)
+			return sio_fail(rq, error,
+					"%s has another function's memory mapped, past the IOMMU: "
+					"chosen addresses without that are right",
+					dev_name(m->dev));
+		if (error)
+			return error;
 	}
-	return error;
+	return 0;
 }
 
 static void forget(struct sio_dev *d)
@@ -163,13 +211,10 @@ static void forget(struct sio_dev *d)
 }
 
 /* What has a domain of its own must not be able to interrupt this host in others' names either. */
-static int own(struct sio_request *rq, struct sio_dev *d)
+static int make(struct sio_request *rq, struct sio_dev *d)
 {
 	struct device *dev = &d->pdev->dev;
-	int error;
 
-	if (d->domain)
-		return 0;
 	if (!remaps_interrupts(dev))
 		return sio_fail(rq, -EOPNOTSUPP,
 				"%s chooses no addresses, for by some it would send any interrupt: "
@@ -177,26 +222,40 @@ static int own(struct sio_request *rq, struct sio_dev *d)
 				dev_name(dev));
 	d->kernels = iommu_get_domain_for_dev(dev);
 	d->domain = domain_new(dev);
-	if (!d->domain)
-		return -ENOMEM;
-	error = carry_over(d);
-	if (error) {
-		forget(d);
+	d->tables = 0;
+	return d->domain ? 0 : -ENOMEM;
+}
+
+static int enter(struct sio_request *rq, struct sio_dev *d)
+{
+	struct device *dev = &d->pdev->dev;
+	int error = carry_over(rq, d);
+
+	if (error)
 		return error;
-	}
 	error = iommu_attach_device(d->domain, dev);
 	if (!error)
 		return 0;
-	forget(d);
 	return sio_fail(rq, -EOPNOTSUPP,
 			"%s gets no IOMMU domain of its own (%pe): a function that is alone in its "
 			"IOMMU group is right",
 			dev_name(dev), ERR_PTR(error));
 }
 
-static void disown(struct sio_dev *d)
+void sio_domain_rest(struct sio_dev *d)
 {
-	iommu_detach_device(d->domain, &d->pdev->dev);
+	struct device *dev = d->pdev ? &d->pdev->dev : NULL;
+
+	if (!dev || !d->domain || d->n_chosen)
+		return;
+	iommu_detach_device(d->domain, dev);
+	if (iommu_get_domain_for_dev(dev) == d->domain) {
+		/* Its group has got another function. Freed tables would lead it anywhere. */
+		pci_clear_master(d->pdev);
+		dev_warn(dev,
+			 "keeps its IOMMU domain, and sends no more: its group is not its own\n");
+		return;
+	}
 	/* What was unmapped lazily meanwhile. */
 	iommu_flush_iotlb_all(d->kernels);
 	forget(d);
@@ -204,20 +263,21 @@ static void disown(struct sio_dev *d)
 
 /* ---- mappings at chosen addresses ---- */
 
-/* Messages and firmware's memory are there, whatever is mapped. */
-static bool is_reserved(struct device *dev, u64 first, u64 last)
+/* Messages and firmware's memory are there, whatever is mapped. Return: 1 if so; -errno. */
+static int is_reserved(struct device *dev, u64 first, u64 last)
 {
 	struct iommu_group *group = iommu_group_get(dev);
 	struct iommu_resv_region *r, *next;
 	LIST_HEAD(regions);
-	bool found = false;
+	int found;
 
 	if (!group)
-		return false;
-	iommu_get_group_resv_regions(group, &regions);
+		return -ENODEV;
+	found = iommu_get_group_resv_regions(group, &regions);
 	list_for_each_entry_safe(r, next, &regions, list) {
-		found |= r->type != IOMMU_RESV_DIRECT_RELAXABLE &&
-			 first <= r->start + r->length - 1 && r->start <= last;
+		if (!found && r->type != IOMMU_RESV_DIRECT_RELAXABLE &&
+		    first <= r->start + r->length - 1 && r->start <= last)
+			found = 1;
 		kfree(r);
 	}
 	iommu_group_put(group);
@@ -227,16 +287,21 @@ static bool is_reserved(struct device *dev, u64 first, u64 last)
 static int check_address(struct sio_request *rq, const struct sio_dma *m, u64 address)
 {
 	const struct iommu_domain_geometry *g = &m->of->domain->geometry;
-	const struct sio_dma *other;
+	/* Some drivers say more than their IOMMU has. */
+	u64 end = min_t(u64, g->aperture_end, DMA_BIT_MASK(48));
 	u64 last = address + (m->length - 1);
+	const struct sio_dma *other;
+	int reserved;
 
-	if (last < address || last > g->aperture_end || address < g->aperture_start)
+	if (last < address || last > end || address < g->aperture_start)
 		return sio_fail(
 			rq, -EINVAL,
 			"%#llx bytes at %#llx: %s can send %#llx to %#llx through its IOMMU",
-			m->length, address, dev_name(m->dev), (u64)g->aperture_start,
-			(u64)g->aperture_end);
-	if (is_reserved(m->dev, address, last))
+			m->length, address, dev_name(m->dev), (u64)g->aperture_start, end);
+	reserved = is_reserved(m->dev, address, last);
+	if (reserved < 0)
+		return reserved;
+	if (reserved)
 		return sio_fail_exhausted(
 			rq, -ENOSPC, SIO_OUT_OF_IOVA,
 			"%#llx bytes at %#llx: some of it is not memory's for %s, but interrupts' "
@@ -244,6 +309,24 @@ static int check_address(struct sio_request *rq, const struct sio_dma *m, u64 ad
 			m->length, address, dev_name(m->dev));
 	other = find_other(m, address, m->length);
 	return other ? taken(rq, other) : 0;
+}
+
+/* The function has a domain in which @address is free. */
+static int prepare(struct sio_request *rq, struct sio_dma *m, u64 address)
+{
+	struct sio_dev *d = m->of;
+	bool had = d->domain;
+	int error = had ? 0 : make(rq, d);
+
+	if (!error)
+		error = check_address(rq, m, address);
+	if (!error)
+		error = count_tables(rq, m, address);
+	if (!error && !had)
+		error = enter(rq, d);
+	if (error && !had && d->domain)
+		forget(d);
+	return error;
 }
 
 int sio_domain_map(struct sio_request *rq, struct sio_dma *m, const struct sio_obj *target,
@@ -258,16 +341,14 @@ int sio_domain_map(struct sio_request *rq, struct sio_dma *m, const struct sio_o
 			"memory %#llx is another driver's, which knows the addresses that the "
 			"kernel chooses alone: ask for any",
 			target->id);
-	error = own(rq, d);
+	error = prepare(rq, m, address);
 	if (error)
 		return error;
-	/* From here on it ends by sio_domain_leave(), with the domain if it is the last. */
+	/* From here on it ends by sio_domain_leave(). */
 	d->n_chosen++;
+	d->chosen_bytes += m->length;
 	m->chosen = true;
 	m->mapped = true;
-	error = check_address(rq, m, address);
-	if (error)
-		return error;
 	m->address = address;
 	return fill(m, target, offset);
 }
@@ -282,6 +363,8 @@ void sio_domain_cut(struct sio_dma *m)
 void sio_domain_leave(struct sio_dma *m)
 {
 	sio_domain_cut(m);
-	if (m->chosen && !--m->of->n_chosen)
-		disown(m->of);
+	if (!m->chosen)
+		return;
+	m->of->n_chosen--;
+	m->of->chosen_bytes -= m->length;
 }

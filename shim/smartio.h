@@ -194,7 +194,8 @@ struct sio_dev {
 	struct list_head objects;
 	struct iommu_domain *domain;  /* its own, which it is in; NULL: it is in the kernel's */
 	struct iommu_domain *kernels; /* the DMA API's, if it has one of its own */
-	unsigned int n_chosen;	      /* mappings that it has its own for */
+	unsigned int n_chosen;	      /* mappings that it has its own for, */
+	u64 chosen_bytes, tables;     /* how much, and tables of that domain at most */
 	/* Read by page faults, written by whoever removes pages from mappings. */
 	struct rw_semaphore views;
 	bool resetting; /* written with sio.lock */
@@ -340,8 +341,10 @@ int sio_domain_map(struct sio_request *rq, struct sio_dma *m, const struct sio_o
 int sio_domain_join(struct sio_request *rq, struct sio_dma *m);
 /* It leads nowhere in there, and keeps its address. */
 void sio_domain_cut(struct sio_dma *m);
-/* The same, for good: with the last that was chosen the domain goes. */
+/* The same, for good. */
 void sio_domain_leave(struct sio_dma *m);
+/* The function sends nothing: it goes back to the kernel's domain, if it needs its own no more. */
+void sio_domain_rest(struct sio_dev *d);
 
 /* dma.c */
 /* What the kernel's DMA domain of a function does: SIO_IOMMU_*. */

@@ -223,6 +223,7 @@ struct smartiod_loan {
 	bool lost;	   /* the device is gone: nothing of it stays in quarantine */
 	bool cut_off;	   /* it ended for us alone: its program may live, and store by its maps */
 	bool program_over; /* it ended with its program */
+	bool vector_lost;  /* one of before our start: its borrower is to be told */
 	uint32_t meeting;  /* at which the borrower's daemon reported it last, */
 	uint32_t heard;	   /* with this generation of the device */
 	bool unheard;	   /* a notice may not have reached its daemon or program: notice.c */
@@ -305,6 +306,8 @@ void smartiod_loan_node_down(struct smartiod *d, uint32_t node);
 void smartiod_loan_away(struct smartiod *d, uint32_t node);
 /* The borrower's daemon is there, and is notified that the borrow ends: something of it is lost. */
 void smartiod_loan_give_up(struct smartiod *d, struct smartiod_loan *loan);
+/* Part of the room's table (base/room.h): the loans that have lost a vector. */
+void smartiod_loans_give_up(struct smartiod *d);
 /* The last path to @node is down: its loans end, and its daemon is notified. */
 void smartiod_loan_link_lost(struct smartiod *d, uint32_t node);
 /* Part of the room's table (base/room.h). */

@@ -108,8 +108,10 @@ static void vector_lost(struct smartiod *d, struct smartiod_dint_link *link)
 		cut(d, v);
 	}
 	/* Its program would wait for it for ever: it hears that it has lost the device. */
-	if (unheard_of && !smartiod_loan_ended(l))
-		smartiod_loan_give_up(d, l);
+	if (unheard_of && !smartiod_loan_ended(l)) {
+		l->vector_lost = true;
+		smartiod_ask_later(d);
+	}
 }
 
 static struct smartiod_vector *vector_new(struct smartiod *d, struct smartiod_loan *l,
