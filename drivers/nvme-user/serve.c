@@ -595,17 +595,14 @@ int sio_nvme_manager_request(struct smartio_nvme_manager *m, size_t len)
 	}
 	if (rc == SIO_NVME_LATER)
 		return 0;
-	if (rc) {
-		/* What the drive has done of it nobody knows: the client keeps its memory. */
+	if (rc) /* What the drive has done of it nobody knows: the client keeps its memory. */
 		refuse(&rep, -ENODEV, "%.180s", smartio_nvme_error());
-		m->failed = rc;
-	}
 	if (send_reply(m, &req, &rep) || req.op != SIO_NVME_OP_CREATE || rep.h.error)
-		return m->failed;
+		return rc;
 	/* A queue pair, or place, that its client will not know of is no use to anybody. */
 	if (sio_nvme_ledger_sharers(&m->ledger.pair[rep.create.qid]) < 2)
 		return sio_nvme_manager_delete_pair(m, rep.create.qid);
 	if (rep.create.place)
 		sio_nvme_manager_part(m, rep.create.qid, rep.create.place);
-	return m->failed;
+	return 0;
 }

@@ -59,6 +59,7 @@ extern struct fake {
 	unsigned long
 		killed_at;  /* the manager is, before its n-th store or call from now on; 0: not */
 	uint64_t killed_id; /* its borrow; 0 when it is dead */
+	bool spared;	    /* not the manager goes then, but its path to the device: fake_lose() */
 	struct smartio_nvme_manager *standby; /* is served then */
 	uint64_t event_at;		      /* when, in fake_step() or a wait, ... */
 	void (*event)(void);		      /* this is called, once; NULL: nothing */

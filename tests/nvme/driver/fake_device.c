@@ -399,6 +399,11 @@ void fake_manager_step(void)
 {
 	if (!W.in_manager || !fake.killed_at || --fake.killed_at)
 		return;
+	if (fake.spared) {
+		fake_lose(fake.killed_id);
+		fake.killed_id = 0;
+		return;
+	}
 	emu_nvme_model.step(W.model, 64); /* the drive goes on, with what it was told */
 	longjmp(killed, 1);
 }

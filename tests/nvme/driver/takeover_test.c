@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A manager is killed before each of its stores, and a standby goes on: its clients notice nothing,
- * each request is done once, and no queue pair is lost.
+ * each request is done once, and no queue pair is lost. Or it loses its path to the drive there, and
+ * comes back over another one.
  */
 #include "client.h"
 #include "common.h"
@@ -314,6 +315,95 @@ static void sharers_are_known_to_who_follows(void **state)
 	at_every(3, lose_a_sharer); /* there are many of them */
 }
 
+/* ---- a manager that lives, but loses its path ---- */
+static void try_a_queue(struct smartio_nvme *n)
+{
+	struct smartio_nvme_queue *q = NULL;
+
+	if (smartio_nvme_queue_open(n, NULL, &q) == 0)
+		smartio_nvme_queue_close(q);
+}
+
+static int identify_once(struct smartio_nvme *n)
+{
+	void *data = malloc(4096);
+	int rc = smartio_nvme_identify(n, 1, 0, data);
+
+	free(data);
+	return rc;
+}
+
+static void try_to_identify(struct smartio_nvme *n)
+{
+	(void)identify_once(n);
+}
+
+static void try_a_log(struct smartio_nvme *n)
+{
+	uint8_t data[512];
+
+	smartio_nvme_get_log(n, 2, 0xffffffff, 0, data, sizeof(data));
+}
+
+/* Return: whether it lost its path before @act, which may fail, was over; then it has come back. */
+static bool lose_path(unsigned long k, void (*act)(struct smartio_nvme *n))
+{
+	struct smartio_nvme_queue *q;
+	struct smartio_nvme *n;
+	uint64_t borrower;
+	uint8_t data[512];
+	bool lost;
+
+	fake_start(NULL);
+	start_manager();
+	fake.killed_id = fake_last_borrower();
+	n = client();
+	borrower = fake_last_borrower();
+	q = queue(n, 4);
+	fake.spared = true;
+	fake.killed_at = k;
+	act(n);
+	lost = fake.killed_id == 0;
+	fake.killed_at = 0;
+	for (unsigned i = 0; i < 100; i++)
+		fake_step();
+	assert_int_equal(fake.served, 0);
+	assert_int_equal(status_of(fake.manager).returns, lost);
+	assert_int_equal(status_of(fake.manager).returns_kept, lost);
+	assert_ok(smartio_nvme_read(q, data, 0, sizeof(data)));
+	/* It serves requests as before. */
+	assert_ok(identify_once(n));
+	smartio_nvme_queue_close(queue(n, 4));
+	/* What was asked for and not answered ends with the client. */
+	fake_kill(borrower);
+	for (unsigned i = 0; i < 100; i++)
+		fake_step();
+	assert_int_equal(smartio_nvme_manager_queue_pairs(fake.manager, NULL), 0);
+	smartio_nvme_close(n);
+	fake_bury(borrower);
+	stop_manager();
+	assert_int_equal(fake_quarantined(), 0);
+	assert_int_equal(fake.faults, 0);
+	assert_int_equal(fake.objects, 0);
+	fake_stop();
+	return lost;
+}
+
+static void a_lost_path_is_no_end(void **state)
+{
+	static void (*const act[])(struct smartio_nvme * n) = {try_a_queue, try_to_identify,
+							       try_a_log};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(act) / sizeof(*act); i++) {
+		unsigned long k = 1;
+
+		while (lose_path(k, act[i]))
+			k++;
+		assert_true(k > 5);
+	}
+}
+
 static int nothing(void **state)
 {
 	(void)state;
@@ -332,6 +422,7 @@ int main(void)
 		ALONE(queues_of_one_completion_queue_are_made_and_deleted_once),
 		ALONE(deaths_of_several_are_seen_to_once),
 		ALONE(sharers_are_known_to_who_follows),
+		ALONE(a_lost_path_is_no_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
