@@ -16,14 +16,30 @@
 
 #define AT_ONCE 16u /* completions for which a doorbell is read once */
 
-bool sio_nvme_far_pushed(volatile uint32_t *doorbell)
+/*
+ * The doorbell of the admin submission queue: no client stores to it. What is read of a view that
+ * was taken away are ones, or else what this program has stored there since.
+ */
+static bool answers(const struct smartio_nvme_queue *q)
 {
-	return sio_read32(doorbell) != UINT32_MAX;
+	return sio_read32((volatile uint32_t *)q->doorbells->at) != UINT32_MAX;
+}
+
+bool sio_nvme_far_pushed(const struct smartio_nvme_queue *q)
+{
+	if (!answers(q))
+		return false;
+	/*
+	 * Not a word that stands where the drive's was. Of a loss we were told before the view
+	 * changed: pairs with device_lost().
+	 */
+	sio_from_fabric_barrier();
+	return __atomic_load_n(q->generation_word, __ATOMIC_ACQUIRE) == q->generation;
 }
 
 int sio_nvme_far_check(const struct smartio_nvme_queue *q)
 {
-	if (sio_nvme_far_pushed(q->cq_doorbell))
+	if (answers(q))
 		return 0;
 	return sio_nvme_fail(
 		-ENETDOWN,
@@ -82,7 +98,7 @@ int sio_nvme_far_take(struct smartio_nvme_queue *q)
 
 	if (n == 0)
 		return 0;
-	if (!sio_nvme_far_pushed(q->cq_doorbell))
+	if (!sio_nvme_far_pushed(q))
 		return -ENETDOWN;
 	for (unsigned i = 0; i < n; i++, at += 16)
 		sio_write64(at + 8, htole64(second[i]));

@@ -9,13 +9,13 @@
 struct smartio_nvme_queue;
 
 /*
- * Reads @doorbell, which the drive answers behind all that it wrote. Return: whether it has
+ * Reads a doorbell, which the drive answers behind all that it wrote. Return: whether it has
  * answered, so that the data of completions that were read before are here. False: the path to the
- * drive is lost, which reads as ones; those completions do not count.
+ * drive is lost, which reads as ones, or the queue is gone; those completions do not count.
  */
-bool sio_nvme_far_pushed(volatile uint32_t *doorbell);
+bool sio_nvme_far_pushed(const struct smartio_nvme_queue *q);
 /*
- * Can the queue's doorbell be used for that? What a drive answers is the vendor's (NVMe 1.4,
+ * Can the drive's doorbells be used for that? What a drive answers is the vendor's (NVMe 1.4,
  * section 3.1), and ones would be no answer. -ENETDOWN.
  */
 int sio_nvme_far_check(const struct smartio_nvme_queue *q);

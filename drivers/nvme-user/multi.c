@@ -258,7 +258,7 @@ static void end_of_bad(struct sio_nvme_multi *m)
 /* The drive has answered behind all that it wrote. False: the path to it is lost. */
 static bool are_here(struct sio_nvme_multi *m)
 {
-	if (sio_nvme_far_pushed(m->doorbell))
+	if (sio_nvme_far_pushed(m->first))
 		return true;
 	/* pairs with device_lost() */
 	sio_from_fabric_barrier();

@@ -21,14 +21,24 @@ static struct smartio_nvme_queue *far_queue(struct smartio_nvme *n, uint32_t dep
 	return q;
 }
 
-/* What is read over a link that has just been lost. */
+/* What stands where the doorbells were when the link is lost: ones, and what is stored there. */
 static volatile uint32_t ones[1024];
+
+static void all_ones(void)
+{
+	memset((void *)(uintptr_t)ones, 0xff, sizeof(ones));
+}
 
 static void lose_link(struct smartio_nvme_queue *q)
 {
+	volatile uint32_t *cq = ones + (2 * q->id + 1) * q->n->stride / 4;
+
+	all_ones();
+	q->doorbells->at = (volatile uint8_t *)ones;
+	q->sq_doorbell = ones + 2 * q->id * q->n->stride / 4;
 	if (q->multi)
-		q->multi->doorbell = ones;
-	q->cq_doorbell = ones;
+		q->multi->doorbell = cq;
+	q->cq_doorbell = cq;
 }
 
 /* The drive has done all that was submitted. */
@@ -113,6 +123,60 @@ static void a_read_is_not_done_before_the_drive_has_answered(void **state)
 	assert_ok(smartio_nvme_buffer_free(b));
 	assert_int_equal(fake_counter("queue_pairs"), 0);
 	smartio_nvme_close(n);
+}
+
+/* One that was here before is taken after the loss: what the client stores then is no answer. */
+static void its_own_store_is_no_answer(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q = far_queue(n, 4, 0);
+	struct smartio_nvme_buffer *b = buffer(n, 4 * BLOCK);
+	struct smartio_nvme_completion c;
+
+	(void)state;
+	fill_media();
+	for (unsigned i = 0; i < 2; i++)
+		put(q, b, false, i);
+	drive_does(q);
+	assert_int_equal(smartio_nvme_poll(q, &c, 1), 1);
+	put(q, b, false, 2);
+	drive_does(q);
+	lose_link(q);
+	assert_int_equal(smartio_nvme_poll(q, &c, 1), 1);
+	assert_int_not_equal(*q->cq_doorbell, UINT32_MAX);
+	assert_int_equal(smartio_nvme_poll(q, &c, 1), -ENETDOWN);
+	smartio_nvme_queue_close(q);
+	assert_ok(smartio_nvme_buffer_free(b));
+	smartio_nvme_close(n);
+}
+
+/* Of the loss the library tells before the doorbells change. */
+static void no_answer_counts_after_a_loss(void **state)
+{
+	const bool several[] = {false, true};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct smartio_nvme_queue_options o = {.size = sizeof(o),
+						       .depth = 4,
+						       .cq_depth = several[i] ? 8 : 0,
+						       .cq_placement = SMARTIO_NVME_PLACE_DEVICE};
+		struct smartio_nvme *n = client();
+		struct smartio_nvme_buffer *b = buffer(n, 4 * BLOCK);
+		struct smartio_nvme_counters counted;
+		struct smartio_nvme_queue *q = NULL;
+		struct smartio_nvme_completion c;
+
+		fake.far = true;
+		assert_ok(smartio_nvme_queue_open(n, &o, &q));
+		put(q, b, false, 0);
+		drive_does(q);
+		fake_lose(smartio_borrower_id(n->d.handle));
+		assert_int_equal(smartio_nvme_poll(q, &c, 1), -ECONNRESET);
+		smartio_nvme_queue_counters(q, &counted);
+		assert_int_equal(counted.completed, 0);
+		smartio_nvme_close(n);
+	}
 }
 
 /* Neither can it be deleted then. */
@@ -208,6 +272,7 @@ static void all_that_complete_in_one_queue_end(void **state)
 			assert_read(b, i);
 	}
 	lose_link(q[0]);
+	*q[0]->multi->doorbell = 0; /* as of completions that were taken meanwhile */
 	assert_int_equal(smartio_nvme_poll(q[1], c, DEPTH), -ENETDOWN);
 	assert_text("the path to nvme0 was lost while completions");
 	assert_int_equal(smartio_nvme_poll(q[0], c, DEPTH), -ENETDOWN);
@@ -230,6 +295,7 @@ static void doorbells_that_read_as_ones_are_no_use(void **state)
 	(void)state;
 	smartio_nvme_queue_close(far_queue(n, 4, 0));
 	at = n->doorbells->at;
+	all_ones();
 	n->doorbells->at = (volatile uint8_t *)ones;
 	assert_int_equal(smartio_nvme_queue_open(n, &o, &q), -ENETDOWN);
 	assert_text("the doorbells of nvme0 read as ones");
@@ -247,12 +313,13 @@ int main(void)
 		TEST(completions_come_in_order_as_ever),
 		TEST(who_sleeps_is_woken_by_them),
 		TEST(a_read_is_not_done_before_the_drive_has_answered),
+		TEST(its_own_store_is_no_answer),
+		TEST(no_answer_counts_after_a_loss),
 		TEST(its_buffer_stays_the_drives_until_the_queue_is_deleted),
 		TEST(who_survives_reads_again),
 		TEST(all_that_complete_in_one_queue_end),
 		TEST(doorbells_that_read_as_ones_are_no_use),
 	};
 
-	memset((void *)(uintptr_t)ones, 0xff, sizeof(ones));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
