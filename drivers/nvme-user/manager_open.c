@@ -315,7 +315,8 @@ static void release_all(struct smartio_nvme_manager *m)
 /*
  * Over another path, where it was: nobody else may, for this program lives, and could ring yet. It
  * does not, since what it had mapped is unmapped. Return: 1: somebody has the registers, or the
- * record is not to be had; 0; -errno.
+ * record is not to be had; 0; -ENODEV: this path is lost, too, and the record waits for the next
+ * one; -errno.
  */
 static int go_on(struct smartio_nvme_manager *m)
 {
@@ -324,8 +325,12 @@ static int go_on(struct smartio_nvme_manager *m)
 
 	if (rc && rc != -EBUSY)
 		return rc;
-	if (rc == 0 && sio_nvme_manager_go_on(m) == 0)
-		return 0;
+	if (rc == 0) {
+		if (sio_nvme_manager_go_on(m) == 0)
+			return 0;
+		if (smartio_device_lost(m->d.handle))
+			return sio_nvme_fail(-ENODEV, "%s or its host is gone", m->d.name);
+	}
 	sio_nvme_device_return(&m->d);
 	return 1;
 }

@@ -60,6 +60,7 @@ extern struct fake {
 		killed_at;  /* the manager is, before its n-th store or call from now on; 0: not */
 	uint64_t killed_id; /* its borrow; 0 when it is dead */
 	bool spared;	    /* not the manager goes then, but its path to the device: fake_lose() */
+	unsigned long then_at; /* and that by which it comes back before its n-th step; 0: not */
 	struct smartio_nvme_manager *standby; /* is served then */
 	uint64_t event_at;		      /* when, in fake_step() or a wait, ... */
 	void (*event)(void);		      /* this is called, once; NULL: nothing */
@@ -77,6 +78,8 @@ void fake_stop(void);
 void fake_step(void);
 /* The manager, if it is what runs, stores something, or calls: it may be killed before. */
 void fake_manager_step(void);
+/* The manager runs, and has lost its path: what it stores until it comes back nobody sees. */
+bool fake_is_cut(void);
 /* The borrower behind an open client or manager ends as if its process had been killed. */
 void fake_kill(uint64_t borrower);
 /* What a killed process still had is no longer counted: its end has taken it. */

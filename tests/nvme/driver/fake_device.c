@@ -395,13 +395,34 @@ static void serve(void)
 	W.in_manager = false;
 }
 
+bool fake_is_cut(void)
+{
+	return W.in_manager && W.last_borrower == W.last_before;
+}
+
+/* The first one, or that by which it has come back: as soon as it has. */
+static void lose_path(void)
+{
+	const bool again = fake.killed_id == 0;
+
+	if (again && (fake_is_cut() || !fake_borrower(W.last_borrower))) {
+		fake.killed_at = 1;
+		return;
+	}
+	fake_lose(again ? W.last_borrower : fake.killed_id);
+	fake.killed_at = again ? 0 : fake.then_at;
+	if (again)
+		fake.then_at = 0;
+	fake.killed_id = 0;
+	W.last_before = W.last_borrower;
+}
+
 void fake_manager_step(void)
 {
 	if (!W.in_manager || !fake.killed_at || --fake.killed_at)
 		return;
 	if (fake.spared) {
-		fake_lose(fake.killed_id);
-		fake.killed_id = 0;
+		lose_path();
 		return;
 	}
 	emu_nvme_model.step(W.model, 64); /* the drive goes on, with what it was told */

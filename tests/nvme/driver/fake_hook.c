@@ -25,6 +25,8 @@ uint64_t sio_hook_read64(const volatile void *addr)
 void sio_hook_write(volatile void *addr, uint64_t value, unsigned width)
 {
 	fake_manager_step();
+	if (fake_is_cut())
+		return;
 	if (width == 8)
 		*(volatile uint64_t *)addr = value;
 	else if (width == 4)
@@ -42,6 +44,8 @@ void sio_hook_copy_to(volatile void *dst, const void *src, size_t len)
 {
 	for (size_t i = 0; i < len; i += 16) {
 		fake_manager_step();
+		if (fake_is_cut())
+			return;
 		memcpy((char *)(uintptr_t)dst + i, (const char *)src + i,
 		       len - i < 16 ? len - i : 16);
 	}

@@ -48,6 +48,8 @@ extern struct fake_world {
 	void *doorbells;
 	size_t doorbells_size;
 	uint64_t next_ioaddr, last_borrower, last_region, random;
+	uint64_t
+		last_before; /* the last borrower when the manager's path was lost; 0: it was not */
 	uint32_t generation;
 	bool generation_told, in_manager;
 	struct fake_region *regions;

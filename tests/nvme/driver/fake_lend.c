@@ -88,9 +88,12 @@ void smartio_device_notify(sci_smartio_device_t device, sci_error_t *error)
 {
 	const struct fake_borrower *from = fake_borrower_of(device);
 
-	assert(W.holder == from);
 	if (fake_injected(error))
 		return;
+	if (W.holder != from) {
+		*error = SCI_ERR_ACCESS;
+		return;
+	}
 	for (struct fake_borrower *b = W.borrowers; b; b = b->next)
 		if (b != from && !b->ended)
 			fake_event(b, SMARTIO_DEVICE_NOTICE, 0);
@@ -110,13 +113,14 @@ void SCIReturnDevice(sci_smartio_device_t device, unsigned int flags, sci_error_
 				*error = SCI_ERR_BUSY;
 		if (*error != SCI_ERR_OK)
 			return;
-		for (struct fake_handle *s = fake_segments, *next; s; s = next) {
-			next = s->next;
-			if (s->b == b)
-				fake_segment_free(s);
-		}
-		fake_borrower_end(b);
 	}
+	for (struct fake_handle *s = fake_segments, *next; s; s = next) {
+		next = s->next;
+		if (s->b == b && !fake_segment_lasts(s))
+			fake_segment_free(s);
+	}
+	if (!b->ended)
+		fake_borrower_end(b);
 	b->returned = true;
 	fake.objects--;
 }
