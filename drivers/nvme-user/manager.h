@@ -25,6 +25,7 @@ struct sio_nvme_watch {
 	int ended;		     /* the library has reported the end of that segment */
 	uint32_t node;		     /* of that manager, or the last one; 0: unknown */
 	uint64_t ended_ns;	     /* when its end was noticed */
+	uint64_t refused_ns;	     /* when its record was first refused to us; 0: it was not */
 	struct sio_nvme_shared self; /* the segment by which others find us */
 };
 

@@ -102,6 +102,7 @@ static int watch(struct smartio_nvme_manager *m)
 				on_other, m, SCI_FLAG_USE_CALLBACK, &err);
 	if (err == SCI_ERR_OK) {
 		m->watch.node = sio_nvme_manager_node(m);
+		m->watch.refused_ns = 0;
 		return 1;
 	}
 	m->watch.other = NULL;
@@ -160,12 +161,18 @@ static unsigned ms_until(uint64_t deadline, unsigned most)
 
 /*
  * The manager that served lives, but has lost its path to the drive: over another one it can go on,
- * and nobody else can. So it has the registers again, for a moment.
+ * and nobody else can. So it has the registers again, for a moment: from the first refusal on, for
+ * this one may have lost the same path, and not have seen the other's end.
  */
-static bool may_return(const struct smartio_nvme_manager *m, int rc)
+static bool may_return(struct smartio_nvme_manager *m, int rc)
 {
-	return rc == -EACCES && m->watch.ended_ns &&
-	       smartio_now_ns() - m->watch.ended_ns < RETURN_MS * 1000000ull;
+	const uint64_t now = smartio_now_ns();
+
+	if (rc != -EACCES)
+		return false;
+	if (!m->watch.refused_ns)
+		m->watch.refused_ns = now;
+	return now - m->watch.refused_ns < RETURN_MS * 1000000ull;
 }
 
 /*
@@ -199,6 +206,7 @@ static int take_over(struct smartio_nvme_manager *m)
 		m->took_ns = m->watch.ended_ns ? smartio_now_ns() - m->watch.ended_ns : 0;
 		m->watch.ended_ns = 0;
 	}
+	m->watch.refused_ns = 0;
 	sio_nvme_stand_down(m);
 	return 1;
 }

@@ -40,9 +40,10 @@ extern struct fake {
 	unsigned wakes;			 /* by the programs */
 	unsigned raised;		 /* interrupts that reached a host */
 	struct smartio_nvme_manager *manager; /* served whenever somebody waits */
-	int served;	    /* what its last serve returned, if that was an error */
-	unsigned down;	    /* bits: adapters whose link is */
-	uint64_t lost;	    /* this borrow has lost the device, and nobody else; 0 */
+	int served;    /* what its last serve returned, if that was an error */
+	unsigned down; /* bits: adapters whose link is */
+	uint64_t lost; /* this borrow has lost the device, and nobody else; 0 */
+	bool reserved; /* what a lost borrow had is the manager's that is served, if it lasts */
 	unsigned hidden_at; /* before the n-th look the manager takes its magic number away; 0 */
 	uint64_t dies;	    /* this borrower ends before */
 	unsigned dies_at;   /* the n-th connection to a segment or a BAR of the device; 0: not */

@@ -53,10 +53,16 @@ void fake_segments_settled(void)
 	}
 }
 
+/* With the path of its maker, which lives. */
+static bool went(const struct fake_handle *s)
+{
+	return fake.reserved && s->b->lost && !s->lasting;
+}
+
 static struct fake_handle *find_segment(struct fake_borrower *b, unsigned id, unsigned memtype)
 {
 	for (struct fake_handle *s = fake_segments; s; s = s->next)
-		if (s->id == id && s->memtype == memtype && !s->dead &&
+		if (s->id == id && s->memtype == memtype && !s->dead && !went(s) &&
 		    (memtype == SCI_MEMTYPE_SHARED || s->b == b))
 			return s;
 	return NULL;
@@ -130,6 +136,10 @@ void SCIConnectDeviceSegment(sci_smartio_device_t device, sci_remote_segment_t *
 	}
 	if (memtype != SCI_MEMTYPE_BAR && !s) {
 		*error = SCI_ERR_NO_SUCH_SEGMENT;
+		return;
+	}
+	if (s && fake.reserved && s->b->lost && !W.in_manager) {
+		*error = SCI_ERR_ACCESS;
 		return;
 	}
 	c = fake_make(CONNECTION);

@@ -93,6 +93,57 @@ static void a_client_looks_before_its_maker(void **state)
 	fake.manager = second;
 }
 
+/* Both of them are behind the link that goes; the manager takes longer to come back. */
+static void one_that_loses_the_same_path_lets_it_come_back(void **state)
+{
+	struct smartio_nvme_manager *first = fake.manager, *second;
+	const uint64_t id = fake_last_borrower();
+	struct smartio_nvme_queue *q;
+	struct smartio_nvme *n;
+	uint8_t data[512];
+
+	(void)state;
+	second = standby();
+	fake_lose(fake_last_borrower());
+	n = client();
+	q = queue(n, 4);
+	fake.manager = NULL;
+	fake.reserved = true;
+	fake_lose(id);
+	assert_int_equal(smartio_nvme_manager_serve(second, 100), 0);
+	assert_int_equal(status_of(second).returns, 1);
+	assert_int_equal(status_of(second).serves, 0);
+	fake.manager = first;
+	for (unsigned i = 0; i < 100; i++)
+		fake_step();
+	assert_int_equal(status_of(first).returns, 1);
+	assert_int_equal(status_of(first).returns_kept, 1);
+	assert_int_equal(smartio_nvme_manager_serve(second, 1000), 0);
+	assert_int_equal(status_of(second).serves, 0);
+	assert_ok(smartio_nvme_read(q, data, 0, sizeof(data)));
+	smartio_nvme_manager_close(second);
+	smartio_nvme_close(n);
+}
+
+/* Nor for ever: what does not come back is followed, with a reset. */
+static void one_that_does_not_come_back_is_followed(void **state)
+{
+	struct smartio_nvme_manager *first = fake.manager, *second;
+	const uint64_t id = fake_last_borrower();
+
+	(void)state;
+	second = standby();
+	fake_lose(fake_last_borrower());
+	fake.manager = NULL;
+	fake.reserved = true;
+	fake_lose(id);
+	assert_int_equal(smartio_nvme_manager_serve(second, 2000), 1);
+	assert_int_equal(status_of(second).serves, 1);
+	assert_int_equal(status_of(second).kept, 0);
+	smartio_nvme_manager_close(first);
+	fake.manager = second;
+}
+
 /* Of the other one's end it may be told once more when it serves: that is no word to stop. */
 static void what_it_is_told_late_does_not_end_it(void **state)
 {
@@ -200,6 +251,8 @@ int main(void)
 		BARE(without_a_manager_it_is_one),
 		TEST(it_waits_for_the_end_of_the_manager),
 		TEST(a_client_looks_before_its_maker),
+		TEST(one_that_loses_the_same_path_lets_it_come_back),
+		TEST(one_that_does_not_come_back_is_followed),
 		TEST(what_it_is_told_late_does_not_end_it),
 		TEST(a_manager_that_leaves_is_followed),
 		TEST(one_of_several_takes_over),
