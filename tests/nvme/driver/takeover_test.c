@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A manager is killed before each of its stores, and a standby goes on: its clients notice nothing,
- * each request is done once, and no queue pair is lost. Or it loses its path to the drive there, and
- * comes back over another one.
+ * each request is done once, and no queue pair is lost. Or it loses its path to the drive there,
+ * and comes back over another one.
  */
 #include "client.h"
 #include "common.h"
