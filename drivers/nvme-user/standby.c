@@ -188,7 +188,7 @@ static int take_over(struct smartio_nvme_manager *m)
 	if (rc == 0) {
 		int went_on = sio_nvme_manager_go_on(m);
 
-		/* What owners of the registers are told of is not to end the pause. */
+		/* What the owner of the registers is notified of is not to end the pause. */
 		if (may_return(m, went_on))
 			return drain_events(m);
 		kept = went_on == 0;
