@@ -321,7 +321,6 @@ static struct sio_obj *find_target(struct sio_request *rq, const struct sio_req_
 	return error ? ERR_PTR(error) : t;
 }
 
-/* What was given must be what was wanted. */
 static int check_highest(struct sio_request *rq, const struct sio_req_dmamap *q, u64 address)
 {
 	if (address + q->length - 1 <= q->highest)
@@ -331,6 +330,7 @@ static int check_highest(struct sio_request *rq, const struct sio_req_dmamap *q,
 				  q->highest);
 }
 
+/* What was given must be what was wanted. */
 static int check_wanted(struct sio_request *rq, const struct sio_dma *m,
 			const struct sio_req_dmamap *q)
 {

@@ -45,7 +45,8 @@ static u64 place(const struct sio_dma *m, const struct sio_obj *target, u64 offs
  */
 static int count_tables(struct sio_request *rq, const struct sio_dma *m, u64 address)
 {
-	u64 last = address + (m->length - 1), most = 8192 + 2 * (m->of->chosen_bytes >> 21);
+	u64 last = address + (m->length - 1);
+	u64 most = 8192 + 2 * ((m->of->chosen_bytes + m->length) >> 21);
 	u64 n = (last >> 21) - (address >> 21) + (last >> 30) - (address >> 30) + 2;
 
 	if (m->of->tables + n > most)

@@ -339,8 +339,8 @@ void smartiod_notice_again(struct smartiod *d, struct smartiod_loan *loan);
 
 bool smartiod_old_vector_has(const struct smartiod_device *dev, uint32_t number);
 /*
- * Those of any device that trigger what window @e, a map, leads to, are vectors as ours from now
- * on. Return: are there any? -ENOMEM.
+ * vector_adopt.c: those of any device that trigger what window @e, a map, leads to, are vectors as
+ * ours from now on. Return: are there any? -ENOMEM.
  */
 int smartiod_vectors_adopt(struct smartiod *d, const struct sio_list_entry *e);
 /* The port has silenced the loan's vectors. */

@@ -141,6 +141,41 @@ static void outlives(struct port_world *w, struct shim_drive *d)
 	page_close(&p);
 }
 
+/*
+ * A page now here, now there: what the IOMMU keeps of where it was is bounded, and a reset ends it.
+ */
+static void spreads(struct port_world *w, uint64_t owner)
+{
+	struct page kept, p;
+	struct shim_ask a;
+	unsigned n = 0;
+	int rc = 0;
+
+	if (!page_new(w, owner, &kept) || !page_new(w, owner, &p))
+		return;
+	map_at(w, owner, &kept, LOW, 0, "one address that stays");
+	for (; n < 8192 && rc == 0; n++) {
+		shim_good(w, &a, SIO_OP_DMAMAP, owner);
+		((struct sio_req_dmamap *)(void *)&a.req)->target = p.mem;
+		((struct sio_req_dmamap *)(void *)&a.req)->iova = HIGH + ((uint64_t)n << 21);
+		rc = shim_ask(w, &a, -1);
+		if (rc)
+			break;
+		p.map = ((const struct sio_evt_dmamap *)(const void *)&a.answer)->id;
+		shim_good(w, &a, SIO_OP_DMAUNMAP, owner);
+		((struct sio_req_dmaunmap *)(void *)&a.req)->id = p.map;
+		rc = shim_ask(w, &a, -1);
+	}
+	shim_check(w, rc == -ENOSPC && n > 1000, "too many addresses are refused, many are not");
+	unmap(w, owner, &kept);
+	shim_good(w, &a, SIO_OP_RESET, 0);
+	shim_expect(w, &a, -1, 0, "RESET");
+	map_at(w, owner, &p, HIGH, 0, "an address after the reset");
+	unmap(w, owner, &p);
+	page_close(&p);
+	page_close(&kept);
+}
+
 static uint64_t event_irq(struct port_world *w, uint64_t owner, int fd, int error, int *ret_trigger)
 {
 	struct shim_ask a;
@@ -210,6 +245,7 @@ void shim_domain(struct port_world *w)
 		if (is_translated(w) && shim_drive_start(w, &d)) {
 			outlives(w, &d);
 			shim_drive_stop(&d);
+			spreads(w, owner);
 		}
 		shim_drive_close(&d);
 	}
