@@ -527,7 +527,7 @@ void smartiod_vectors_drop(struct smartiod *d, struct smartiod_loan *loan);
  * the device's registers, and so what others had left there.
  */
 void smartiod_dev_segs_end(struct smartiod *d, struct smartiod_loan *loan, bool held);
-/* All paths to @node are lost, or it is: what was kept for its programs ends. */
+/* @node is lost: what was kept for its programs ends. */
 void smartiod_dev_segs_node_down(struct smartiod *d, uint32_t node);
 /* Nothing of the borrow is left: ends its lasting device segments. */
 void smartiod_dev_segs_over(struct smartiod *d, struct smartiod_loan *loan);
