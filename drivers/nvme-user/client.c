@@ -86,8 +86,10 @@ static int open_client(struct smartio_nvme *n, const struct smartio_nvme_open_op
 
 	sio_nvme_wait_start(&w, o->wait_ms);
 	rc = sio_nvme_device_find(&n->d, device);
-	if (rc == 0 && o->flags & SMARTIO_NVME_MULTIPATH && n->d.lender != n->d.node)
+	/* What the drive answers pushes its data only if both come the same way. */
+	if (rc == 0 && n->d.lender != n->d.node)
 		n->d.over = n->d.adapter + 1;
+	n->d.mends = n->d.over && o->flags & SMARTIO_NVME_MULTIPATH;
 	if (rc == 0)
 		rc = sio_nvme_leg_borrow(n, &w);
 	if (rc == 0)
@@ -106,7 +108,7 @@ static int open_client(struct smartio_nvme *n, const struct smartio_nvme_open_op
 	}
 	/* Its number was perhaps another program's, whose replies may still come. */
 	n->sequence = smartio_random();
-	return n->d.over ? sio_nvme_second_open(n) : 0;
+	return n->d.mends ? sio_nvme_second_open(n) : 0;
 }
 
 static void close_client(struct smartio_nvme *n)

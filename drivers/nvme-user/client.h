@@ -276,10 +276,11 @@ struct smartio_nvme_queue {
 	sci_map_t cmb_map;
 	uint64_t *near; /* of a queue that @flushes: where polls look for completions; or NULL */
 	struct sio_nvme_doorbells *doorbells; /* NULL: none yet */
-	sci_local_interrupt_t interrupt;      /* NULL: none */
-	unsigned vector;		      /* of the drive, that triggers it; 0: none */
-	struct smartio_nvme_buffer *bounce;   /* of the blocking helpers; NULL until used */
-	struct smartio_nvme_buffer **held;    /* SMARTIO_NVME_PIECES for each command, or NULL */
+	sci_sequence_t carried;		    /* of those, since the pair was made: far.c; or NULL */
+	sci_local_interrupt_t interrupt;    /* NULL: none */
+	unsigned vector;		    /* of the drive, that triggers it; 0: none */
+	struct smartio_nvme_buffer *bounce; /* of the blocking helpers; NULL until used */
+	struct smartio_nvme_buffer **held;  /* SMARTIO_NVME_PIECES for each command, or NULL */
 	struct smartio_nvme_queue *next;
 };
 

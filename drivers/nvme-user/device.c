@@ -91,7 +91,13 @@ int sio_nvme_device_find(struct sio_nvme_device *d, const char *name)
 	return 0;
 }
 
-int sio_nvme_device_borrow(struct sio_nvme_device *d, unsigned flags)
+static bool leads_nowhere(sci_error_t err)
+{
+	return err == SCI_ERR_NO_SUCH_NODEID || err == SCI_ERR_NO_LINK_ACCESS ||
+	       err == SCI_ERR_NO_REMOTE_LINK_ACCESS;
+}
+
+static sci_error_t borrow(struct sio_nvme_device *d, unsigned flags)
 {
 	sci_error_t err;
 
@@ -99,6 +105,25 @@ int sio_nvme_device_borrow(struct sio_nvme_device *d, unsigned flags)
 		smartio_borrow_device_over(d->sd, &d->handle, d->fdid, d->over - 1, flags, &err);
 	else
 		SCIBorrowDevice(d->sd, &d->handle, d->fdid, flags, &err);
+	return err;
+}
+
+/* That way is closed since we asked for it; perhaps another one is open. */
+static bool choose_another(struct sio_nvme_device *d)
+{
+	d->over = 0;
+	if (sio_nvme_device_query(d))
+		return false;
+	d->over = d->adapter + 1;
+	return true;
+}
+
+int sio_nvme_device_borrow(struct sio_nvme_device *d, unsigned flags)
+{
+	sci_error_t err = borrow(d, flags);
+
+	if (d->over && !d->mends && leads_nowhere(err) && choose_another(d))
+		err = borrow(d, flags);
 	if (err == SCI_ERR_OK)
 		return 0;
 	d->handle = NULL;
@@ -131,12 +156,6 @@ bool sio_nvme_device_done(struct sio_nvme_device *d)
 		SCIClose(d->sd, 0, &err);
 	d->sd = NULL;
 	return all;
-}
-
-static bool leads_nowhere(sci_error_t err)
-{
-	return err == SCI_ERR_NO_SUCH_NODEID || err == SCI_ERR_NO_LINK_ACCESS ||
-	       err == SCI_ERR_NO_REMOTE_LINK_ACCESS;
 }
 
 sci_error_t sio_nvme_connect(struct sio_nvme_device *d, unsigned node, unsigned number,
@@ -434,7 +453,7 @@ int sio_nvme_mem_join(struct sio_nvme_mem *mem)
 
 static bool is_lost_way(const struct sio_nvme_device *d)
 {
-	return d->over && (!d->handle || smartio_device_lost(d->handle));
+	return d->mends && (!d->handle || smartio_device_lost(d->handle));
 }
 
 /* A segment of this host's memory that the CPU has at mem->at. */

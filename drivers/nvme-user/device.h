@@ -15,6 +15,7 @@ struct sio_nvme_device {
 	char name[64];
 	unsigned fdid, adapter, lender, node; /* adapter: of this host; node: this host */
 	unsigned over;	       /* the adapter that all goes over, from 1 on; 0: any */
+	bool mends;	       /* ... which is one of two: lost, it is opened again */
 	unsigned next_segment; /* id of the next private segment */
 	sci_desc_t sd;
 	sci_smartio_device_t handle; /* NULL: not borrowed */

@@ -4,7 +4,9 @@
  * ways, and neither waits for the other, so a completion may be seen before its data have arrived.
  * What the drive answers comes behind all that it wrote: a doorbell is read before a completion
  * counts. If the path to the drive is lost between the two, nothing answers: then the completion
- * does not count, and its command remains in flight until the queue pair is known to be gone.
+ * does not count, and its command remains in flight until the queue pair is known to be gone. A path
+ * that was lost and is back answers, although data may have been dropped: that it was lost stands in
+ * the port's status page, by which a sequence of the doorbells' map judges.
  */
 #include <endian.h>
 #include <errno.h>
@@ -25,6 +27,18 @@ static bool answers(const struct smartio_nvme_queue *q)
 	return sio_read32((volatile uint32_t *)q->doorbells->at) != UINT32_MAX;
 }
 
+/*
+ * The status page says that a path is down before anything on it is dropped: pairs with publish() of
+ * emu and set_state() of smartio.ko.
+ */
+static bool has_carried_all(const struct smartio_nvme_queue *q)
+{
+	const unsigned looks = SCI_FLAG_NO_FLUSH | SCI_FLAG_NO_STORE_BARRIER;
+	sci_error_t err;
+
+	return SCICheckSequence(q->carried, looks, &err) == SCI_SEQ_OK;
+}
+
 bool sio_nvme_far_pushed(const struct smartio_nvme_queue *q)
 {
 	if (!answers(q))
@@ -34,12 +48,30 @@ bool sio_nvme_far_pushed(const struct smartio_nvme_queue *q)
 	 * changed: pairs with device_lost().
 	 */
 	sio_from_fabric_barrier();
-	return __atomic_load_n(q->generation_word, __ATOMIC_ACQUIRE) == q->generation;
+	return __atomic_load_n(q->generation_word, __ATOMIC_ACQUIRE) == q->generation &&
+	       has_carried_all(q);
 }
 
-int sio_nvme_far_check(const struct smartio_nvme_queue *q)
+void sio_nvme_far_end(struct smartio_nvme_queue *q)
 {
-	if (answers(q))
+	sci_error_t err;
+
+	if (q->carried)
+		SCIRemoveSequence(q->carried, 0, &err);
+	q->carried = NULL;
+}
+
+int sio_nvme_far_begin(struct smartio_nvme_queue *q)
+{
+	sci_error_t err;
+
+	sio_nvme_far_end(q);
+	SCICreateMapSequence(q->doorbells->map, &q->carried, 0, &err);
+	if (err != SCI_ERR_OK) {
+		q->carried = NULL;
+		return sio_nvme_fail_sci(err, "%s: no sequence of its doorbells", q->n->d.name);
+	}
+	if (SCIStartSequence(q->carried, 0, &err) == SCI_SEQ_OK && answers(q))
 		return 0;
 	return sio_nvme_fail(
 		-ENETDOWN,
@@ -47,6 +79,19 @@ int sio_nvme_far_check(const struct smartio_nvme_queue *q)
 		"cannot have completion queues in another host's memory than the data, "
 		"or of several submission queues",
 		q->n->d.name);
+}
+
+/*
+ * What was written before the answer arrives before it. That holds for ones, too: where a link is
+ * down, its end answers, and what it held was dropped.
+ */
+void sio_nvme_far_settle(const struct sio_nvme_doorbells *b)
+{
+	if (!b)
+		return;
+	sio_read32((const volatile uint32_t *)b->at);
+	/* Pairs with the order of the drive's writes, in emu with emu_dma_write(). */
+	sio_from_fabric_barrier();
 }
 
 int sio_nvme_far_use(struct smartio_nvme_queue *q)

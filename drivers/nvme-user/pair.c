@@ -292,6 +292,9 @@ static int ask_create(struct smartio_nvme_queue *q, const struct sio_nvme_turn *
 				   rep->create.qid, n->n_pairs);
 	else if (rc == 0 || (rep->h.error && rep->h.error != ENODEV))
 		*ret_unsure = false;
+	/* The last pair is deleted: what it still brings must not overwrite what is read again. */
+	if (rc == 0 && q->life && q->life->old_leg)
+		sio_nvme_far_settle(q->life->old_doorbells);
 	if (rc == 0) {
 		q->id = rep->create.qid;
 		q->key = rep->create.key;
@@ -364,6 +367,9 @@ int sio_nvme_ask_delete(struct smartio_nvme_queue *q)
 		return -ENOMEM;
 	rc = sio_nvme_ask(q->leg, &req, rep, NULL);
 	free(rep);
+	/* It is deleted, by us or by whoever shared it: its data must not come later. */
+	if (rc == 0 || rc == -EACCES)
+		sio_nvme_far_settle(q->doorbells);
 	/* Another one of those that shared it has had it deleted. */
 	return q->share && rc == -EACCES ? 0 : rc;
 }
@@ -393,8 +399,8 @@ static int take_bars(struct smartio_nvme_queue *q, const struct sio_nvme_rep_pai
 
 	if (rc == 0)
 		rc = sio_nvme_doorbells_take(q);
-	if (rc == 0 && !q->error && (q->flushes || q->multi))
-		rc = sio_nvme_far_check(q);
+	if (rc == 0 && !q->error && (q->flushes || (q->multi && !q->options.completes_in)))
+		rc = sio_nvme_far_begin(q);
 	if (rc == 0)
 		return 0;
 	strncpy(why, smartio_nvme_error(), sizeof(why) - 1);
@@ -480,6 +486,7 @@ void sio_nvme_pair_close(struct smartio_nvme_queue *q)
 		sio_nvme_put_spare(q->leg, q->sq_mem);
 	if (q->cq_mem)
 		sio_nvme_put_spare(q->leg, q->cq_mem);
+	sio_nvme_far_end(q);
 	sio_nvme_doorbells_put(q->doorbells);
 	sio_nvme_interrupt_close(q);
 	sio_nvme_share_close(q->share);

@@ -27,6 +27,7 @@ static int find_adapter(struct smartio_nvme *n, struct smartio_nvme *leg)
 		if (err == SCI_ERR_NO_SUCH_NODEID)
 			continue;
 		leg->d.over = i + 1;
+		leg->d.mends = true;
 		sio_nvme_device_return(&leg->d);
 		return 0;
 	}

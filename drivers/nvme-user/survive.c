@@ -234,6 +234,7 @@ static void set_aside(struct smartio_nvme_queue *q)
 	q->old_id = q->id;
 	q->old_key = q->key;
 	q->old_sequence = q->sequence;
+	sio_nvme_far_end(q);
 	q->sq_mem = q->cq_mem = NULL;
 	q->share = NULL;
 	q->doorbells = NULL;
@@ -266,6 +267,7 @@ static void keep_unsure(struct smartio_nvme_queue *q)
 		kept->generation_word = q->leg->generation;
 		sio_nvme_keep(kept);
 	}
+	sio_nvme_far_end(q);
 	q->share = NULL;
 	q->sq_mem = q->cq_mem = NULL;
 	q->doorbells = NULL;

@@ -429,6 +429,19 @@ static int keep_files(struct sio_mapping *m, const struct sio_rep_seg_map *rep, 
 	return 0;
 }
 
+/* Of a BAR the path is known when it is mapped, and only for as long as it is: the map is lost then. */
+static void take_path(struct sio_mapping *m, const struct sio_remote_segment *seg,
+		      const struct sio_rep_seg_map *rep)
+{
+	const volatile struct sio_status_page *page = m->o.lib->status;
+
+	if (!seg->is_bar || sio_from_le32(rep->path) == SIO_PATH_NONE)
+		return;
+	m->path = sio_status_place(m->o.lib, sio_from_le32(rep->path), seg->node);
+	if (m->path)
+		m->peer_boot = (uint32_t)sio_read64(&page->path[m->path - 1].peer_boot);
+}
+
 static int ask_map(struct sio_mapping *m, struct sio_remote_segment *seg, unsigned flags,
 		   struct sio_err *err)
 {
@@ -454,6 +467,8 @@ static int ask_map(struct sio_mapping *m, struct sio_remote_segment *seg, unsign
 	if (rc)
 		return sio_error_as(rc, -ENOENT, SCI_ERR_NOT_CONNECTED);
 	rc = sio_session_check_fds(m->o.lib->session, &call, 0, err);
+	if (!rc)
+		take_path(m, seg, &rep);
 	if (!rc)
 		rc = place_remote(m, &rep, flags, fds, call.n_fds, err);
 	if (!rc && flags & SMARTIO_FLAG_KEEP_FILES)

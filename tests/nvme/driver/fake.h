@@ -35,6 +35,7 @@ extern struct fake {
 	bool goes;			 /* lost, while its lender is to reset it */
 	bool late_generation;		 /* borrowers hear of a reset one step late */
 	bool far;			 /* segments of the device are said to be another host's */
+	unsigned losses;		 /* of paths, which are back */
 	unsigned sq_reads, cq_writes;	 /* DMA by size: of 64 bytes, of 16 bytes */
 	const volatile uint32_t *sleeps; /* says whether the drive sleeps; NULL: stores wake it */
 	unsigned wakes;			 /* by the programs */
@@ -67,6 +68,8 @@ extern struct fake {
 	void (*event)(void);		      /* this is called, once; NULL: nothing */
 	/* Called behind each store to @addr in the programs that see stores; NULL: nothing. */
 	void (*stored)(volatile void *addr);
+	/* The same in front of each read. */
+	void (*looked)(const volatile void *addr);
 	unsigned borrow_calls; /* how often somebody asked to borrow the drive */
 	unsigned lookups;      /* of device segments */
 	unsigned await_calls;  /* and to wait until it is free */

@@ -5,7 +5,7 @@
 
 #include "fake_internal.h"
 
-enum fake_kind { SD = 1, SEGMENT, CONNECTION, MAP, DINT, SENDER };
+enum fake_kind { SD = 1, SEGMENT, CONNECTION, MAP, DINT, SENDER, SEQUENCE };
 
 /* One struct for every kind of handle; the address is the handle. */
 struct fake_handle {

@@ -10,6 +10,8 @@
 
 uint32_t sio_hook_read(const volatile void *addr, unsigned width)
 {
+	if (fake.looked)
+		fake.looked(addr);
 	if (width == 4)
 		return *(const volatile uint32_t *)addr;
 	if (width == 2)

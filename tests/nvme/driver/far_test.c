@@ -150,6 +150,48 @@ static void its_own_store_is_no_answer(void **state)
 	smartio_nvme_close(n);
 }
 
+/*
+ * The link was down and is up again before any daemon did something about it: the drive answers as
+ * ever, and nobody knows what was dropped.
+ */
+static void no_answer_counts_after_a_link_was_down(void **state)
+{
+	const bool several[] = {false, true};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct smartio_nvme_queue_options o = {.size = sizeof(o),
+						       .depth = 4,
+						       .cq_depth = several[i] ? 8 : 0,
+						       .cq_placement = SMARTIO_NVME_PLACE_DEVICE};
+		struct smartio_nvme *n = client();
+		struct smartio_nvme_buffer *b = buffer(n, 4 * BLOCK);
+		struct smartio_nvme_counters counted;
+		struct smartio_nvme_queue *q = NULL;
+		struct smartio_nvme_completion c;
+
+		fill_media();
+		fake.far = true;
+		assert_ok(smartio_nvme_queue_open(n, &o, &q));
+		put(q, b, false, 0);
+		one(q);
+		put(q, b, false, 1);
+		drive_does(q);
+		fake.losses++;
+		assert_int_equal(smartio_nvme_poll(q, &c, 1), -ENETDOWN);
+		smartio_nvme_queue_counters(q, &counted);
+		assert_int_equal(counted.completed, 1);
+		assert_int_equal(smartio_nvme_buffer_free(b), -EBUSY);
+		smartio_nvme_queue_close(q);
+		/* The next one begins with the link as it is. */
+		assert_ok(smartio_nvme_queue_open(n, &o, &q));
+		put(q, b, false, 2);
+		one(q);
+		assert_read(b, 2);
+		smartio_nvme_close(n);
+	}
+}
+
 /* Of the loss the library tells before the doorbells change. */
 static void no_answer_counts_after_a_loss(void **state)
 {
@@ -315,6 +357,7 @@ int main(void)
 		TEST(a_read_is_not_done_before_the_drive_has_answered),
 		TEST(its_own_store_is_no_answer),
 		TEST(no_answer_counts_after_a_loss),
+		TEST(no_answer_counts_after_a_link_was_down),
 		TEST(its_buffer_stays_the_drives_until_the_queue_is_deleted),
 		TEST(who_survives_reads_again),
 		TEST(all_that_complete_in_one_queue_end),
