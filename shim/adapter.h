@@ -68,6 +68,7 @@ struct sio_map {
 	u32 peer_adapter;
 	u64 start;
 	u64 bus_addr; /* the peer's */
+	u64 grant;    /* the peer's */
 	struct smartio_bridge_map where;
 	bool held; /* @where is ours */
 	bool dead; /* of another start of the peer, or the bridge has gone */

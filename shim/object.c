@@ -402,6 +402,7 @@ static void list_path(struct sio_list_entry *e, const struct sio_obj *o)
 		return;
 	e->device = SIO_LIST_PATH(o->adapter->index, map->peer_adapter);
 	e->cookie = map->bus_addr;
+	e->grant = map->grant;
 }
 
 int sio_op_list(struct sio_request *rq, const void *msg, void *answer)

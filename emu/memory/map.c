@@ -150,6 +150,7 @@ int emu_op_map(struct emu_request *rq, const void *msg)
 	map->peer_adapter = m->peer_adapter;
 	map->peer_generation = m->generation;
 	map->bus_addr = m->bus_addr;
+	map->grant = m->grant;
 	map->length = m->length;
 	map->trigger = g ? g->source->kind == SIO_KIND_IRQ : trigger;
 	if (map->trigger)
@@ -223,6 +224,7 @@ static void row(const struct emu_object *o, struct sio_list_entry *e)
 	e->address = physical(o, 0);
 	e->length = m->length;
 	e->cookie = m->bus_addr;
+	e->grant = m->grant;
 	e->device = SIO_LIST_PATH(m->adapter, m->peer_adapter);
 	e->node = o->host->room->host[m->peer_host].topo->node;
 }

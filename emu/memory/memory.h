@@ -62,6 +62,7 @@ struct emu_map {
 	unsigned adapter, peer_host, peer_adapter;
 	uint64_t peer_generation;
 	uint64_t bus_addr, length; /* at the peer */
+	uint64_t grant;		   /* the peer's, as its daemon says */
 	struct sio_window_at at;   /* in our window */
 	bool trigger;
 	uint32_t message; /* of the interrupt that it triggers */

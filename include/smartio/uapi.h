@@ -286,8 +286,9 @@ struct sio_list_entry {
 	__u64 device; /* dmamap, bar, requester, watch, vector: device id; DMA: adapter; grant, map:
 			    SIO_LIST_PATH(); else 0 */
 	__u32 kind, state, refs, node; /* node: peer of a grant or map, the device's of a watch */
+	__u64 grant;		       /* map: as MAP had it; else 0 */
 };
-SIO_PORT_SIZE(struct sio_list_entry, 64);
+SIO_PORT_SIZE(struct sio_list_entry, 72);
 struct sio_req_list {
 	struct sio_req h;
 	__u32 kind, reserved2;
@@ -299,7 +300,7 @@ struct sio_evt_list {
 	__u32 count, more; /* more: there are entries behind the last one */
 	struct sio_list_entry entry[SIO_LIST_MAX];
 };
-SIO_PORT_SIZE(struct sio_evt_list, 2088);
+SIO_PORT_SIZE(struct sio_evt_list, 2344);
 
 /* ADAPTER: one NTB adapter of this host. -ENODEV: no such index. */
 #define SIO_PROGRAMMED_BY_EXPORTER 1
@@ -452,7 +453,10 @@ SIO_PORT_SIZE(struct sio_req_ungrant, 40);
 /*
  * MAP: the importer's half: look-up-table entries of @adapter that translate to the granted range.
  * Descriptor 0: to map at @offset for @length; of an interrupt (SIO_MAP_TRIGGER): to write 8 bytes
- * to. @bus_addr of the answer is the range as this host's own devices address it.
+ * to. @bus_addr of the answer is the range as this host's own devices address it. @grant is the
+ * peer's id of the grant, which this host does not use: it comes back in LIST, where a daemon that
+ * is started again knows by it which grant a map is of. Interrupts of one host may all have one
+ * address.
  * Errors: -ENOSPC no entries left, -EACCES token, -ESTALE generation, -ENETDOWN link,
  * -EHOSTUNREACH no such peer. smartio.ko, which does not see what other hosts granted, takes any
  * token: the peer's IOMMU, and its bridge where that has a table of what it granted, are what stops
@@ -463,10 +467,10 @@ SIO_PORT_SIZE(struct sio_req_ungrant, 40);
 struct sio_req_map {
 	struct sio_req h;
 	__u32 adapter, peer_node, peer_adapter, caching;
-	__u64 bus_addr, length, generation;
+	__u64 bus_addr, length, generation, grant;
 	__u8 token[SIO_TOKEN];
 };
-SIO_PORT_SIZE(struct sio_req_map, 104);
+SIO_PORT_SIZE(struct sio_req_map, 112);
 struct sio_evt_map {
 	struct sio_evt h;
 	__u64 id, offset, length, bus_addr;

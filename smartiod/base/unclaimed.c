@@ -22,6 +22,7 @@ int smartiod_unclaimed_add(struct smartiod *d, const struct sio_list_entry *e)
 	l->length = e->length;
 	l->device = e->device;
 	l->cookie = e->cookie;
+	l->grant = e->grant;
 	l->fd[0] = l->fd[1] = -1;
 	smartiod_tree_add(&d->recovery.unclaimed, &l->by_id, e->id);
 	return 0;

@@ -12,7 +12,7 @@
 struct smartiod_unclaimed {
 	struct smartiod_tree_node by_id; /* in recovery->unclaimed; key: the port's id */
 	uint32_t kind, node;		 /* SIO_KIND_MEM, _BAR, _IRQ, _MAP; of a map its peer */
-	uint64_t owner, address, length, device, cookie;
+	uint64_t owner, address, length, device, cookie, grant;
 	int fd[2];
 	uint64_t fd_offset; /* of what is in fd[0] */
 };

@@ -82,9 +82,9 @@ struct smartiod_dint_link {
 	uint64_t trigger_grant;	    /* the receiver's, of the interrupt */
 	uint64_t start;		    /* the start of the receiver that granted it */
 	uint64_t peer_boot;	    /* smartiod_path_start() when it was made */
-	uint64_t there;		    /* a device's, of before our start: where its window leads */
-	bool confused;		    /* the same: others lead to the same address */
-	struct smartiod_op unmap;   /* of the ring; embedded, so that giving back needs no memory */
+	/* A device's, of before our start: where its window leads, and the receiver's grant of it. */
+	uint64_t there, there_grant;
+	struct smartiod_op unmap; /* of the ring; embedded, so that giving back needs no memory */
 	struct smartiod_op *leaving; /* the request that waits for the unmapping; NULL: none */
 	/*
 	 * The sender is a device of this host (lender/): called when the connection is lost, and

@@ -72,55 +72,32 @@ static struct smartiod_dint_link *of_before(struct smartiod *d, uint32_t node, u
 	return NULL;
 }
 
+/* Numbers begin anew when the receiver's host starts, and its interrupts may all have one address. */
 static bool leads_there(const struct smartiod_dint_link *l, const struct sio_peer_resume_grant *q)
 {
-	return l->there == sio_from_le64(q->bus_addr) &&
+	return l->there_grant == sio_from_le64(q->grant) &&
+	       l->there == sio_from_le64(q->bus_addr) &&
 	       l->adapter == sio_from_le32(q->peer_adapter) &&
 	       l->peer_adapter == sio_from_le32(q->adapter);
 }
 
-/* Which of them leads to which interrupt cannot be told. */
-static void lose_all(struct smartiod *d, uint32_t node, const struct sio_peer_resume_grant *q)
+bool smartiod_dint_link_grant_again(struct smartiod *d, uint32_t node,
+				    const struct sio_peer_resume_grant *q)
 {
 	struct smartiod_dint_link *l;
 	uint64_t key = 0;
 
-	while ((l = of_before(d, node, &key)))
-		if (leads_there(l, q)) {
-			l->confused = true;
-			smartiod_dint_link_lost(d, node, l->id);
-		}
-}
-
-/*
- * Interrupts of one host may have one address, by which alone the port lists where a window leads:
- * messages differ by what is written there. So where it is not the only one that nobody else has,
- * nothing is guessed.
- */
-bool smartiod_dint_link_grant_again(struct smartiod *d, uint32_t node,
-				    const struct sio_peer_resume_grant *q)
-{
-	struct smartiod_dint_link *l, *found = NULL;
-	uint64_t key = 0;
-	unsigned n = 0;
-
 	if (smartiod_dint_link_has(d, node, sio_from_le64(q->grant)))
 		return true;
-	while ((l = of_before(d, node, &key)))
-		if (leads_there(l, q)) {
-			found = l;
-			n++;
-		}
-	if (n == 0)
-		return false;
-	if (n > 1 || found->trigger_grant) {
-		lose_all(d, node, q);
-		return false;
+	while ((l = of_before(d, node, &key))) {
+		if (l->trigger_grant || !leads_there(l, q))
+			continue;
+		l->trigger_grant = sio_from_le64(q->grant);
+		l->start = smartiod_peer_find(d, node)->generation;
+		send_link(d, l);
+		return true;
 	}
-	found->trigger_grant = sio_from_le64(q->grant);
-	found->start = smartiod_peer_find(d, node)->generation;
-	send_link(d, found);
-	return true;
+	return false;
 }
 
 /* The receiver has nothing where their windows lead. */

@@ -178,7 +178,8 @@ struct smartiod_dma {
 	bool kept;	      /* that borrow has ended, but its pages stay: kept.c */
 	bool adopted;	      /* of before we were started, and no program has claimed it */
 	uint64_t target;      /* adopted: the port's memory, map, or view of a BAR; 0: cut */
-	uint64_t bus_addr;    /* the same, of a map: what it leads to at its exporter */
+	uint64_t bus_addr;    /* the same, of a map: what it leads to at its exporter, */
+	uint64_t there_grant; /* by which of its grants */
 	bool disowned;	      /* the same: its exporter has reported all grants, and none for it */
 	uint32_t meeting;     /* at which the borrower's daemon reported it last */
 	struct smartiod_hold *holds; /* not to be unmapped */

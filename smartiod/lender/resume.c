@@ -46,6 +46,7 @@ bool smartiod_dma_adopt_map(struct smartiod *d, const struct sio_list_entry *e)
 		dma->adapter = (uint32_t)(e->device >> 32);
 		dma->peer_adapter = (uint32_t)e->device;
 		dma->bus_addr = e->cookie;
+		dma->there_grant = e->grant;
 	}
 	return some;
 }
@@ -87,6 +88,7 @@ bool smartiod_dma_grant_again(struct smartiod *d, uint32_t node,
 
 	while ((dma = dma_after(d, dma))) {
 		if (!is_ungranted(dma, node) || dma->disowned ||
+		    dma->there_grant != sio_from_le64(q->grant) ||
 		    dma->bus_addr != sio_from_le64(q->bus_addr) ||
 		    dma->adapter != sio_from_le32(q->peer_adapter) ||
 		    dma->peer_adapter != sio_from_le32(q->adapter))

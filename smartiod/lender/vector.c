@@ -100,7 +100,7 @@ static void vector_lost(struct smartiod *d, struct smartiod_dint_link *link)
 
 	_Static_assert(offsetof(struct smartiod_vector, link) == 0,
 		       "a link is freed as what it is");
-	bool unheard_of = v->link.there && (!v->link.trigger_grant || v->link.confused);
+	bool unheard_of = v->link.there && !v->link.trigger_grant;
 	struct smartiod_loan *l = v->loan;
 
 	if (v->state == SMARTIOD_VECTOR_LIVE) { /* else the operation sees that it is lost */
@@ -171,6 +171,7 @@ int smartiod_vector_adopt(struct smartiod *d, struct smartiod_loan *l, uint32_t 
 	v->link.peer_adapter = (uint32_t)e->device;
 	v->link.irq_map = e->id;
 	v->link.there = e->cookie;
+	v->link.there_grant = e->grant;
 	enter(d, v, SMARTIOD_VECTOR_AGAIN);
 	smartiod_dint_link_enter(d, &v->link, SMARTIOD_SENDER_MADE);
 	return 0;

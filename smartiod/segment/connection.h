@@ -47,13 +47,14 @@ struct smartiod_connection {
 	/* REMOTE: one window, shared by all maps. */
 	enum { SMARTIOD_UNMAPPED, SMARTIOD_MAPPING, SMARTIOD_MAPPED } window;
 	uint64_t map, map_offset, map_bus_addr; /* the port's */
-	uint64_t there; /* the bus address at the exporter, by which a grant is recognised */
+	/* At the exporter: the bus address, and of a window of before our start its grant. */
+	uint64_t there, there_grant;
 	/* The exporter's. 0: the window is of before our start, and the exporter has not told. */
 	uint64_t grant;
 	uint64_t start; /* the start of the exporter that granted it */
 	int map_fd;	/* -1 */
 	/* The previous window: its grant is released when the port has unmapped it. */
-	uint64_t old_grant, old_start, old_there;
+	uint64_t old_grant, old_start, old_there, old_there_grant;
 	struct smartiod_connection *next_unmapping;  /* of d->unmapping; */
 	struct smartiod_connection **prev_unmapping; /* NULL: it is not there */
 	struct smartiod_op unmap;      /* embedded, so that giving back needs no memory */

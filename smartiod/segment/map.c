@@ -29,6 +29,7 @@ void smartiod_port_ask_map(struct smartiod *d, struct smartiod_op *op, uint64_t 
 		.bus_addr = sio_from_le64(g->bus_addr),
 		.length = sio_from_le64(g->length),
 		.generation = sio_from_le64(g->generation),
+		.grant = sio_from_le64(g->grant),
 	};
 
 	memcpy(req.token, g->token, sizeof(req.token));

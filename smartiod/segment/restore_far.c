@@ -113,6 +113,7 @@ static void take_window(struct smartiod *d, struct smartiod_connection *c,
 	c->map_offset = l->fd_offset;
 	c->map_bus_addr = l->address;
 	c->there = l->cookie;
+	c->there_grant = l->grant;
 	c->map_fd = smartiod_unclaimed_take_fd(l, 0);
 	smartiod_unclaimed_done(d, l);
 }
@@ -157,6 +158,7 @@ void smartiod_window_unclaimed(struct smartiod *d, const struct smartiod_unclaim
 	c->adapter = l->device >> 32;
 	c->peer_adapter = (uint32_t)l->device;
 	c->there = l->cookie;
+	c->there_grant = l->grant;
 	smartiod_connection_enter(d, c, SMARTIOD_CONNECTION_CLOSE);
 	smartiod_window_unmap(d, c, l->by_id.key, 0);
 }
@@ -164,9 +166,9 @@ void smartiod_window_unclaimed(struct smartiod *d, const struct smartiod_unclaim
 /* ---- what the exporter says of its grants ---- */
 
 static bool leads_there(const struct smartiod_connection *c, uint32_t node, uint64_t there,
-			const struct sio_peer_resume_grant *q)
+			uint64_t grant, const struct sio_peer_resume_grant *q)
 {
-	return c->route == SMARTIOD_REMOTE && c->node == node &&
+	return c->route == SMARTIOD_REMOTE && c->node == node && grant == sio_from_le64(q->grant) &&
 	       there == sio_from_le64(q->bus_addr) &&
 	       c->adapter == sio_from_le32(q->peer_adapter) &&
 	       c->peer_adapter == sio_from_le32(q->adapter);
@@ -193,7 +195,7 @@ bool smartiod_window_grant_again(struct smartiod *d, uint32_t node,
 	struct smartiod_connection *c;
 
 	while ((c = ungranted(d, node, &key)))
-		if (leads_there(c, node, c->there, q)) {
+		if (leads_there(c, node, c->there, c->there_grant, q)) {
 			c->grant = sio_from_le64(q->grant);
 			c->start = start;
 			if (sio_from_le32(q->empty))
@@ -201,7 +203,7 @@ bool smartiod_window_grant_again(struct smartiod *d, uint32_t node,
 			return true;
 		}
 	for (c = d->unmapping; c; c = c->next_unmapping)
-		if (!c->old_grant && leads_there(c, node, c->old_there, q)) {
+		if (!c->old_grant && leads_there(c, node, c->old_there, c->old_there_grant, q)) {
 			c->old_grant = sio_from_le64(q->grant);
 			c->old_start = start;
 			return true;

@@ -56,6 +56,7 @@ void smartiod_window_unmap(struct smartiod *d, struct smartiod_connection *c, ui
 	c->old_grant = grant;
 	c->old_start = c->start;
 	c->old_there = c->there;
+	c->old_there_grant = c->there_grant;
 	c->next_unmapping = d->unmapping;
 	c->prev_unmapping = &d->unmapping;
 	if (c->next_unmapping)

@@ -598,7 +598,8 @@ struct sio_req_map fake_map_request(unsigned peer, const struct sio_evt_grant *g
 	struct sio_req_map req = {.peer_node = NODE(peer),
 				  .bus_addr = g->bus_addr,
 				  .length = g->length,
-				  .generation = g->generation};
+				  .generation = g->generation,
+				  .grant = g->id};
 
 	memcpy(req.token, g->token, sizeof(req.token));
 	return req;

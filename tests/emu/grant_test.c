@@ -61,14 +61,33 @@ static uint32_t first_word(struct had *h, uint64_t mem)
 	return word;
 }
 
-static struct sio_list_entry listed(struct fake *f)
+static struct sio_list_entry listed_of(struct fake *f, unsigned host, uint32_t kind)
 {
-	struct sio_req_list req = {.kind = SIO_KIND_GRANT};
+	struct sio_req_list req = {.kind = kind};
 	struct sio_evt_list evt;
 
-	assert_int_equal(ask(f, LENDER, &req, SIO_OP_LIST, &evt), 0);
+	assert_int_equal(ask(f, host, &req, SIO_OP_LIST, &evt), 0);
 	assert_int_equal(evt.count, 1);
 	return evt.entry[0];
+}
+
+static struct sio_list_entry listed(struct fake *f)
+{
+	return listed_of(f, LENDER, SIO_KIND_GRANT);
+}
+
+static void a_map_is_listed_with_it(void **state)
+{
+	struct sio_list_entry e;
+	struct had h;
+
+	(void)state;
+	have(&h, 7);
+	e = listed_of(h.f, CLIENT, SIO_KIND_MAP);
+	assert_int_equal(e.id, h.window);
+	assert_int_equal(e.grant, h.grant.id);
+	assert_int_equal(e.cookie, h.grant.bus_addr);
+	fake_free(h.f);
 }
 
 static void nobody_is_given_its_address(void **state)
@@ -235,6 +254,7 @@ static void a_crash_frees_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_map_is_listed_with_it),
 		cmocka_unit_test(nobody_is_given_its_address),
 		cmocka_unit_test(it_is_the_daemons_and_of_nothing),
 		cmocka_unit_test(it_outlives_its_owner),

@@ -25,7 +25,8 @@
 
 /* What a peer granted, and the way there. */
 struct window {
-	uint64_t owner, source, grant, map, bus; /* bus: as devices of this host address it */
+	uint64_t owner, source, grant, map;
+	uint64_t granted, bus; /* as devices of the peer address it, and of this host */
 	uint64_t length;
 	int source_fd, map_fd;
 	volatile uint32_t *there, *here;
@@ -88,10 +89,12 @@ static bool grant(struct port_world *w, struct window *x, uint32_t kind, int err
 	if (!shim_expect(w, &a, -1, error, "GRANT") || error)
 		return false;
 	x->grant = evt->id;
+	x->granted = evt->bus_addr;
 	*ret = (struct sio_req_map){.peer_node = (uint32_t)w->thing[T_NODE1],
 				    .bus_addr = evt->bus_addr,
 				    .length = evt->length,
-				    .generation = evt->generation};
+				    .generation = evt->generation,
+				    .grant = evt->id};
 	memcpy(ret->token, evt->token, sizeof(ret->token));
 	return true;
 }
@@ -171,11 +174,35 @@ static void expect_word(struct port_world *w, const volatile uint32_t *at, uint3
 		port_failed(w, "%s is %#x, %#x is right", what, got, value);
 }
 
+/* A daemon that is started again knows by its row where a window leads. */
+static void listed(struct port_world *w, const struct window *x)
+{
+	const struct sio_evt_list *evt;
+	const struct sio_list_entry *e;
+	struct sio_req_list *r;
+	struct shim_ask a;
+
+	shim_good(w, &a, SIO_OP_LIST, 0);
+	r = (void *)&a.req;
+	r->kind = SIO_KIND_MAP;
+	r->after = x->map - 1;
+	evt = (const void *)&a.answer;
+	e = &evt->entry[0];
+	if (!shim_expect(w, &a, -1, 0, "LIST"))
+		return;
+	shim_check(w,
+		   evt->count == 1 && e->id == x->map && e->grant == x->grant &&
+			   e->cookie == x->granted && e->node == w->thing[T_NODE1] &&
+			   e->device == SIO_LIST_PATH(NEAR, 0),
+		   "a window is listed with its peer's grant and address");
+}
+
 static void data(struct port_world *w)
 {
 	struct window x;
 
 	if (begin(w, &x, 0, 3 * SHIM_PAGE)) {
+		listed(w, &x);
 		for (unsigned i = 0; i < 3 * SHIM_PAGE / 4; i++)
 			x.here[i] = i * 0x01010101u;
 		for (unsigned i = 0; i < 3 * SHIM_PAGE / 4; i++)

@@ -178,7 +178,7 @@ class Kept(unittest.TestCase):
         while more:
             _, answer, _ = self.ask(LIST, struct.pack("=IIQ", KIND_MEM, 0, after))
             count, more = struct.unpack_from("=II", answer)
-            found += [struct.unpack_from("=Q", answer, 8 + i * 64)[0] for i in range(count)]
+            found += [struct.unpack_from("=Q", answer, 8 + i * 72)[0] for i in range(count)]
             after = found[-1] if found else 0
         return found
 

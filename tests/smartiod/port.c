@@ -242,6 +242,7 @@ static void map(struct world *w, unsigned host, const struct sio_req_map *req)
 	r->peer_adapter = req->peer_adapter;
 	r->size = req->length;
 	r->cookie = req->bus_addr;
+	r->grant = req->grant;
 	evt.id = r->id;
 	evt.bus_addr = r->address = 0x4000000000ULL + r->id * 0x10000000;
 	if (g->target_kind == SIO_KIND_IRQ)

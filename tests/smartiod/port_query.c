@@ -71,6 +71,7 @@ static void list(struct world *w, unsigned host, const struct sio_req_list *req)
 					  ? SIO_LIST_PATH(best->adapter, best->peer_adapter)
 					  : best->device,
 			.node = best->node,
+			.grant = best->grant,
 			.kind = req->kind,
 			.state = best->quarantined ? SIO_STATE_QUARANTINED : SIO_STATE_LIVE};
 		after = best->id;

@@ -99,7 +99,7 @@ static void what_is_held_is_believed_with_care(void **state)
 static void a_new_grant_of_the_address_is_another_one(void **state)
 {
 	struct fixture *f = *state;
-	struct sio_peer_resume_grant told = {.grant = sio_to_le64(999)};
+	struct sio_peer_resume_grant told = {.grant = 0}, other;
 	struct smartiod_dma *dma = NULL;
 	struct smartiod_tree_node *n = NULL;
 	struct smartiod *d;
@@ -117,10 +117,14 @@ static void a_new_grant_of_the_address_is_another_one(void **state)
 	told.adapter = sio_to_le32(dma->peer_adapter);
 	told.peer_adapter = sio_to_le32(dma->adapter);
 	grant = dma->grant;
+	told.grant = sio_to_le64(grant);
+	other = told;
+	other.grant = sio_to_le64(grant + 1);
 	assert_false(smartiod_dma_grant_again(d, NODE(BORROWER), &told));
 	dma->grant = 0;
+	assert_false(smartiod_dma_grant_again(d, NODE(BORROWER), &other));
 	assert_true(smartiod_dma_grant_again(d, NODE(BORROWER), &told));
-	assert_int_equal(dma->grant, 999);
+	assert_int_equal(dma->grant, grant);
 	dma->grant = 0;
 	smartiod_loans_resumed(d, NODE(BORROWER));
 	assert_false(smartiod_dma_grant_again(d, NODE(BORROWER), &told));
