@@ -82,7 +82,7 @@ struct smartiod_dint_link {
 	uint64_t trigger_grant;	    /* the receiver's, of the interrupt */
 	uint64_t start;		    /* the start of the receiver that granted it */
 	uint64_t peer_boot;	    /* smartiod_path_start() when it was made */
-	/* A device's, of before our start: where its window leads, and the receiver's grant of it. */
+	/* A device's, of before our start: where its window leads, and the receiver's grant. */
 	uint64_t there, there_grant;
 	struct smartiod_op unmap; /* of the ring; embedded, so that giving back needs no memory */
 	struct smartiod_op *leaving; /* the request that waits for the unmapping; NULL: none */

@@ -72,7 +72,7 @@ static struct smartiod_dint_link *of_before(struct smartiod *d, uint32_t node, u
 	return NULL;
 }
 
-/* Numbers begin anew when the receiver's host starts, and its interrupts may all have one address. */
+/* Numbers begin anew when the receiver's host starts, and its interrupts may have one address. */
 static bool leads_there(const struct smartiod_dint_link *l, const struct sio_peer_resume_grant *q)
 {
 	return l->there_grant == sio_from_le64(q->grant) &&
