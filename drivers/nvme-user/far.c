@@ -4,9 +4,9 @@
  * ways, and neither waits for the other, so a completion may be seen before its data have arrived.
  * What the drive answers comes behind all that it wrote: a doorbell is read before a completion
  * counts. If the path to the drive is lost between the two, nothing answers: then the completion
- * does not count, and its command remains in flight until the queue pair is known to be gone. A path
- * that was lost and is back answers, although data may have been dropped: that it was lost stands in
- * the port's status page, by which a sequence of the doorbells' map judges.
+ * does not count, and its command remains in flight until the queue pair is known to be gone. A
+ * path that was lost and is back answers, although data may have been dropped: that it was lost is
+ * in the port's status page, by which a sequence of the doorbells' map judges.
  */
 #include <endian.h>
 #include <errno.h>
@@ -28,8 +28,8 @@ static bool answers(const struct smartio_nvme_queue *q)
 }
 
 /*
- * The status page says that a path is down before anything on it is dropped: pairs with publish() of
- * emu and set_state() of smartio.ko.
+ * The status page says that a path is down before anything on it is dropped: pairs with publish()
+ * of emu and set_state() of smartio.ko.
  */
 static bool has_carried_all(const struct smartio_nvme_queue *q)
 {

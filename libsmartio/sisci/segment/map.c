@@ -429,7 +429,7 @@ static int keep_files(struct sio_mapping *m, const struct sio_rep_seg_map *rep, 
 	return 0;
 }
 
-/* Of a BAR the path is known when it is mapped, and only for as long as it is: the map is lost then. */
+/* Of a BAR the path is chosen when it is mapped; the map is lost with it. */
 static void take_path(struct sio_mapping *m, const struct sio_remote_segment *seg,
 		      const struct sio_rep_seg_map *rep)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the drive wrote for commands of a queue that is deleted may still be on its way when the
- * manager says so. It arrives before anything the drive answers: so the client has it answer, by the
- * way of that queue, before the buffer is anybody else's.
+ * manager says so. It arrives before anything the drive answers: so the client has it answer, by
+ * the way of that queue, before the buffer is anybody else's.
  */
 #include "smartio/ext.h"
 #include "surviving.h"
