@@ -261,6 +261,8 @@ struct smartio_nvme_queue {
 	uint64_t key, old_key;			   /* old: of the previous pair, while it matters */
 	/* of the request that the pair was created for */
 	uint64_t sequence, old_sequence;
+	/* of a request for a pair that was not answered, and is to be taken back; 0: none */
+	uint64_t unanswered;
 	uint32_t old_id;
 	uint32_t max_blocks;
 	/* the first block that it may use: 0, or that of its lease */
@@ -362,6 +364,11 @@ int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nv
  * Waits a moment for a standby manager to take over when none serves. Return: whether one serves.
  */
 bool sio_nvme_await_successor(struct smartio_nvme *n);
+/*
+ * Takes back request @sequence, which was not answered. What is said has not been done by now: who
+ * must know asks.
+ */
+void sio_nvme_say_cancel(struct smartio_nvme *n, uint64_t sequence);
 /* Connects to the manager ahead of a request that is in a hurry (n->trusts). */
 int sio_nvme_link_manager(struct smartio_nvme *n);
 /* Finds the manager that serves, or a successor that takes over within a moment. -ENOTCONN. */

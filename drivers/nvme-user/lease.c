@@ -39,6 +39,7 @@ int smartio_nvme_lease_take(struct smartio_nvme *n, const char *name, uint32_t n
 	struct smartio_nvme_lease *l;
 	struct smartio_nvme *leg;
 	struct sio_nvme_rep *rep;
+	bool sent = false;
 	int rc;
 
 	if (!*name || strlen(name) >= sizeof(req.lease.name))
@@ -50,7 +51,11 @@ int smartio_nvme_lease_take(struct smartio_nvme *n, const char *name, uint32_t n
 	strncpy(req.lease.program, program_invocation_short_name, sizeof(req.lease.program) - 1);
 	sio_nvme_lock(n);
 	leg = sio_nvme_way(n);
-	rc = l && rep ? sio_nvme_ask(leg, &req, rep, NULL) : sio_nvme_no_memory("a lease");
+	if (rep)
+		rep->h.error = 0;
+	rc = l && rep ? sio_nvme_ask(leg, &req, rep, &sent) : sio_nvme_no_memory("a lease");
+	if (rc && sent && !rep->h.error && sio_nvme_leg_open(leg))
+		sio_nvme_say_cancel(leg, req.sequence);
 	if (l) {
 		l->leg = leg;
 		l->generation = leg->meta.generation;

@@ -88,6 +88,16 @@ int sio_nvme_leases_give(struct sio_nvme_leases *s, uint64_t borrower, uint64_t 
 	return -EACCES;
 }
 
+void sio_nvme_leases_cancel(struct sio_nvme_leases *s, uint64_t borrower, uint64_t sequence)
+{
+	for (uint32_t i = 0; i < s->n; i++) {
+		if (s->list[i].borrower == borrower && s->list[i].sequence == sequence) {
+			take_out(s, i);
+			return;
+		}
+	}
+}
+
 void sio_nvme_leases_end(struct sio_nvme_leases *s, uint64_t borrower)
 {
 	for (uint32_t i = 0; i < s->n;) {

@@ -32,6 +32,8 @@ int sio_nvme_leases_take(struct sio_nvme_leases *s, uint64_t borrower, uint64_t 
 			 const struct sio_nvme_wire_lease **ret_other);
 /* -EACCES: the lease does not belong to that borrower. */
 int sio_nvme_leases_give(struct sio_nvme_leases *s, uint64_t borrower, uint64_t id);
+/* Ends the lease that this request of the borrower was given, if it was. */
+void sio_nvme_leases_cancel(struct sio_nvme_leases *s, uint64_t borrower, uint64_t sequence);
 /* Ends all leases of a borrower. */
 void sio_nvme_leases_end(struct sio_nvme_leases *s, uint64_t borrower);
 

@@ -72,6 +72,15 @@ uint32_t sio_nvme_ledger_given(const struct sio_nvme_ledger *l, uint64_t borrowe
 	return 0;
 }
 
+uint32_t sio_nvme_ledger_asked(const struct sio_nvme_ledger *l, uint64_t borrower,
+			       uint64_t sequence)
+{
+	for (uint32_t i = 1; i <= l->pairs; i++)
+		if (has_part(&l->pair[i], borrower, sequence))
+			return i;
+	return 0;
+}
+
 uint32_t sio_nvme_ledger_place(const struct sio_nvme_pair *pair, uint64_t borrower,
 			       uint64_t sequence)
 {

@@ -76,6 +76,9 @@ void sio_nvme_ledger_take(struct sio_nvme_ledger *l, uint32_t qid,
 /* The pair that this very request of @borrower was given already; 0: none. */
 uint32_t sio_nvme_ledger_given(const struct sio_nvme_ledger *l, uint64_t borrower,
 			       uint64_t sequence);
+/* The same in whatever state the pair is. */
+uint32_t sio_nvme_ledger_asked(const struct sio_nvme_ledger *l, uint64_t borrower,
+			       uint64_t sequence);
 void sio_nvme_ledger_release(struct sio_nvme_ledger *l, uint32_t qid);
 /* The place of that request among those that share @pair; 0 if the pair is not shared. */
 uint32_t sio_nvme_ledger_place(const struct sio_nvme_pair *pair, uint64_t borrower,

@@ -170,6 +170,8 @@ void sio_nvme_keep_text(char *to, const char *from, size_t size);
  */
 int sio_nvme_manager_place(struct smartio_nvme_manager *m, struct sio_nvme_pair *pair,
 			   uint32_t entries, struct sio_nvme_rep *rep);
+/* serve_cancel.c: undoes a request whose answer did not come. 0; -errno: the drive is lost. */
+int sio_nvme_manager_cancel(struct smartio_nvme_manager *m, const struct sio_nvme_req *req);
 /* serve_lease.c */
 void sio_nvme_manager_lease(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
 			    struct sio_nvme_rep *rep);

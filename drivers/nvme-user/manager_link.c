@@ -17,6 +17,7 @@
 
 #define REPLY_MS 5000u	  /* that a manager, which answers within milliseconds, may take */
 #define SLICE_MS 50u	  /* between two looks whether the manager is still there */
+#define CANCEL_MS 100u	  /* to find who is to take a request back, and to send that */
 #define TAKEOVER_MS 3000u /* that a standby may take */
 #define SUCCESSORS 8u	  /* that are asked one after the other */
 #define STARTING_MS 5000u /* that a manager may take between making and writing its segment */
@@ -365,6 +366,22 @@ int sio_nvme_find_serving(struct smartio_nvme *n)
 static bool is_repeatable(const struct sio_nvme_req *req)
 {
 	return req->op != SIO_NVME_OP_ADMIN && req->op != SIO_NVME_OP_ABORT;
+}
+
+void sio_nvme_say_cancel(struct smartio_nvme *n, uint64_t sequence)
+{
+	struct sio_nvme_req req = {.op = SIO_NVME_OP_CANCEL,
+				   .sequence = ++n->sequence,
+				   .cancel = {.sequence = sequence}};
+	const unsigned patience_ms = n->patience_ms;
+	char why[SIO_NVME_TEXT];
+
+	/* The caller's error is why the answer did not come. */
+	snprintf(why, sizeof(why), "%s", smartio_nvme_error());
+	n->patience_ms = CANCEL_MS;
+	say(n, &req);
+	n->patience_ms = patience_ms;
+	sio_nvme_fail(0, "%s", why);
 }
 
 /* Done once, and asked for again: what was to go is not this client's any more. */

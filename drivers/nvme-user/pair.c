@@ -256,6 +256,19 @@ static bool is_valid_reply(const struct smartio_nvme_queue *q, const struct sio_
 	       pair->depth <= SIO_NVME_SHARED_DEPTH;
 }
 
+/*
+ * The answer to request @sequence did not come. It is taken back at once, so that no pair stays
+ * taken of a client that asks for no other; and once more, with an answer, before its memory is
+ * used again: sio_nvme_ask_delete(). Who has joined the pair of a shared segment may ring for it
+ * until its lock is closed.
+ */
+static void take_back(struct smartio_nvme_queue *q, uint64_t sequence)
+{
+	q->unanswered = sequence;
+	if (sio_nvme_leg_open(q->leg) && !(q->share && sio_nvme_share_shut(q->share)))
+		sio_nvme_say_cancel(q->leg, sequence);
+}
+
 /* @ret_unsure: the drive may have the queues although we do not know of them. */
 static int ask_create(struct smartio_nvme_queue *q, const struct sio_nvme_turn *turn,
 		      struct sio_nvme_rep_pair *ret, bool *ret_unsure)
@@ -280,6 +293,7 @@ static int ask_create(struct smartio_nvme_queue *q, const struct sio_nvme_turn *
 	int rc;
 
 	*ret_unsure = false;
+	q->unanswered = 0;
 	if (!rep)
 		return sio_nvme_no_memory("a reply");
 	put_program(&req);
@@ -292,6 +306,8 @@ static int ask_create(struct smartio_nvme_queue *q, const struct sio_nvme_turn *
 				   rep->create.qid, n->n_pairs);
 	else if (rc == 0 || (rep->h.error && rep->h.error != ENODEV))
 		*ret_unsure = false;
+	if (*ret_unsure)
+		take_back(q, req.sequence);
 	/* The last pair is deleted: what it still brings must not overwrite what is read again. */
 	if (rc == 0 && q->life && q->life->old_leg)
 		sio_nvme_far_settle(q->life->old_doorbells);
@@ -347,21 +363,29 @@ static bool ends(const struct smartio_nvme_queue *q)
 	       (s->rang && (s->ended || q->error || sio_nvme_in_flight(q)));
 }
 
+static void put_delete(const struct smartio_nvme_queue *q, bool ends, struct sio_nvme_req *req)
+{
+	req->op = SIO_NVME_OP_DELETE;
+	req->del.qid = q->id;
+	req->del.key = q->key;
+	if (!q->share)
+		return;
+	req->del.place = q->share->place;
+	req->del.sequence = (uint32_t)q->sequence;
+	req->del.flags = ends ? SIO_NVME_DEL_ENDS : 0;
+}
+
 int sio_nvme_ask_delete(struct smartio_nvme_queue *q)
 {
-	struct sio_nvme_req req = {.op = SIO_NVME_OP_DELETE, .del = {.qid = q->id, .key = q->key}};
+	const bool over = q->share && ends(q);
+	struct sio_nvme_req req = {.op = SIO_NVME_OP_CANCEL, .cancel = {.sequence = q->unanswered}};
 	struct sio_nvme_rep *rep;
-	int rc = 0;
+	int rc = over ? sio_nvme_share_shut_wait(q->share) : 0;
 
-	if (q->share) {
-		req.del.place = q->share->place;
-		req.del.sequence = (uint32_t)q->sequence;
-		req.del.flags = ends(q) ? SIO_NVME_DEL_ENDS : 0;
-		if (req.del.flags)
-			rc = sio_nvme_share_shut_wait(q->share);
-	}
 	if (rc)
 		return rc;
+	if (!q->unanswered)
+		put_delete(q, over, &req);
 	rep = malloc(sizeof(*rep));
 	if (!rep)
 		return -ENOMEM;

@@ -62,6 +62,9 @@ static void body_swap(struct sio_nvme_req *r, uint32_t op)
 		r->del.place = le32toh(r->del.place);
 		r->del.sequence = le32toh(r->del.sequence);
 		break;
+	case SIO_NVME_OP_CANCEL:
+		r->cancel.sequence = le64toh(r->cancel.sequence);
+		break;
 	case SIO_NVME_OP_ABORT:
 		r->abort.qid = le32toh(r->abort.qid);
 		r->abort.cid = le32toh(r->abort.cid);

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SIO_NVME_VERSION 11u
+#define SIO_NVME_VERSION 12u
 #define SIO_NVME_SEGMENT 0x53494f4eu /* id of the manager's shared segment */
 #define SIO_NVME_META_MAGIC 0x4d4e4953u
 #define SIO_NVME_REQ_MAGIC 0x514e4953u
@@ -98,6 +98,11 @@ enum {
 	 * ended.
 	 */
 	SIO_NVME_OP_ENDED,
+	/*
+	 * Takes back what an earlier request of the borrower was given, a queue pair, a place in
+	 * one or a lease, whose answer has not come. That request is before this one in the ring.
+	 */
+	SIO_NVME_OP_CANCEL,
 };
 
 struct sio_nvme_req {
@@ -152,6 +157,9 @@ struct sio_nvme_req {
 			 */
 			uint32_t sequence;
 		} del;
+		struct {
+			uint64_t sequence; /* of the request that is taken back */
+		} cancel;
 		struct {
 			uint32_t qid, cid; /* the command's id in its entry */
 			uint64_t key;

@@ -292,8 +292,8 @@ static int still_busy(const struct smartio_nvme_queue *q)
 /*
  * Under the lock. Deletes queues that no manager could delete before: commands in them may still be
  * executed, after those of the next queue, so that one is made only when they are gone. Without a
- * manager it is not made at all. A queue whose key we never received, and those of a borrow that
- * was lost, are not ours to delete. Return: 1: once more, of what others completed in; 0; -EBUSY.
+ * manager it is not made at all. Those of a borrow that was lost are not ours to delete. Return: 1:
+ * once more, of what others completed in; 0; -EBUSY.
  */
 static int delete_kept(struct smartio_nvme *n)
 {
@@ -304,7 +304,7 @@ static int delete_kept(struct smartio_nvme *n)
 		int rc;
 
 		/* Another thread may poll where it completes: nothing of it is changed here. */
-		if (q->gone || !q->key || !sio_nvme_leg_open(q->leg) ||
+		if (q->gone || !(q->key || q->unanswered) || !sio_nvme_leg_open(q->leg) ||
 		    (open ? is_of_before(q) : sio_nvme_queue_stale(q)))
 			continue;
 		if (sio_nvme_multi_is_used(q)) {

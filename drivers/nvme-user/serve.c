@@ -555,6 +555,8 @@ static int execute(struct smartio_nvme_manager *m, const struct sio_nvme_req *re
 		return op_create(m, req, rep);
 	case SIO_NVME_OP_DELETE:
 		return op_delete(m, req, rep);
+	case SIO_NVME_OP_CANCEL:
+		return sio_nvme_manager_cancel(m, req);
 	case SIO_NVME_OP_ABORT:
 		return op_abort(m, req, rep);
 	case SIO_NVME_OP_IDENTIFY:

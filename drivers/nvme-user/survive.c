@@ -265,9 +265,14 @@ static void keep_unsure(struct smartio_nvme_queue *q)
 		kept->vector = q->vector;
 		kept->generation = q->generation;
 		kept->generation_word = q->leg->generation;
+		kept->unanswered = q->unanswered;
+		kept->id = q->id;
+		kept->key = q->key; /* of this pair, unless that request was not answered */
+		kept->sequence = q->sequence;
 		sio_nvme_keep(kept);
 	}
 	sio_nvme_far_end(q);
+	q->unanswered = 0;
 	q->share = NULL;
 	q->sq_mem = q->cq_mem = NULL;
 	q->doorbells = NULL;

@@ -203,9 +203,9 @@ static void stopped_manager_is_reported(void **state)
 {
 	struct smartio_nvme_manager *m = fake.manager;
 	struct smartio_nvme *n = client();
-	uint64_t start, mine = fake_last_borrower();
 	struct smartio_nvme_queue *q = NULL;
 	uint8_t page[4096];
+	uint64_t start;
 
 	(void)state;
 	fake.manager = NULL;
@@ -217,13 +217,50 @@ static void stopped_manager_is_reported(void **state)
 	assert_int_equal(smartio_nvme_identify(n, 1, 0, page), -ETIMEDOUT);
 	fake.manager = m;
 	assert_ok(smartio_nvme_identify(n, 1, 0, page));
+	/* The queue that was asked for first was made, and taken back at once. */
+	assert_int_equal(fake_counter("queue_pairs"), 0);
 	assert_ok(smartio_nvme_queue_open(n, NULL, &q));
 	smartio_nvme_close(n);
-	/* The queue that was asked for first may have been made: its memory stayed. */
-	fake_kill(mine);
-	fake_step();
 	assert_int_equal(fake_quarantined(), 0);
-	fake_bury(mine);
+}
+
+/*
+ * The manager is away when it is to be taken back, too: the next queue has that done, and uses the
+ * memory.
+ */
+static void pair_of_an_unanswered_request_is_taken_back_later(void **state)
+{
+	struct smartio_nvme_manager *m = fake.manager;
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q = NULL, *four[4];
+
+	(void)state;
+	fake.manager = NULL;
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(smartio_nvme_queue_open(n, NULL, &q), -ETIMEDOUT);
+	assert_int_equal(n->kept->unanswered + 1, n->sequence); /* by the last one */
+	fake.manager = m;
+	for (unsigned i = 0; i < 4; i++)
+		assert_ok(smartio_nvme_queue_open(n, NULL, &four[i]));
+	assert_null(n->kept);
+	assert_int_equal(fake_counter("queue_pairs"), 4);
+	smartio_nvme_close(n);
+}
+
+/* As a lease is whose answer did not come. */
+static void lease_of_an_unanswered_request_is_taken_back(void **state)
+{
+	struct smartio_nvme_manager *m = fake.manager;
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_lease *l = NULL;
+
+	(void)state;
+	fake.manager = NULL;
+	assert_int_equal(smartio_nvme_lease_take(n, "mine", 1, 0, 8, &l), -ETIMEDOUT);
+	assert_text("has not answered for 5 s");
+	fake.manager = m;
+	assert_ok(smartio_nvme_lease_take(n, "mine", 1, 4, 8, &l));
+	smartio_nvme_close(n);
 }
 
 /* Calls wait for the next smartiod, the manager's, too: that does not count as its silence. */
@@ -308,6 +345,8 @@ int main(void)
 		TEST(manager_dies_and_another_comes),
 		TEST(manager_that_waits_for_another_tells_its_own),
 		TEST(stopped_manager_is_reported),
+		TEST(pair_of_an_unanswered_request_is_taken_back_later),
+		TEST(lease_of_an_unanswered_request_is_taken_back),
 		TEST(manager_that_waits_for_a_smartiod_is_waited_for),
 		TEST(queues_are_kept_when_nobody_can_delete_them),
 		TEST(buffers_stay_with_a_kept_queue_that_was_handed_over),
