@@ -153,7 +153,8 @@ static bool holds(struct smartio_nvme_queue *q, uint32_t slot, const struct smar
 static bool uses(struct smartio_nvme_queue *q, const struct smartio_nvme_buffer *b)
 {
 	/* The drive was reset. Whoever survives sends what was in flight again. */
-	if (!q->life && __atomic_load_n(q->generation_word, __ATOMIC_RELAXED) != q->generation)
+	if (q->life ? sio_nvme_is_over(q)
+		    : __atomic_load_n(q->generation_word, __ATOMIC_RELAXED) != q->generation)
 		return false;
 	for (uint32_t i = 0; i < q->depth; i++) {
 		const struct smartio_nvme_buffer *in =

@@ -143,6 +143,8 @@ struct sio_nvme_survivor {
 	uint64_t limit_ns, deadline; /* for another pair */
 	uint64_t look_at;	     /* when the next pair is tried, or the paths are checked */
 	uint64_t pause_ns;
+	/* away: it does not return before; how long it stayed the last time that it could not */
+	uint64_t home_at, stay_ns;
 	unsigned looks;
 	/* submits so far; the latest ones, whose doorbell was not rung */
 	uint64_t noted, unrung;
@@ -364,6 +366,8 @@ int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nv
  * Waits a moment for a standby manager to take over when none serves. Return: whether one serves.
  */
 bool sio_nvme_await_successor(struct smartio_nvme *n);
+/* Does a manager answer within a moment? Under the lock. */
+bool sio_nvme_manager_answers(struct smartio_nvme *n);
 /*
  * Takes back request @sequence, which was not answered. What is said has not been done by now: who
  * must know asks.
@@ -414,6 +418,11 @@ void sio_nvme_survivor_begin(struct smartio_nvme_queue *q);
 void sio_nvme_survivor_end(struct smartio_nvme_queue *q);
 /* Does the queue go on, though its pair may be dead? */
 bool sio_nvme_survives(const struct smartio_nvme_queue *q);
+/*
+ * Has it failed for good, and its last pair gone with a borrow or by a reset? Then the drive uses
+ * nothing of it. Under the lock.
+ */
+bool sio_nvme_is_over(const struct smartio_nvme_queue *q);
 /* Between two pairs: the number of commands that were never announced to the last pair's drive. */
 uint32_t sio_nvme_unrung(const struct smartio_nvme_queue *q);
 /* Replaces a poll for a queue that cannot be polled now. */

@@ -12,6 +12,7 @@ static const struct step {
 			   [SIO_NVME_HOME_IS_BACK] = {true, SIO_NVME_DRAIN, SIO_NVME_STOP}},
 	/* Drained, the pair is alive still; but the way home begins with its deletion. */
 	[SIO_NVME_DRAIN] = {[SIO_NVME_LOST] = {true, SIO_NVME_DEAD, SIO_NVME_RENEW},
+			    [SIO_NVME_STAYS] = {true, SIO_NVME_AWAY, SIO_NVME_RESUME},
 			    [SIO_NVME_DRAINED] = {true, SIO_NVME_DEAD, SIO_NVME_RENEW}},
 	/* Lost once more: the pair that was just made, or the way of a manager's answer. */
 	[SIO_NVME_DEAD] = {[SIO_NVME_LOST] = {true, SIO_NVME_DEAD, SIO_NVME_RENEW},

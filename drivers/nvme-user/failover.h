@@ -29,6 +29,7 @@ enum sio_nvme_life_event {
 	SIO_NVME_MADE_AWAY,
 	SIO_NVME_HOME_IS_BACK, /* the queue's own path is open, with all that a pair needs */
 	SIO_NVME_DRAINED,      /* no command is in flight */
+	SIO_NVME_STAYS,	       /* what is in flight does not end: it is not the time to return */
 	/* another pair took too long, or is impossible, or the drive may have lost power */
 	SIO_NVME_GIVE_UP,
 	SIO_NVME_LIFE_EVENTS
@@ -37,6 +38,7 @@ enum sio_nvme_life_event {
 enum sio_nvme_life_act {
 	SIO_NVME_NOTHING,
 	SIO_NVME_STOP,	 /* take no more commands */
+	SIO_NVME_RESUME, /* take commands again */
 	SIO_NVME_RENEW,	 /* have the last pair deleted and another made */
 	SIO_NVME_SETTLE, /* judge what was in flight: the last pair is gone */
 	SIO_NVME_END	 /* what was in flight is lost */

@@ -21,6 +21,11 @@
 #define LAST_PAUSE_NS 64000000ull
 #define LOOK_NS 50000000ull /* between two looks at the ways */
 #define RINGS_PER_LOOK 16u  /* or yields; so that few ask for the time */
+/* How long a queue that returns to its own path takes no commands while those in flight end. */
+#define DRAIN_NS 250000000ull
+/* Until it tries again when they did not end, or no manager answered: each time twice as long. */
+#define STAY_NS 1000000000ull
+#define LAST_STAY_NS (64 * STAY_NS)
 
 /* Of a queue without a pair: no generation is odd. */
 const volatile uint32_t sio_nvme_no_generation = 1;
@@ -28,6 +33,18 @@ const volatile uint32_t sio_nvme_no_generation = 1;
 bool sio_nvme_survives(const struct smartio_nvme_queue *q)
 {
 	return q->life && q->life->state != SIO_NVME_OVER;
+}
+
+bool sio_nvme_is_over(const struct smartio_nvme_queue *q)
+{
+	const struct sio_nvme_survivor *s = q->life;
+	const struct smartio_nvme *leg = q->sq_mem ? q->leg : s->old_leg;
+	const uint32_t generation = q->sq_mem ? q->generation : s->old_generation;
+
+	/* Which state it has only its own thread knows, but this one stays. */
+	if (__atomic_load_n(&s->state, __ATOMIC_RELAXED) != SIO_NVME_OVER)
+		return false;
+	return !leg || __atomic_load_n(leg->generation, __ATOMIC_RELAXED) != generation;
 }
 
 uint32_t sio_nvme_unrung(const struct smartio_nvme_queue *q)
@@ -334,6 +351,15 @@ static void leave_pair(struct smartio_nvme_queue *q)
 	sio_nvme_unlock(q->n);
 }
 
+/* It does not return now. */
+static void stay(struct sio_nvme_survivor *s)
+{
+	s->stay_ns = s->stay_ns ? 2 * s->stay_ns : STAY_NS;
+	if (s->stay_ns > LAST_STAY_NS)
+		s->stay_ns = LAST_STAY_NS;
+	s->home_at = smartio_now_ns() + s->stay_ns;
+}
+
 /* Something happened: what failover.c says is done. What it does not know is an error of ours. */
 static void step(struct smartio_nvme_queue *q, enum sio_nvme_life_event event)
 {
@@ -345,8 +371,13 @@ static void step(struct smartio_nvme_queue *q, enum sio_nvme_life_event event)
 	case SIO_NVME_NOTHING:
 		break;
 	case SIO_NVME_STOP:
+		q->life->deadline = smartio_now_ns() + DRAIN_NS;
 		q->free = NULL;
 		q->error = -EAGAIN;
+		break;
+	case SIO_NVME_RESUME:
+		stay(q->life);
+		take_commands(q);
 		break;
 	case SIO_NVME_RENEW:
 		if (q->sq_mem)
@@ -397,6 +428,7 @@ static void made(struct smartio_nvme_queue *q)
 	q->old_id = 0;
 	q->old_key = 0;
 	q->counters.renewals++;
+	q->life->home_at = q->life->stay_ns = 0;
 	look_at_rings(q);
 	step(q, q->leg == q->life->home ? SIO_NVME_MADE_HOME : SIO_NVME_MADE_AWAY);
 	sio_nvme_lock(q->n);
@@ -444,6 +476,20 @@ static int renew(struct smartio_nvme_queue *q)
 
 /* ---- the two ways ---- */
 /*
+ * Has its own path all that the next pair needs? Without a manager that answers there the queue
+ * would have no pair for long, while the one that it has is as good. Under the lock.
+ */
+static bool is_ready(struct smartio_nvme_queue *q, struct smartio_nvme *home)
+{
+	if (sio_nvme_pair_prepare(q, home))
+		return false;
+	if (sio_nvme_manager_answers(home))
+		return true;
+	stay(q->life);
+	return false;
+}
+
+/*
  * Only a way that is ready when the other goes is of use, so a queue looks after both while it is
  * used. Where its own way is back it goes home.
  */
@@ -471,8 +517,8 @@ void sio_nvme_look(struct smartio_nvme_queue *q)
 		/* A step at a time, for this thread's I/O waits; the next one at the next look. */
 		if (sio_nvme_leg_step(q->n, other) > 0)
 			s->look_at = now;
-	} else if (s->state == SIO_NVME_AWAY) {
-		home = sio_nvme_pair_prepare(q, s->home) == 0;
+	} else if (s->state == SIO_NVME_AWAY && now >= s->home_at) {
+		home = is_ready(q, s->home);
 	}
 	sio_nvme_unlock(q->n);
 	if (home && !q->error)
@@ -492,6 +538,8 @@ static int drain(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c
 	q->error = -EAGAIN;
 	if (sio_nvme_in_flight(q) == 0)
 		step(q, SIO_NVME_DRAINED);
+	else if (n == 0 && smartio_now_ns() >= q->life->deadline)
+		step(q, SIO_NVME_STAYS);
 	return n;
 }
 

@@ -42,6 +42,8 @@ static bool can_come(const struct world *w, enum sio_nvme_life_event e)
 		return w->state == SIO_NVME_AWAY;
 	case SIO_NVME_DRAINED:
 		return w->state == SIO_NVME_DRAIN && w->flying == 0;
+	case SIO_NVME_STAYS:
+		return w->state == SIO_NVME_DRAIN && w->flying > 0;
 	default:
 		return false;
 	}
@@ -56,6 +58,10 @@ static void act(struct world *w, enum sio_nvme_life_event e, enum sio_nvme_life_
 	case SIO_NVME_STOP:
 		assert_true(w->pair);
 		w->takes = false;
+		break;
+	case SIO_NVME_RESUME:
+		assert_true(w->pair);
+		w->takes = true;
 		break;
 	case SIO_NVME_RENEW:
 		w->old_at_work |= w->pair;
@@ -130,7 +136,8 @@ static void what_cannot_come_is_refused(void **state)
 	static const unsigned possible[SIO_NVME_LIVES] = {
 		[SIO_NVME_HOME] = 1u << SIO_NVME_LOST,
 		[SIO_NVME_AWAY] = 1u << SIO_NVME_LOST | 1u << SIO_NVME_HOME_IS_BACK,
-		[SIO_NVME_DRAIN] = 1u << SIO_NVME_LOST | 1u << SIO_NVME_DRAINED,
+		[SIO_NVME_DRAIN] =
+			1u << SIO_NVME_LOST | 1u << SIO_NVME_DRAINED | 1u << SIO_NVME_STAYS,
 		[SIO_NVME_DEAD] = 1u << SIO_NVME_LOST | 1u << SIO_NVME_MADE_HOME |
 				  1u << SIO_NVME_MADE_AWAY | 1u << SIO_NVME_GIVE_UP,
 		[SIO_NVME_OVER] = 1u << SIO_NVME_LOST,

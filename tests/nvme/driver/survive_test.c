@@ -175,6 +175,43 @@ static void without_a_manager_it_ends_in_time(void **state)
 	start_manager();
 }
 
+/* No manager has deleted its pair, so the drive may write there until one has. */
+static void what_it_had_in_flight_stays_the_drives_when_it_ends(void **state)
+{
+	struct smartio_nvme_queue_options o = {.size = sizeof(o),
+					       .depth = 4,
+					       .flags = SMARTIO_NVME_SURVIVE,
+					       .survive_ms = 500,
+					       .cq_placement = SMARTIO_NVME_PLACE_DEVICE};
+	struct smartio_nvme_manager *m = fake.manager;
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_buffer *b = buffer(n, BLOCK);
+	struct smartio_nvme_queue *q = NULL;
+	struct smartio_nvme_completion c;
+	int rc = 0;
+
+	(void)state;
+	fake.far = true;
+	assert_ok(smartio_nvme_queue_open(n, &o, &q));
+	put(q, b, false, 0);
+	smartio_nvme_ring(q);
+	for (unsigned i = 0; i < 10; i++)
+		fake_step();
+	fake.losses++;
+	fake.manager = NULL;
+	while (rc == 0)
+		rc = smartio_nvme_poll(q, &c, 1);
+	assert_int_equal(rc, -ETIMEDOUT);
+	assert_int_equal(smartio_nvme_poll(q, &c, 1), -ECONNRESET);
+	assert_int_equal(smartio_nvme_buffer_free(b), -EBUSY);
+	fake.manager = m;
+	smartio_nvme_queue_close(q);
+	fake.far = false;
+	smartio_nvme_queue_close(queue(n, 4));
+	assert_ok(smartio_nvme_buffer_free(b));
+	smartio_nvme_close(n);
+}
+
 static void closed_between_two_pairs(void **state)
 {
 	struct smartio_nvme *n = client();
@@ -281,6 +318,7 @@ int main(void)
 		TEST(buffers_stay_while_it_is_between_two_pairs),
 		TEST(helpers_keep_off_between_two_pairs),
 		TEST(without_a_manager_it_ends_in_time),
+		TEST(what_it_had_in_flight_stays_the_drives_when_it_ends),
 		TEST(closed_between_two_pairs),
 		TEST(blocking_helpers_go_on),
 		TEST(who_sleeps_is_woken_to_poll),

@@ -182,6 +182,98 @@ static void a_vector_is_enough(void **state)
 	smartio_nvme_close(other);
 }
 
+/* Its own way goes; it goes on over the other one, and that is back. */
+static void be_away(struct smartio_nvme *n, struct smartio_nvme_queue *q,
+		    struct smartio_nvme_buffer *b)
+{
+	fake.down = 1;
+	fake_lose(way(n));
+	put(q, b, false, 0);
+	assert_int_equal(poll_all(q, 1), 0);
+	assert_int_equal(q->life->state, SIO_NVME_AWAY);
+	fake.down = 0;
+}
+
+/* The drive has stopped to work on one: it does not keep the others from being submitted. */
+static void a_command_that_does_not_end_keeps_it_where_it_is(void **state)
+{
+	struct smartio_nvme *n = two_ways();
+	struct smartio_nvme_queue *q = surviving(n, 0);
+	struct smartio_nvme_buffer *b = buffer(n, DEPTH * BLOCK);
+	struct smartio_nvme_completion c;
+	uint64_t began = 0;
+
+	(void)state;
+	fill_media();
+	be_away(n, q, b);
+	for (unsigned i = 0; i < 5000 && q->life->state != SIO_NVME_DRAIN; i++) {
+		/* All that are done are done before the last look; then none is. */
+		fake.stopped = sio_nvme_leg_open(n);
+		put(q, b, false, 1);
+		smartio_nvme_ring(q);
+		while (!fake.stopped && sio_nvme_in_flight(q))
+			assert_true(smartio_nvme_poll(q, &c, 1) >= 0);
+		if (fake.stopped)
+			break;
+		fake.now += 1000000;
+	}
+	for (unsigned i = 0; i < 1000000 && q->life->state != SIO_NVME_DRAIN; i++)
+		assert_int_equal(smartio_nvme_poll(q, &c, 1), 0);
+	assert_int_equal(q->life->state, SIO_NVME_DRAIN);
+	began = fake.now;
+	assert_int_equal(smartio_nvme_submit(q, SMARTIO_NVME_READ, 2, 1, b, 0, NULL), -EAGAIN);
+	while (q->life->state == SIO_NVME_DRAIN) {
+		assert_int_equal(smartio_nvme_poll(q, &c, 1), 0);
+		fake.now += 1000000;
+	}
+	assert_int_equal(q->life->state, SIO_NVME_AWAY);
+	assert_in_range(fake.now - began, 250000000u, 300000000u);
+	put(q, b, false, 2);
+	fake.stopped = false;
+	assert_int_equal(poll_all(q, 2), 0);
+	assert_read(b, 1);
+	assert_read(b, 2);
+	/* Nor does it try at once again. */
+	assert_true(q->life->home_at - fake.now > 500000000u);
+	go_home(n, q, b);
+	assert_int_equal(fake_counter("queue_pairs"), 1);
+	smartio_nvme_close(n);
+}
+
+/* The pair that it has is as good as one that it would wait for. */
+static void without_a_manager_that_answers_it_stays_where_it_is(void **state)
+{
+	struct smartio_nvme *n = two_ways();
+	struct smartio_nvme_queue *q = surviving(n, 0);
+	struct smartio_nvme_buffer *b = buffer(n, DEPTH * BLOCK);
+	struct smartio_nvme_manager *m = fake.manager;
+
+	(void)state;
+	fill_media();
+	be_away(n, q, b);
+	for (unsigned i = 0; i < 5000 && !sio_nvme_leg_open(n); i++) {
+		put(q, b, false, 1);
+		assert_int_equal(poll_all(q, 1), 0);
+		fake.now += 1000000;
+	}
+	assert_true(sio_nvme_leg_open(n));
+	fake.manager = NULL;
+	for (unsigned i = 0; i < 3000; i++) {
+		const uint64_t began = fake.now;
+
+		put(q, b, false, 1);
+		assert_int_equal(poll_all(q, 1), 0);
+		assert_read(b, 1);
+		assert_int_equal(q->life->state, SIO_NVME_AWAY);
+		assert_in_range(fake.now - began, 0, 200000000u);
+		fake.now += 1000000;
+	}
+	assert_true(q->life->stay_ns > 0);
+	fake.manager = m;
+	go_home(n, q, b);
+	smartio_nvme_close(n);
+}
+
 /* On its way home it is between two pairs, but the drive has the last one still. */
 static void closed_on_the_way_home(void **state)
 {
@@ -338,6 +430,8 @@ static void both_ways_lost_is_the_end(void **state)
 		rc = smartio_nvme_poll(q, &c, 1);
 	assert_int_equal(rc, -ECONNRESET);
 	assert_int_equal(smartio_nvme_submit(q, SMARTIO_NVME_READ, 0, 1, b, 0, NULL), -ECONNRESET);
+	/* The drive has lost what it had of both: nobody need close the queue for that. */
+	assert_ok(smartio_nvme_buffer_free(b));
 	smartio_nvme_close(n);
 }
 
@@ -469,6 +563,8 @@ int main(void)
 		TEST(buffers_are_made_over_what_is_left),
 		TEST(a_vector_is_enough),
 		TEST(closed_on_the_way_home),
+		TEST(a_command_that_does_not_end_keeps_it_where_it_is),
+		TEST(without_a_manager_that_answers_it_stays_where_it_is),
 		TEST(a_lease_goes_with_its_way),
 		TEST(what_is_asked_goes_over_the_way_that_is_left),
 		TEST(both_ways_lost_is_the_end),

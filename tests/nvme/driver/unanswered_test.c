@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Requests for queue pairs whose answers do not come: the manager is busy or stopped, and does later
- * what it was asked for. Whoever asked takes that back, so that no pair, and no place in one, is
- * nobody's.
+ * Requests for queue pairs whose answers do not come: the manager is busy or stopped, and does
+ * later what it was asked for. Whoever asked takes that back, so that no pair, and no place in one,
+ * is nobody's.
  */
 #include "manager.h"
 #include "multi.h"
