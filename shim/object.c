@@ -444,11 +444,14 @@ int sio_op_reopen(struct sio_request *rq, const void *msg, void *answer)
 	struct sio_evt_reopen *evt = answer;
 	struct sio_obj *o;
 
+	if (m->kind == SIO_KIND_SHADOW)
+		return sio_shadow_reopen(rq, m->id);
 	if (m->kind == SIO_KIND_OWNER || !kind_of(m->kind)->fops)
-		return sio_fail(
-			rq, -EINVAL,
-			"kind %u, %d (memory), %d (BAR view), %d (interrupt) or %d (map) is right",
-			m->kind, SIO_KIND_MEM, SIO_KIND_BAR, SIO_KIND_IRQ, SIO_KIND_MAP);
+		return sio_fail(rq, -EINVAL,
+				"kind %u, %d (memory), %d (BAR view), %d (interrupt), %d (map) or "
+				"%d (shadow) is right",
+				m->kind, SIO_KIND_MEM, SIO_KIND_BAR, SIO_KIND_IRQ, SIO_KIND_MAP,
+				SIO_KIND_SHADOW);
 	o = sio_obj_find(rq, m->kind, m->id, true);
 	if (IS_ERR(o))
 		return PTR_ERR(o);

@@ -73,6 +73,21 @@ u32 sio_shadow_name(const struct sio_shadow *s, u64 *ret_id, u64 *ret_owner)
 	return s->timeout_ms;
 }
 
+bool sio_shadow_leaves(const struct sio_shadow *s)
+{
+	return READ_ONCE(s->leaving);
+}
+
+int sio_shadow_reopen(struct sio_request *rq, u64 id)
+{
+	struct sio_shadow *s = sio_obj_find(rq, SIO_KIND_SHADOW, id, true);
+
+	if (IS_ERR(s))
+		return PTR_ERR(s);
+	sio_asks_repeat(s);
+	return 0;
+}
+
 /* ---- parts ---- */
 
 static void take_part(struct sio_shadow *s, struct sio_obj *o)
@@ -144,7 +159,8 @@ static void leave(struct sio_obj *o)
 
 	if (!s->made || s->leaving)
 		return;
-	s->leaving = true;
+	WRITE_ONCE(s->leaving, true);
+	sio_asks_leave();
 	o->refs++;
 	queue_work(system_long_wq, &s->leave);
 }

@@ -407,6 +407,10 @@ sio_handler sio_op_shadow, sio_op_shadow_del, sio_op_shadow_peer;
  * end meanwhile.
  */
 u32 sio_shadow_name(const struct sio_shadow *s, u64 *ret_id, u64 *ret_owner);
+/* Is it about to go? As above. */
+bool sio_shadow_leaves(const struct sio_shadow *s);
+/* REOPEN of a shadow. */
+int sio_shadow_reopen(struct sio_request *rq, u64 id);
 /* Does a driver of this host use the shadow? */
 bool sio_shadow_in_use(const struct sio_obj *o);
 void sio_shadow_interrupt(struct sio_shadow *s, unsigned int vector);
@@ -417,6 +421,10 @@ void sio_shadows_lose(const struct sio_obj *map);
 sio_handler sio_op_shadow_answer;
 /* A daemon has opened the port, or has closed it. */
 void sio_asks_hear(bool yes);
+/* A shadow is about to go. */
+void sio_asks_leave(void);
+/* What the driver of @s waits for is asked again. */
+void sio_asks_repeat(const struct sio_shadow *s);
 /* Ends the waits for an answer about @s: there will be none. From any context that may sleep. */
 void sio_asks_lose(const struct sio_shadow *s);
 

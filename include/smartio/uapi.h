@@ -1039,7 +1039,8 @@ SIO_PORT_SIZE(struct sio_evt_aperture, 56);
  *
  * Configuration space is a copy, but for the registers SIO_SHADOW_*: with a @timeout_ms, they are
  * asked for: SIO_EV_SHADOW_CONFIG: its driver reads or writes; it waits, @timeout_ms at most (then
- * reads are all ones), until SHADOW_ANSWER. Where it cannot wait, reads are of what was read last
+ * reads are all ones), until SHADOW_ANSWER. It also waits while there is no daemon; the next one
+ * gets what is not answered yet by REOPEN. Where it cannot wait, reads are of what was read last
  * and writes follow later. A device whose bus master bit cannot be cleared is lost: it does not
  * reach this host any more when the driver goes on.
  *
@@ -1105,8 +1106,9 @@ SIO_PORT_SIZE(struct sio_req_shadow_peer, 72);
 /*
  * IDENTIFY: what a descriptor is that somebody showed us: descriptor 0 of the request. @owner of
  * the answer's header: whose it is. -EBADF: none of this port's. REOPEN: descriptor 0 (of an IRQ: 0
- * and 1) of a MEM, BAR, IRQ or MAP that lives, as when it was made. Both for a daemon that was
- * started again.
+ * and 1) of a MEM, BAR, IRQ or MAP that lives, as when it was made; of a SHADOW none, but what its
+ * driver waits for (SIO_EV_SHADOW_CONFIG) is asked once more. Both for a daemon that was started
+ * again.
  */
 struct sio_req_identify {
 	struct sio_req h;

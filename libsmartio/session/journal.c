@@ -47,7 +47,7 @@ static const struct {
 	{SIO_MSG_SEG_CONNECT, 3, true},	    {SIO_MSG_DEV_SEG_CONNECT, 3, true},
 	{SIO_MSG_SEG_MAP, 3, true},	    {SIO_MSG_DINT_CONNECT, 3, true},
 	{SIO_MSG_DMA_MAP, 3, true},	    {SIO_MSG_DEV_VECTOR, 3, false},
-	{SIO_MSG_DEV_HOLD, 3, false},
+	{SIO_MSG_DEV_HOLD, 3, false},	    {SIO_MSG_SHADOW, 3, false},
 };
 
 #define N_MAKERS (sizeof(makers) / sizeof(makers[0]))
@@ -74,7 +74,8 @@ static size_t entry_size(bool claims)
 /* NULL: no memory. */
 static struct sio_journal_entry *entry_new(uint32_t type)
 {
-	bool claims = type == SIO_MSG_SEG_MAP || type == SIO_MSG_DINT_CONNECT;
+	bool claims =
+		type == SIO_MSG_SEG_MAP || type == SIO_MSG_DINT_CONNECT || type == SIO_MSG_SHADOW;
 	struct sio_journal_entry *e = calloc(1, entry_size(claims));
 
 	if (!e)
@@ -89,7 +90,7 @@ static struct sio_journal_entry *shortened(struct sio_journal_entry *e)
 {
 	struct sio_journal_entry *less;
 
-	if (!e->claims || e->m.claim[0].view)
+	if (!e->claims || e->m.claim[0].view || sio_from_le32(e->m.type) == SIO_MSG_SHADOW)
 		return e;
 	e->claims = false;
 	less = realloc(e, entry_size(false));
@@ -207,7 +208,10 @@ static struct sio_journal_entry *find(const struct sio_journal *j, sio_le32 hand
 	return e;
 }
 
-/* A part of @handle: a ring, pin (DEV_HOLD) or vector, found by its number, or else by its key. */
+/*
+ * A part of @handle: a ring, pin (DEV_HOLD), vector or shadow, found by its number, or else by its
+ * key.
+ */
 static struct sio_journal_entry *find_part(const struct sio_journal *j, uint32_t type,
 					   sio_le32 handle, sio_le32 number, sio_le64 key)
 {
@@ -246,7 +250,8 @@ static void made(struct sio_journal *j, struct sio_journal_entry *e, const struc
 {
 	size_t len = sio_client_request_size(sio_from_le32(e->m.type));
 
-	memcpy(e->m.request, req, len < sizeof(e->m.request) ? len : sizeof(e->m.request));
+	if (len <= sizeof(e->m.request)) /* else it is restored without */
+		memcpy(e->m.request, req, len);
 	if (is_object(e)) {
 		sio_journal_fill_object(&e->m, req, rep);
 		if (sio_from_le32(e->m.handle) > j->last_handle)
@@ -357,6 +362,8 @@ static struct sio_journal_entry *taken(const struct sio_journal *j, const struct
 	case SIO_MSG_DEV_UNVECTOR:
 		return find_part(j, SIO_MSG_DEV_VECTOR, vector->device, vector->vector,
 				 sio_to_le64(0));
+	case SIO_MSG_SHADOW_DEL: /* there is one at most, and it has no number */
+		return find_part(j, SIO_MSG_SHADOW, h->handle, sio_to_le32(0), sio_to_le64(0));
 	}
 	*ret_takes = false;
 	return NULL;

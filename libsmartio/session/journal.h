@@ -68,7 +68,7 @@ uint32_t sio_journal_last_handle(const struct sio_journal *j);
 /* The entry with this number is lost for good. */
 void sio_journal_gone(struct sio_journal *j, uint64_t number);
 
-/* Does the request @req end the connection, or the vector, that @m describes? */
+/* Does the request @req end the connection, the vector, or the shadow that @m describes? */
 static inline bool sio_journal_leaves(const struct sio_msg_restore *m, const struct sio_msg *req)
 {
 	const struct sio_msg_dev_vector *vector = (const void *)req;
@@ -81,6 +81,8 @@ static inline bool sio_journal_leaves(const struct sio_msg_restore *m, const str
 	case SIO_MSG_DEV_VECTOR:
 		return sio_from_le32(req->type) == SIO_MSG_DEV_UNVECTOR &&
 		       vector->device == m->handle && vector->vector == m->number;
+	case SIO_MSG_SHADOW:
+		return sio_from_le32(req->type) == SIO_MSG_SHADOW_DEL && h->handle == m->handle;
 	}
 	return false;
 }

@@ -87,6 +87,17 @@ void sio_journal_fill_object(struct sio_msg_restore *m, const struct sio_msg *re
 	}
 }
 
+static void fill_shadow(struct sio_msg_restore *m, const struct sio_rep_shadow *shadow)
+{
+	m->key = shadow->key;
+	m->extra = shadow->extra;
+	m->seal = shadow->seal;
+	m->path = shadow->path;
+	m->flags = shadow->flags;
+	for (unsigned i = 0; i < SIO_SHADOW_CLAIMS; i++)
+		m->claim[i] = shadow->claim[i];
+}
+
 void sio_journal_fill_part(struct sio_msg_restore *m, const struct sio_msg *req, const void *reply)
 {
 	switch (sio_from_le32(m->type)) {
@@ -102,6 +113,10 @@ void sio_journal_fill_part(struct sio_msg_restore *m, const struct sio_msg *req,
 		m->handle = ((const struct sio_msg_dev_hold *)req)->device;
 		m->key = ((const struct sio_rep_dev_hold *)reply)->hold;
 		m->seal = ((const struct sio_rep_dev_hold *)reply)->seal;
+		return;
+	case SIO_MSG_SHADOW:
+		m->handle = ((const struct sio_msg_shadow *)req)->device;
+		fill_shadow(m, reply);
 		return;
 	}
 }

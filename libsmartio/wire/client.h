@@ -184,8 +184,9 @@ SIO_WIRE_SIZE(struct sio_rep_hello, 136);
  * @key, which the library got when the object was made: the port's number of memory (segment,
  * connection, ring, link to one), interrupt (and link to a plain one), DMA map, or window (map); of
  * a connection to another host the segment's number there; of a borrow @borrower; of a pin its
- * number. @extra: of a shared interrupt the number of the one that its owners share; of a segment
- * its bytes; of a connection to another host its own number. No key gives access: nothing is handed
+ * number; of a shadow the port's. @extra: of a shared interrupt the number of the one that its
+ * owners share; of a segment its bytes; of a connection to another host its own number; of a shadow
+ * the memory that its device reaches. No key gives access: nothing is handed
  * out for it. @seal, which came with the key, proves to smartiod that it gave the key to this
  * program, where the port cannot tell; 0 where it can.
  */
@@ -197,11 +198,14 @@ SIO_WIRE_SIZE(struct sio_rep_hello, 136);
 #define SIO_RESTORE_ENDED 8    /* a ring whose sender is gone */
 #define SIO_RESTORE_LEAVING 16 /* a connection, a vector, being given back: no answer came */
 #define SIO_RESTORE_DOWN 32    /* one of which its library has heard SCI_CB_NOT_OPERATIONAL last */
+#define SIO_RESTORE_PEERS 64   /* a shadow with SIO_SHADOW_WITH_PEERS */
 /*
  * What a piece of a BAR's map has: @view, the lender's number, and where the lender is another
  * host its @grant and @map, this host's port's. A connection to another host's interrupt has
  * two: @view, the receiver's number of it, with grant and map of the interrupt; and its start,
- * with those of its ring, if it has data.
+ * with those of its ring, if it has data. A shadow has one for each BAR, the next one for the page
+ * that stands for the interrupt table, and behind them, as a @view, the lender's number of its DMA
+ * mapping. Its @request is left out.
  */
 #define SIO_MAP_PIECES 16
 struct sio_wire_claim {
@@ -223,7 +227,7 @@ struct sio_msg_restore {
 	sio_le32 bdf, class_code; /* borrows: by these the device has its name */
 	uint8_t request[SIO_RESTORE_REQUEST];
 	struct sio_wire_claim
-		claim[SIO_MAP_PIECES]; /* map of a BAR: of its pieces, in order; link */
+		claim[SIO_MAP_PIECES]; /* map of a BAR: of its pieces, in order; link; shadow */
 };
 SIO_WIRE_SIZE(struct sio_msg_restore, 560);
 struct sio_msg_restore_step {
@@ -695,7 +699,8 @@ SIO_WIRE_SIZE(struct sio_rep_dev_vector, 24);
  * Device Lending: inserts a device of another host that was borrowed exclusively into this host's
  * PCI tree, where its stock driver binds. @interrupt: handles of plain interrupts to which vectors
  * 0, 1, ... of the device are tied: they belong to its driver from now on. The shadow ends with the
- * session, before everything else that the session has. EACCES: @flags do not allow what it takes;
+ * session, before everything else that the session has, and outlives smartiod and the connection of
+ * the two smartiods as the session's other things do. EACCES: @flags do not allow what it takes;
  * EOPNOTSUPP: the port does not support it, or the device is of this host; EBUSY: the session has a
  * shadow. After a failure nothing that was made for it stays.
  * SHADOW_DEL: struct sio_msg_handle with the device; its driver is unbound. EBADF: it has no
@@ -712,12 +717,18 @@ struct sio_msg_shadow {
 	sio_le64 window; /* bytes that its driver can have mapped at once; 0: ALL_MEMORY */
 };
 SIO_WIRE_SIZE(struct sio_msg_shadow, 104);
+#define SIO_SHADOW_CLAIM_TABLE 6 /* behind those of the BARs, */
+#define SIO_SHADOW_CLAIM_DMA 7
+#define SIO_SHADOW_CLAIMS 8
 struct sio_rep_shadow {
 	struct sio_msg h;
-	sio_le32 bdf, reserved; /* as of the port's ADAPTER */
-	sio_le64 memory;	/* bytes of this host that the device may reach at once */
+	sio_le32 bdf, reserved;	   /* as of the port's ADAPTER */
+	sio_le64 memory;	   /* bytes of this host that the device may reach at once */
+	sio_le64 key, extra, seal; /* for RESTORE */
+	sio_le32 path, flags;	   /* SIO_RESTORE_PEERS */
+	struct sio_wire_claim claim[SIO_SHADOW_CLAIMS];
 };
-SIO_WIRE_SIZE(struct sio_rep_shadow, 32);
+SIO_WIRE_SIZE(struct sio_rep_shadow, 256);
 
 /*
  * The lender resets a device of its own that the sender has not borrowed. @force: although programs

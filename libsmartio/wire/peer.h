@@ -567,14 +567,17 @@ struct sio_peer_resume_ring {
 SIO_WIRE_SIZE(struct sio_peer_resume_ring, 48);
 
 /*
- * A borrow. @generation: the device generation that its program was last notified of; @released 1:
- * not exclusive. @ticket: the one that came with it, for a lender that has started since and knows
- * none; whoever lies about it only keeps its own devices from each other.
+ * A borrow. @generation: the device generation that its program was last notified of. @ticket: the
+ * one that came with it, for a lender that has started since and knows none; whoever lies about it
+ * only keeps its own devices from each other. @flags: it is not exclusive any more; it has a shadow
+ * with SIO_SHADOW_WITH_PEERS, for which BARs of other shadows are mapped: these are not named.
  */
+#define SIO_RESUME_RELEASED 1
+#define SIO_RESUME_PEERS 2
 struct sio_peer_resume_borrow {
 	struct sio_msg h;
 	sio_le64 borrower, session, ticket;
-	sio_le32 fdid, pid, generation, released;
+	sio_le32 fdid, pid, generation, flags;
 };
 SIO_WIRE_SIZE(struct sio_peer_resume_borrow, 56);
 /* A piece of a BAR, as of BAR_GRANT. */

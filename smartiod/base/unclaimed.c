@@ -48,6 +48,15 @@ struct smartiod_unclaimed *smartiod_unclaimed_get(struct smartiod *d, uint32_t k
 	return NULL;
 }
 
+struct smartiod_unclaimed *smartiod_unclaimed_shadow(struct smartiod *d, uint64_t owner)
+{
+	struct smartiod_unclaimed *l = smartiod_unclaimed_after(d, 0);
+
+	while (l && (l->kind != SIO_KIND_SHADOW || l->owner != owner))
+		l = smartiod_unclaimed_after(d, l->by_id.key);
+	return l;
+}
+
 int smartiod_unclaimed_check(const struct smartiod_unclaimed *l, struct sio_err *reterr)
 {
 	if (l->fd[0] >= 0 && (l->kind != SIO_KIND_IRQ || l->fd[1] >= 0))

@@ -11,7 +11,10 @@
 /* Something that the port has since before we were started. */
 struct smartiod_unclaimed {
 	struct smartiod_tree_node by_id; /* in recovery->unclaimed; key: the port's id */
-	uint32_t kind, node;		 /* SIO_KIND_MEM, _BAR, _IRQ, _MAP; of a map its peer */
+	/* SIO_KIND_MEM, _BAR, _IRQ, _MAP, _SHADOW; of a map its peer */
+	uint32_t kind, node;
+	/* A shadow that the port is ending, and then its owner's windows, or all that it has. */
+	bool ending, then_all;
 	uint64_t owner, address, length, device, cookie, grant;
 	int fd[2];
 	uint64_t fd_offset; /* of what is in fd[0] */
@@ -21,6 +24,8 @@ int smartiod_unclaimed_add(struct smartiod *d, const struct sio_list_entry *e);
 /* The one of this kind, owner and number; NULL with *reterr ENOENT. */
 struct smartiod_unclaimed *smartiod_unclaimed_get(struct smartiod *d, uint32_t kind, uint64_t owner,
 						  uint64_t id, struct sio_err *reterr);
+/* The shadow of this owner; NULL. */
+struct smartiod_unclaimed *smartiod_unclaimed_shadow(struct smartiod *d, uint64_t owner);
 /* -EMFILE with *reterr: the port could not open its descriptors again. */
 int smartiod_unclaimed_check(const struct smartiod_unclaimed *l, struct sio_err *reterr);
 /* The first with an id greater than @after; NULL. */

@@ -161,10 +161,11 @@ void smartiod_shadow_bars_close(struct smartiod *d, struct smartiod_borrow *b)
 
 void smartiod_bar_map_lost(struct smartiod *d, struct smartiod_bar_map *bar)
 {
+	if (!bar->connection) /* the port unmaps nothing of a shadow, which has to go first */
+		return;
 	for (unsigned i = 0; i < bar->n; i++)
 		unmap_piece(d, bar, &bar->piece[i]);
-	if (bar->connection)
-		smartiod_connection_lost(d, bar->connection, SCI_CB_LOST);
+	smartiod_connection_lost(d, bar->connection, SCI_CB_LOST);
 }
 
 static void bar_unmap(struct smartiod *d, struct smartiod_map *m)

@@ -224,13 +224,6 @@ void smartiod_borrow_node_down(struct smartiod *d, uint32_t node)
 			lose(d, b);
 }
 
-void smartiod_borrow_away(struct smartiod *d, uint32_t node)
-{
-	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
-		if (b->node == node && smartiod_shadow_is_of(b))
-			lose(d, b);
-}
-
 void smartiod_borrow_give_up(struct smartiod *d, struct smartiod_borrow *b)
 {
 	notify_end(d, b, false);

@@ -34,6 +34,8 @@ struct smartiod_borrow {
 	uint64_t shadow_dma; /* the DMA mapping of its shadow, by the lender's number; 0: none */
 	/* the memory of that mapping, from the request for it on */
 	struct smartiod_dma_range shadow_ram;
+	/* of before our start: what its driver asks is asked again when the lender is met */
+	bool shadow_asks;
 	unsigned users; /* BAR connections, DMA maps */
 	unsigned pins;	/* operations in progress */
 	struct smartiod_placed *placed;
@@ -164,11 +166,6 @@ void smartiod_borrow_unuse(struct smartiod *d, struct smartiod_borrow *b);
 /* @b cannot be gone on with: its lender ends it, and its program is notified that it is lost. */
 void smartiod_borrow_give_up(struct smartiod *d, struct smartiod_borrow *b);
 void smartiod_borrow_node_down(struct smartiod *d, uint32_t node);
-/*
- * The connection to @node has ended, and it is expected to connect again. Interrupts do not outlive
- * the connection; programs that wait for one would wait for ever, so their borrows are lost.
- */
-void smartiod_borrow_away(struct smartiod *d, uint32_t node);
 /* The last path to @node is down: borrows of its devices are lost, and the lender is notified. */
 void smartiod_borrow_link_lost(struct smartiod *d, uint32_t node);
 /* Part of the room's table (base/room.h). */
@@ -223,6 +220,17 @@ void smartiod_shadow_fill_del(struct smartiod_session *s, struct sio_req_shadow_
 bool smartiod_shadow_undo(struct smartiod *d, struct smartiod_op *op, struct smartiod_borrow *b);
 void smartiod_shadow_undone(struct smartiod *d, struct smartiod_borrow *b,
 			    struct smartiod_segment *ram);
+
+/* ---- shadow_again.c ---- */
+
+/* Fills in what the library of @s restores its shadow by; @mem: what the device reaches. */
+void smartiod_shadow_fill_claims(const struct smartiod_session *s, const struct smartiod_borrow *b,
+				 uint64_t mem, struct sio_rep_shadow *ret);
+smartiod_restore_fn smartiod_shadow_again;
+void smartiod_shadow_not_again(struct smartiod *d, struct smartiod_session *s,
+			       const struct sio_msg_restore *m);
+/* The lender @node has been met: drivers of shadows of before our start are served. */
+void smartiod_shadows_answered(struct smartiod *d, uint32_t node);
 
 /* ---- shadow_peer.c ---- */
 

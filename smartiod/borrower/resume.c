@@ -123,6 +123,7 @@ static void send_holds(struct smartiod *d, uint32_t node)
 static void send_borrow(struct smartiod *d, const struct smartiod_borrow *b)
 {
 	const struct smartiod_session *s = b->o.session;
+	bool peers = s && s->shadow && s->peers && smartiod_shadow_is_of(b);
 	struct sio_peer_resume_borrow msg = {
 		.h.type = sio_to_le32(SIO_PEER_RESUME_BORROW),
 		.borrower = sio_to_le64(b->id),
@@ -131,7 +132,8 @@ static void send_borrow(struct smartiod *d, const struct smartiod_borrow *b)
 		.fdid = sio_to_le32(b->device->fdid),
 		.pid = sio_to_le32(s ? s->pid : 0),
 		.generation = sio_to_le32(b->generation),
-		.released = sio_to_le32(b->released),
+		.flags = sio_to_le32((b->released ? SIO_RESUME_RELEASED : 0) |
+				     (peers ? SIO_RESUME_PEERS : 0)),
 	};
 
 	smartiod_peer_send(d, b->node, &msg, sizeof(msg));

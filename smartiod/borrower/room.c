@@ -14,6 +14,11 @@ static const struct smartiod_message messages[] = {
 	SIO_PEER_BORROWER(SMARTIOD_PEERS){0, NULL},
 };
 
+static const struct smartiod_restorable restores[] = {
+	{SIO_MSG_SHADOW, SMARTIOD_RESTORE_ALL, smartiod_shadow_again, smartiod_shadow_not_again},
+	{0, 0, NULL, NULL},
+};
+
 /* ---- late replies; what other requests made ends with the borrow ---- */
 
 static void borrow_late(struct smartiod *d, uint32_t node, const void *reply)
@@ -94,10 +99,11 @@ const struct smartiod_room smartiod_room_borrower = {
 	.name = "borrower",
 	.requests = requests,
 	.messages = messages,
+	.restores = restores,
 	.late = late,
 	.free_all = free_all,
-	.away = smartiod_borrow_away,
 	.resume = smartiod_borrow_resume,
+	.answered = smartiod_shadows_answered,
 	.imports_lost = imports_lost,
 	.path = path,
 	.borrows = smartiod_borrows_of,

@@ -16,6 +16,7 @@
 #include <inttypes.h>
 
 #include "smartiod/base/room.h"
+#include "smartiod/base/unclaimed.h"
 #include "smartiod/borrower/borrow.h"
 #include "smartiod/borrower/requests.h"
 #include "smartiod/segment/segment.h"
@@ -229,6 +230,7 @@ static void ask_peer(struct smartiod *d, struct shadow_op *s)
 	s->state = PEER_MAP;
 	if (s->op.session->peers && smartiod_peering_ask(d, &s->op, &s->peering))
 		return;
+	smartiod_shadow_fill_claims(s->op.session, s->borrow, s->ram->mem, &rep);
 	smartiod_op_reply(d, &s->op, &rep, sizeof(rep), NULL, 0);
 	end(d, s);
 }
@@ -329,6 +331,10 @@ static int check(struct smartiod *d, const struct smartiod_session *s,
 				name);
 	if (s->shadow || s->plugging)
 		return sio_fail(reterr, -EBUSY, "this program has a shadow already");
+	if (smartiod_unclaimed_shadow(d, s->owner))
+		return sio_fail(reterr, -EBUSY,
+				"a shadow that this program has had since before smartiod was "
+				"started is being ended");
 	if (flags & ~(SIO_SHADOW_ALL_MEMORY | SIO_SHADOW_WITH_PEERS) ||
 	    (flags & SIO_SHADOW_ALL_MEMORY && window))
 		return sio_fail(reterr, -EINVAL,

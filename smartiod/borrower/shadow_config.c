@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "smartiod/base/room.h"
+#include "smartiod/base/unclaimed.h"
 #include "smartiod/borrower/borrow.h"
 
 struct config_op {
@@ -42,6 +43,14 @@ static void config_step(struct smartiod *d, struct smartiod_op *op, const struct
 	smartiod_borrow_unpin(d, b);
 }
 
+/* Of before our start, and not claimed yet: then the port repeats what its driver asks. */
+static bool may_be_claimed(struct smartiod *d, const struct sio_evt_shadow_config *evt)
+{
+	const struct smartiod_unclaimed *l = smartiod_unclaimed_shadow(d, evt->h.owner);
+
+	return !d->ready || (l && l->by_id.key == evt->id && !l->ending);
+}
+
 void smartiod_shadow_config(struct smartiod *d, const struct sio_evt_shadow_config *evt)
 {
 	struct smartiod_session *s = smartiod_session_by_owner(d, evt->h.owner);
@@ -53,6 +62,8 @@ void smartiod_shadow_config(struct smartiod *d, const struct sio_evt_shadow_conf
 	struct config_op *c = NULL;
 	struct sio_err err;
 
+	if (!b && may_be_claimed(d, evt))
+		return;
 	if (b && !smartiod_borrow_lost(b))
 		c = smartiod_op_new(d, NULL, NULL, sizeof(*c), config_step, &err);
 	if (!c) {

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "smartiod/base/unclaimed.h"
 #include "smartiod/borrower/borrow.h"
 #include "smartiod/daemon/dispatch.h"
 #include "wire/check.h"
@@ -119,11 +120,15 @@ static void end_own(struct smartiod *d, struct smartiod_op *op, const struct sma
 
 static void session_end(struct smartiod *d, struct smartiod_session *s)
 {
+	const struct smartiod_unclaimed *unclaimed =
+		s->owner ? smartiod_unclaimed_shadow(d, s->owner) : NULL;
 	struct sio_req_shadow_del req;
 
 	s->ending = true;
 	s->step_op = NULL; /* it ends with the others */
 	smartiod_op_orphan_session(d, s);
+	if (!s->shadow && unclaimed) /* it has not come so far as to claim it */
+		s->shadow = unclaimed->by_id.key;
 	if (!s->shadow) {
 		end_own(d, &s->end, NULL);
 		return;

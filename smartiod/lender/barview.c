@@ -218,18 +218,33 @@ void smartiod_view_grants_lost(struct smartiod *d, uint32_t node,
 	}
 }
 
+static bool is_run(const struct smartiod_device *dev, uint32_t bar,
+		   const struct smartiod_unclaimed *left, const struct smartiod_bar_run *run)
+{
+	return run->length == left->length &&
+	       run->offset == left->address - dev->port.bar_addr[bar];
+}
+
 /* What the port has there, by the class of the device; NULL: nothing that is known. */
 static const struct smartiod_bar_run *find_run(const struct smartiod_device *dev, uint32_t bar,
 					       const struct smartiod_unclaimed *left,
 					       struct smartiod_bar_run run[SMARTIOD_BAR_RUNS])
 {
 	unsigned n = smartiod_devclass_runs(&dev->port, bar, run);
-	uint64_t offset = left->address - dev->port.bar_addr[bar];
 
 	for (unsigned i = 0; i < n; i++)
-		if (run[i].offset == offset && run[i].length == left->length)
+		if (is_run(dev, bar, left, &run[i]))
 			return &run[i];
 	return NULL;
+}
+
+/* The same for a view of a whole BAR, which a kernel's driver has. */
+static const struct smartiod_bar_run *find_whole(const struct smartiod_device *dev, uint32_t bar,
+						 const struct smartiod_unclaimed *left,
+						 struct smartiod_bar_run *ret)
+{
+	return smartiod_devclass_whole(&dev->port, bar, ret) && is_run(dev, bar, left, ret) ? ret
+											    : NULL;
 }
 
 /* ---- a reset ---- */
@@ -307,6 +322,8 @@ static int view_again(struct smartiod *d, struct smartiod_loan *l, uint32_t bar,
 	struct smartiod_view *v;
 
 	if (!run)
+		run = find_whole(l->device, bar, left, runs);
+	if (!run)
 		return sio_fail(reterr, -ENOENT, "view %" PRIu64 " is none of BAR %" PRIu32,
 				left->by_id.key, bar);
 	if (reset && run->use == SMARTIOD_BAR_DOORBELLS)
@@ -337,21 +354,53 @@ static int view_again(struct smartiod *d, struct smartiod_loan *l, uint32_t bar,
 	return 0;
 }
 
+/* The page that stands for the interrupt table, which stays until the borrow ends (bargrant.c). */
+static int table_again(struct smartiod *d, struct smartiod_loan *l, struct smartiod_unclaimed *left,
+		       struct smartiod_view **ret, struct sio_err *reterr)
+{
+	struct smartiod_view *v = calloc(1, sizeof(*v));
+
+	if (!v)
+		return sio_fail(reterr, -ENOMEM,
+				"the lender's daemon is out of memory: " SIO_MORE_MEMORY);
+	*v = (struct smartiod_view){.id = left->by_id.key,
+				    .bar = SIO_PEER_BAR_TABLE,
+				    .access = SIO_ACCESS_READ | SIO_ACCESS_WRITE,
+				    .flags = SIO_BAR_MEMORY,
+				    .open = true,
+				    .length = SIO_PAGE_SIZE,
+				    .users = 1,
+				    .fd = -1};
+	smartiod_unclaimed_done(d, left);
+	v->next = l->views;
+	l->views = v;
+	*ret = v;
+	return 0;
+}
+
 int smartiod_view_again(struct smartiod *d, struct smartiod_loan *l, uint32_t bar,
 			const struct smartiod_view_grant *what, bool reset,
 			struct smartiod_view **ret, struct sio_err *reterr)
 {
+	const bool table = bar == SIO_PEER_BAR_TABLE;
 	uint64_t id = what->view;
 	struct smartiod_view *v = l->views;
 	struct smartiod_unclaimed *left;
 	struct sio_err err;
 	int rc = 0;
 
+	if (!table && bar >= SIO_DEVICE_BARS)
+		return sio_fail(reterr, -ENOENT, "%s has no BAR %" PRIu32, l->device->topo->name,
+				bar);
 	while (v && (v->id != id || v->bar != bar))
 		v = v->next;
 	/* What the port does not have any more gives nobody anything: it need not be true. */
-	left = v ? NULL : smartiod_unclaimed_get(d, SIO_KIND_BAR, l->owner, id, &err);
-	if (left)
+	left = v ? NULL
+		 : smartiod_unclaimed_get(d, table ? SIO_KIND_MEM : SIO_KIND_BAR, l->owner, id,
+					  &err);
+	if (left && table)
+		rc = table_again(d, l, left, &v, reterr);
+	else if (left)
 		rc = view_again(d, l, bar, reset, left, &v, reterr);
 	if (rc < 0)
 		return rc;

@@ -223,6 +223,7 @@ struct smartiod_loan {
 	bool settling;	   /* the port was asked to settle it */
 	bool lost;	   /* the device is gone: nothing of it stays in quarantine */
 	bool cut_off;	   /* it ended for us alone: its program may live, and store by its maps */
+	bool peers;	   /* it has a shadow that reaches BARs of others; said at a meeting */
 	bool program_over; /* it ended with its program */
 	bool vector_lost;  /* one of before our start: its borrower is to be told */
 	uint32_t meeting;  /* at which the borrower's daemon reported it last, */

@@ -147,6 +147,7 @@ int smartiod_resume_borrow(struct smartiod *d, const struct smartiod_from *from,
 {
 	const struct sio_peer_resume_borrow *m = msg;
 	struct smartiod_loan *l = smartiod_loan_find(d, sio_from_le64(m->borrower));
+	uint32_t flags = sio_from_le32(m->flags);
 
 	(void)reterr;
 	if (!l || l->node != from->node || l->device->fdid != sio_from_le32(m->fdid) ||
@@ -158,7 +159,7 @@ int smartiod_resume_borrow(struct smartiod *d, const struct smartiod_from *from,
 	if (l->state == SMARTIOD_LOAN_DISTANT) {
 		smartiod_loan_enter(d, l, SMARTIOD_LOAN_CLAIM);
 		sio_ledger_restore(&l->device->ledger, l->id, sio_from_le64(m->session),
-				   sio_from_le32(m->released) == 1);
+				   flags & SIO_RESUME_RELEASED);
 		smartiod_device_announce_later(d, l->device);
 		/* Its views follow: until then its registers are nobody else's. */
 		sio_ledger_known(&l->device->ledger, l->id, false);
@@ -169,6 +170,7 @@ int smartiod_resume_borrow(struct smartiod *d, const struct smartiod_from *from,
 	l->session = sio_from_le64(m->session);
 	l->pid = sio_from_le32(m->pid);
 	l->heard = sio_from_le32(m->generation);
+	l->peers = flags & SIO_RESUME_PEERS;
 	l->meeting = meeting_with(d, from->node);
 	return 0;
 }
@@ -377,6 +379,15 @@ static void drop_views(struct smartiod *d, struct smartiod_loan *l)
 		}
 }
 
+/*
+ * A BAR of another shadow of the borrower's. What maps one through a window is adopted without the
+ * borrow that the BAR is of.
+ */
+static bool is_peers(const struct smartiod_loan *l, const struct smartiod_dma *dma)
+{
+	return l->peers && (dma->bar_borrow || (dma->map && dma->exporter != l->node));
+}
+
 /* A queue that lies there keeps it. */
 static void drop_dmas(struct smartiod *d, struct smartiod_loan *l)
 {
@@ -384,8 +395,30 @@ static void drop_dmas(struct smartiod *d, struct smartiod_loan *l)
 
 	for (dma = l->dmas; dma; dma = next) {
 		next = dma->next;
-		if (dma->meeting != l->meeting && !dma->holds && !dma->unmapping)
+		if (dma->meeting != l->meeting && !dma->holds && !dma->unmapping &&
+		    !is_peers(l, dma))
 			smartiod_dma_drop(d, dma);
+	}
+}
+
+/*
+ * Of before our start, and of a device beside it: its view is that of the other shadow, which has
+ * claimed it by now, if it is there.
+ */
+static void peers_again(struct smartiod *d, struct smartiod_loan *l)
+{
+	for (struct smartiod_dma *dma = l->dmas; dma; dma = dma->next) {
+		struct smartiod_loan *of = smartiod_loan_find(d, dma->bar_borrow);
+		const struct smartiod_view *v = of ? of->views : NULL;
+		struct sio_err err;
+
+		if (!dma->adopted || !is_peers(l, dma) || !dma->bar_borrow)
+			continue;
+		dma->adopted = false;
+		while (v && v->id != dma->view)
+			v = v->next;
+		if (!v || smartiod_dma_bar_again(d, dma, of, v->bar, false, &err) < 0)
+			smartiod_dma_bar_lost(d, dma);
 	}
 }
 
@@ -401,6 +434,7 @@ static void loan_resumed(struct smartiod *d, struct smartiod_loan *l)
 	sio_ledger_known(&l->device->ledger, l->id, true);
 	drop_views(d, l);
 	drop_dmas(d, l);
+	peers_again(d, l);
 	smartiod_vectors_unnamed_end(d, l);
 	smartiod_vectors_drop(d, l);
 	if (l->heard != l->device->generation)

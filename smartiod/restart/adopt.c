@@ -97,6 +97,8 @@ static int adopt_owner(struct smartiod *d, const struct sio_list_entry *e)
 	l->owner = e->id;
 	l->parent = e->owner;
 	l->owner_fd = -1;
+	/* Its kernel's driver may have stopped the device (lender/config.c). */
+	dev->lent->stopped |= (e->cookie & SMARTIOD_COOKIE_EXCLUSIVE) != 0;
 	smartiod_tree_add(&d->loans, &l->by_id, l->id);
 	smartiod_charge_node(d, l->node, &l->charge, SIO_QUOTA_BORROWS, 1);
 	return 0;
@@ -221,14 +223,16 @@ static int adopt_requester(struct smartiod *d, const struct sio_list_entry *e)
 }
 
 /*
- * A driver of this host's kernel has a device of another host, whose daemon ended the borrow when
- * we died. What it depends on ends with its program.
+ * A driver of this host's kernel has a device of another host. Its program may claim it; if that
+ * has ended, nobody can say what its parts are.
  */
 static int adopt_shadow(struct smartiod *d, const struct sio_list_entry *e)
 {
 	struct sio_req_shadow_del req = {.h = {.op = SIO_OP_SHADOW_DEL, .flags = SIO_SHADOW_LOST},
 					 .id = e->id};
 
+	if (smartiod_recovery_expects(d, e->owner))
+		return smartiod_unclaimed_add(d, e);
 	smartiod_port_send(d, &req, sizeof(req));
 	return 0;
 }
@@ -290,6 +294,8 @@ static void reopen_next(struct smartiod *d, struct adopt_op *o)
 	struct smartiod_unclaimed *l = smartiod_unclaimed_after(d, o->after);
 	struct sio_req_reopen req = {.h.op = SIO_OP_REOPEN};
 
+	while (l && l->kind == SIO_KIND_SHADOW) /* which has none */
+		l = smartiod_unclaimed_after(d, l->by_id.key);
 	if (!l) {
 		smartiod_op_free(d, &o->op);
 		adopted(d);

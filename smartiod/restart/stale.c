@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The end of unclaimed resources: what no program has claimed when the recovery is over is released
- * at the port.
+ * at the port. What a shadow consists of waits until its driver is unbound.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -89,22 +89,85 @@ void smartiod_unclaimed_owner_gone(struct smartiod *d, uint64_t owner)
 	drop(d, owner, false);
 }
 
-void smartiod_unclaimed_give_back(struct smartiod *d, uint64_t owner)
-{
-	drop(d, owner, true);
-}
-
-void smartiod_unclaimed_windows_end(struct smartiod *d)
+/* @owner 0: everybody's, but of those whose shadow goes first. */
+static void end_windows(struct smartiod *d, uint64_t owner)
 {
 	struct smartiod_unclaimed *l, *next;
 
 	for (l = smartiod_unclaimed_after(d, 0); l; l = next) {
 		next = smartiod_unclaimed_after(d, l->by_id.key);
-		if (l->kind != SIO_KIND_MAP)
+		if (l->kind != SIO_KIND_MAP ||
+		    (owner ? l->owner != owner : smartiod_unclaimed_shadow(d, l->owner) != NULL))
 			continue;
 		end_at_port(d, l);
 		smartiod_unclaimed_done(d, l);
 	}
+}
+
+/* ---- shadows: their drivers need the rest until they have gone ---- */
+
+struct shadow_op {
+	struct smartiod_op op;
+	uint64_t owner;
+};
+
+static void shadow_gone(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	uint64_t owner = ((struct shadow_op *)op)->owner;
+	struct smartiod_unclaimed *l = smartiod_unclaimed_shadow(d, owner);
+	bool all = l && l->then_all;
+
+	(void)a;
+	smartiod_op_free(d, op);
+	if (!l) /* its owner has ended */
+		return;
+	smartiod_unclaimed_done(d, l);
+	if (all)
+		smartiod_unclaimed_give_back(d, owner);
+	else
+		end_windows(d, owner);
+}
+
+/* Nobody claimed the shadow of @owner. false: there is none, or none any more. */
+static bool end_shadow(struct smartiod *d, uint64_t owner, bool then_all)
+{
+	struct smartiod_unclaimed *l = owner ? smartiod_unclaimed_shadow(d, owner) : NULL;
+	struct sio_req_shadow_del req = {.h = {.op = SIO_OP_SHADOW_DEL, .flags = SIO_SHADOW_LOST}};
+	struct shadow_op *o;
+	struct sio_err err;
+
+	if (!l)
+		return false;
+	l->then_all |= then_all;
+	if (l->ending)
+		return true;
+	req.id = l->by_id.key;
+	o = smartiod_op_new(d, NULL, NULL, sizeof(*o), shadow_gone, &err);
+	if (!o) {
+		smartiod_port_send(d, &req, sizeof(req));
+		smartiod_unclaimed_done(d, l);
+		return false;
+	}
+	o->owner = owner;
+	l->ending = true;
+	smartiod_port_ask(d, &o->op, &req, sizeof(req));
+	return true;
+}
+
+void smartiod_unclaimed_give_back(struct smartiod *d, uint64_t owner)
+{
+	if (!end_shadow(d, owner, true))
+		drop(d, owner, true);
+}
+
+void smartiod_unclaimed_windows_end(struct smartiod *d)
+{
+	struct smartiod_unclaimed *l;
+
+	for (l = smartiod_unclaimed_after(d, 0); l; l = smartiod_unclaimed_after(d, l->by_id.key))
+		if (l->kind == SIO_KIND_SHADOW)
+			end_shadow(d, l->owner, false);
+	end_windows(d, 0);
 }
 
 void smartiod_unclaimed_resumed(struct smartiod *d, uint32_t node)

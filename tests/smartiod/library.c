@@ -137,6 +137,7 @@ static bool gives_back(const struct library *l, const struct sio_msg_restore *m)
 	case SIO_MSG_DEV_RETURN:
 		return req->handle == m->handle;
 	case SIO_MSG_DEV_UNVECTOR:
+	case SIO_MSG_SHADOW_DEL:
 		return sio_journal_leaves(m, &req->h);
 	}
 	return false;

@@ -154,6 +154,8 @@ bool world_port_asked(struct world *w, unsigned host, const struct sio_req *req)
 		identify(w, host, req);
 		return true;
 	case SIO_OP_REOPEN:
+		if (((const struct sio_req_reopen *)msg)->kind == SIO_KIND_SHADOW)
+			return false;
 		reopen(w, host, msg);
 		return true;
 	case SIO_OP_STATS:

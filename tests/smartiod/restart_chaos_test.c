@@ -16,10 +16,13 @@
 
 #include "device_calls.h"
 #include "fake_device.h"
+#include "fake_shadow.h"
 #include "library.h"
 #include "../lib/random.h"
 
 #define FDID 0x400100 /* by its place */
+#define FDID2 0x400200
+#define EXCLUSIVE ~0u /* the handle that its borrow is about */
 #define HOSTS 3
 #define PROGRAMS 6
 #define ACTIONS 200
@@ -40,14 +43,18 @@ struct program {
 	uint32_t id, type, about; /* the request under way, and the handle that it is about */
 	uint64_t number;	  /* UNHOLD, UNVECTOR: of this one */
 	unsigned n, losses;
+	uint32_t lent; /* its borrow of the second device, which is exclusive; 0: none */
+	bool plugged;  /* which has a shadow */
 	struct thing has[MANY];
 };
 
 static struct program program[PROGRAMS];
 static uint64_t state;
-static unsigned good[SIO_MSG_STATS + 1]; /* good answers, by type, of all runs */
-static bool gentle;			 /* restarts and cuts alone */
-static bool interrupts;			 /* programs have some, and vectors of the device */
+static unsigned good[SIO_MSG_SHADOW_DEL + 1]; /* good answers, by type, of all runs */
+static bool gentle;			      /* restarts and cuts alone */
+static bool interrupts;			      /* programs have some, and vectors of the device */
+static bool plugging;			      /* programs plug in and unplug the second device */
+static struct fake_shadows shadows;
 
 static uint32_t pick(uint32_t n)
 {
@@ -127,6 +134,23 @@ static void drop(struct program *p, uint32_t part)
 	p->n = n;
 }
 
+static bool answered_of_shadow(struct program *p, const struct world_message *m)
+{
+	const struct sio_rep_dev_borrow *borrow = (const void *)m->data;
+
+	if (m->type == SIO_MSG_DEV_BORROW && p->about == EXCLUSIVE) {
+		p->lent = sio_from_le32(borrow->handle);
+		p->plugged = false;
+		return true;
+	}
+	if (!p->lent || p->about != p->lent)
+		return false;
+	if (m->type == SIO_MSG_DEV_RETURN)
+		p->lent = 0;
+	p->plugged = m->type == SIO_MSG_SHADOW;
+	return true;
+}
+
 static void answered(struct program *p, const struct world_message *m)
 {
 	note("program %u: the answer to %u of %u is %u\n", (unsigned)(p - program), m->type,
@@ -134,6 +158,8 @@ static void answered(struct program *p, const struct world_message *m)
 	if (m->error)
 		return;
 	good[m->type]++;
+	if (answered_of_shadow(p, m))
+		return;
 	switch (m->type) {
 	case SIO_MSG_SEG_CREATE:
 	case SIO_MSG_SEG_CONNECT:
@@ -409,6 +435,32 @@ static void ask_segment(struct world *w, struct program *p)
 	}
 }
 
+/* Shadows are for devices of other hosts. Their drivers ask for configuration space. */
+static void ask_shadow(struct world *w, struct program *p)
+{
+	struct sio_msg_dev_borrow borrow = {.fdid = sio_to_le32(FDID2),
+					    .flags = sio_to_le32(SCI_FLAG_EXCLUSIVE)};
+	struct sio_msg_handle m = {.handle = sio_to_le32(p->lent)};
+	struct sio_msg_shadow shadow = {.device = m.handle};
+
+	if (w->iommu)
+		shadow.window = sio_to_le64(SIO_SHADOW_WINDOW_UNIT);
+	else
+		shadow.flags = sio_to_le32(SIO_SHADOW_ALL_MEMORY);
+	if (p->c->host == 0)
+		return;
+	if (!p->lent)
+		ask(w, p, SIO_MSG_DEV_BORROW, EXCLUSIVE, &borrow, sizeof(borrow));
+	else if (p->plugged && pick(3))
+		fake_shadow_ask_any(w);
+	else if (p->plugged)
+		ask(w, p, SIO_MSG_SHADOW_DEL, p->lent, &m, sizeof(m));
+	else if (pick(4))
+		ask(w, p, SIO_MSG_SHADOW, p->lent, &shadow, sizeof(shadow));
+	else
+		ask(w, p, SIO_MSG_DEV_RETURN, p->lent, &m, sizeof(m));
+}
+
 static void act(struct world *w, struct program *p)
 {
 	hear(p);
@@ -416,6 +468,10 @@ static void act(struct world *w, struct program *p)
 		return;
 	if (interrupts && pick(3) == 0) {
 		ask_interrupt(w, p);
+		return;
+	}
+	if (plugging && pick(3) == 0) {
+		ask_shadow(w, p);
 		return;
 	}
 	switch (pick(5)) {
@@ -514,11 +570,17 @@ static void all_run(struct world *w)
 		hear(&program[i]);
 }
 
+static struct fake_device fake2;
+
 static void begin(struct world *w, struct fake_device *fake, uint64_t seed)
 {
 	memset(program, 0, sizeof(program));
 	state = seed * 0x9e3779b97f4a7c15ULL + 1;
 	fake_device_add(w, fake);
+	if (plugging) {
+		fake_device_add_second(w, &fake2);
+		fake_shadows_add(w, &shadows);
+	}
 	w->iommu = seed % 2;
 	w->same_message = !gentle && seed / 2 % 2;
 	world_real(w);
@@ -554,11 +616,14 @@ static void run(uint64_t seed)
 		assert_int_equal(library_lost(), library_lost_harmless());
 		for (unsigned i = 0; i < PROGRAMS; i++)
 			assert_int_equal(program[i].losses, 0);
+		assert_true(!plugging || !shadows.shadow); /* no driver waits for an answer */
 	}
 	library_end(w);
 	for (unsigned i = 0; i < 40; i++) /* until hosts are given up, too */
 		world_pass(w, MEET);
 	call_last_reset(w, FDID);
+	if (plugging)
+		call_last_reset(w, FDID2);
 	assert_well_ended(w);
 	assert_int_equal(fake.bad, 0);
 	world_free(w);
@@ -610,6 +675,15 @@ static void nor_of_interrupts(void **unused)
 	runs();
 }
 
+static void nor_of_shadows(void **unused)
+{
+	(void)unused;
+	gentle = plugging = true;
+	interrupts = false;
+	runs();
+	plugging = false;
+}
+
 static void nothing_is_left_after_chaos(void **unused)
 {
 	(void)unused;
@@ -617,6 +691,9 @@ static void nothing_is_left_after_chaos(void **unused)
 	runs();
 	interrupts = true;
 	runs();
+	plugging = true;
+	runs();
+	plugging = false;
 	/* The chaos is not so wild that nothing succeeds. */
 	if (getenv("CHAOS_SEED"))
 		return;
@@ -625,6 +702,8 @@ static void nothing_is_left_after_chaos(void **unused)
 	for (uint32_t type = SIO_MSG_DEV_BORROW; type <= SIO_MSG_DEV_UNHOLD; type++)
 		if (type != SIO_MSG_DEV_RELEASE_EXCLUSIVE && type != SIO_MSG_DEV_SETTLED)
 			assert_true(good[type] > 0);
+	assert_true(good[SIO_MSG_SHADOW] > RUNS / 2);
+	assert_true(good[SIO_MSG_SHADOW_DEL] > RUNS / 4);
 	assert_true(good[SIO_MSG_DMA_MAP] > RUNS / 2);
 	assert_true(good[SIO_MSG_SEG_MAP] > RUNS / 2);
 }
@@ -634,6 +713,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(restarts_are_no_loss, tell_seed),
 		cmocka_unit_test_teardown(nor_of_interrupts, tell_seed),
+		cmocka_unit_test_teardown(nor_of_shadows, tell_seed),
 		cmocka_unit_test_teardown(nothing_is_left_after_chaos, tell_seed)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,27 +9,19 @@
 
 #include "device_calls.h"
 #include "fake_device.h"
+#include "fake_shadow.h"
 #include "port.h"
 
 #define FDID 0x400001
 #define FDID2 0x400002
 #define HELD 8
-#define RAM (1u << 30)
 #define KINDS (SIO_KIND_SHADOW + 1)
 
 static struct fake_device fake;
 static struct world_client *borrower;
 static struct call_borrow borrowed;
 static bool (*others)(struct world *w, unsigned host, const struct sio_req *req, size_t len);
-static bool refused; /* the kernel takes no shadow */
-
-/* Peer-to-peer: two shadows, and what the kernel was told of them. */
-struct told {
-	uint64_t id, target, address;
-	uint32_t bar;
-};
-static struct told told[HELD];
-static unsigned n_told, n_twice;
+static struct fake_shadows shadows;
 static struct fake_device fake2;
 static struct world_client *other;
 static struct call_borrow borrowed2;
@@ -37,91 +29,15 @@ static bool hold_back; /* mappings of BARs are not made yet: */
 static struct sio_req_dmamap held[HELD];
 static unsigned n_held;
 
-static void forget_told(uint64_t shadow)
-{
-	for (unsigned i = n_told; i-- > 0;)
-		if (told[i].id == shadow || told[i].target == shadow)
-			told[i] = told[--n_told];
-}
-
-static void peer(struct world *w, unsigned host, const struct sio_req_shadow_peer *req)
-{
-	assert_non_null(world_res_find(w, host, SIO_KIND_SHADOW, req->id));
-	assert_non_null(world_res_find(w, host, SIO_KIND_SHADOW, req->target));
-	for (unsigned i = 0; i < n_told; i++)
-		if (told[i].id == req->id && told[i].target == req->target &&
-		    told[i].bar == req->bar) {
-			n_twice++;
-			world_answer_error(w, host, &req->h, -EEXIST, "it was told");
-			return;
-		}
-	assert_true(n_told < HELD);
-	told[n_told++] = (struct told){
-		.id = req->id, .target = req->target, .address = req->address, .bar = req->bar};
-	world_answer_ok(w, host, &req->h);
-}
-
-/* All memory of a host, without a descriptor. */
-static void all_ram(struct world *w, unsigned host, const struct sio_req *req)
-{
-	struct world_res *r = world_res_new(w, host, SIO_KIND_MEM, req->owner);
-	struct sio_evt_import evt = {.id = r->id, .size = RAM};
-
-	r->size = RAM;
-	r->address = 0;
-	world_answer(w, host, req, &evt, sizeof(evt), NULL, 0);
-}
-
-/* It refers to its map, which cannot end before. */
-static void shadow(struct world *w, unsigned host, const struct sio_req_shadow *req)
-{
-	struct sio_evt_shadow evt = {.bdf = 0x80000000};
-	struct world_res *r;
-
-	if (refused) {
-		world_answer_error(w, host, &req->h, -EINVAL, "the kernel does not take it");
-		return;
-	}
-	assert_non_null(world_res_find(w, host, SIO_KIND_MAP, req->bar_map[0]));
-	r = world_res_new(w, host, SIO_KIND_SHADOW, req->h.owner);
-	r->target = req->bar_map[0];
-	r->target_kind = SIO_KIND_MAP;
-	evt.id = r->id;
-	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
-}
-
 static bool port_other(struct world *w, unsigned host, const struct sio_req *req, size_t len)
 {
-	struct world_res *r;
+	const struct sio_req_dmamap *map = (const void *)req;
 
-	switch (req->op) {
-	case SIO_OP_IMPORT:
-		all_ram(w, host, req);
-		return true;
-	case SIO_OP_SHADOW:
-		shadow(w, host, (const void *)req);
-		return true;
-	case SIO_OP_SHADOW_DEL:
-		r = world_res_find(w, host, SIO_KIND_SHADOW,
-				   ((const struct sio_req_shadow_del *)req)->id);
-		assert_non_null(r);
-		forget_told(r->id);
-		world_res_free(w, r);
-		world_answer_ok(w, host, req);
-		return true;
-	case SIO_OP_SHADOW_PEER:
-		peer(w, host, (const void *)req);
-		return true;
-	case SIO_OP_DMAMAP:
-		if (!hold_back ||
-		    ((const struct sio_req_dmamap *)(const void *)req)->target_kind != SIO_KIND_BAR)
-			return others(w, host, req, len);
-		assert_true(n_held < HELD);
-		memcpy(&held[n_held++], req, sizeof(held[0]));
-		return true;
-	default:
+	if (req->op != SIO_OP_DMAMAP || !hold_back || map->target_kind != SIO_KIND_BAR)
 		return others(w, host, req, len);
-	}
+	assert_true(n_held < HELD);
+	memcpy(&held[n_held++], req, sizeof(held[0]));
+	return true;
 }
 
 static struct world *make(void)
@@ -131,10 +47,11 @@ static struct world *make(void)
 	fake = (struct fake_device){.generation = 0};
 	fake_device_add(w, &fake);
 	fake_device_add_second(w, &fake2);
+	fake_shadows_add(w, &shadows);
 	others = w->port_other;
 	w->port_other = port_other;
-	refused = hold_back = false;
-	n_told = n_twice = n_held = 0;
+	hold_back = false;
+	n_held = 0;
 	world_start(w);
 	borrower = world_client(w, 1, SIO_CLIENT_LIBRARY);
 	assert_int_equal(call_borrow(w, borrower, FDID, SCI_FLAG_EXCLUSIVE, &borrowed), 0);
@@ -160,9 +77,7 @@ static uint32_t plug_in(struct world *w)
 
 static uint32_t unplug(struct world *w)
 {
-	struct sio_msg_handle msg = {.handle = sio_to_le32(borrowed.handle)};
-
-	return world_call(w, borrower, SIO_MSG_SHADOW_DEL, &msg, sizeof(msg))->error;
+	return fake_shadow_unplug(w, borrower, borrowed.handle);
 }
 
 static uint32_t give_back(struct world *w)
@@ -212,16 +127,16 @@ static void a_refused_one_leaves_nothing(void **state)
 
 	(void)state;
 	count(w, before);
-	refused = true;
+	shadows.refused = true;
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(plug_in(w), EINVAL);
 		assert_as_before(w, before);
 	}
 	assert_int_equal(unplug(w), EBADF);
-	refused = false;
+	shadows.refused = false;
 	assert_int_equal(plug_in(w), 0);
 	assert_int_equal(unplug(w), 0);
-	refused = true;
+	shadows.refused = true;
 	assert_int_equal(plug_in(w), EINVAL);
 	assert_int_equal(give_back(w), 0);
 	world_free(w);
@@ -308,24 +223,14 @@ static uint32_t send_with_peers(struct world *w, struct world_client *c,
 	return world_send(w, c, SIO_MSG_SHADOW, &msg, sizeof(msg));
 }
 
-/* Of BARs, at their lender. */
-static unsigned peer_maps(const struct world *w)
-{
-	unsigned n = 0;
-
-	for (const struct world_res *r = w->res; r; r = r->next)
-		n += r->kind == SIO_KIND_DMAMAP && r->target_kind == SIO_KIND_BAR;
-	return n;
-}
-
 /* What the kernel was told is there, and is the device's that was named, and nothing else is. */
 static void assert_all_told(struct world *w)
 {
-	assert_int_equal(peer_maps(w), n_told);
-	for (unsigned i = 0; i < n_told; i++) {
+	assert_int_equal(fake_shadow_peer_maps(w), shadows.n_told);
+	for (unsigned i = 0; i < shadows.n_told; i++) {
 		const struct world_res *r = w->res;
 
-		while (r && (r->kind != SIO_KIND_DMAMAP || r->address != told[i].address))
+		while (r && (r->kind != SIO_KIND_DMAMAP || r->address != shadows.told[i].address))
 			r = r->next;
 		assert_non_null(r);
 		assert_int_equal(r->target_kind, SIO_KIND_BAR);
@@ -342,12 +247,12 @@ static void shadows_reach_each_other(void **state)
 	id = send_with_peers(w, borrower, &borrowed);
 	world_run(w);
 	assert_int_equal(world_reply(borrower, id)->error, 0);
-	assert_int_equal(n_told, 0);
+	assert_int_equal(shadows.n_told, 0);
 	id = send_with_peers(w, other, &borrowed2);
 	world_run(w);
 	assert_int_equal(world_reply(other, id)->error, 0);
-	assert_int_equal(n_told, 2);
-	assert_int_equal(n_twice, 0);
+	assert_int_equal(shadows.n_told, 2);
+	assert_int_equal(shadows.n_twice, 0);
 	assert_all_told(w);
 	world_free(w);
 }
@@ -374,13 +279,13 @@ static void two_that_tell_the_same_keep_one_mapping(void **state)
 	again = send_with_peers(w, borrower, &borrowed);
 	world_run(w);
 	assert_int_equal(world_reply(borrower, again)->error, 0);
-	assert_int_equal(n_told, 2);
-	assert_int_equal(n_twice, 0);
+	assert_int_equal(shadows.n_told, 2);
+	assert_int_equal(shadows.n_twice, 0);
 	others(w, 0, &held[0].h, sizeof(held[0]));
 	world_run(w);
 	assert_int_equal(world_reply(other, id)->error, 0);
-	assert_int_equal(n_twice, 1);
-	assert_int_equal(n_told, 2);
+	assert_int_equal(shadows.n_twice, 1);
+	assert_int_equal(shadows.n_told, 2);
 	assert_all_told(w);
 	world_free(w);
 }
@@ -406,15 +311,15 @@ static void one_that_was_plugged_in_anew_meanwhile_is_another(void **state)
 	assert_int_equal(n_held, 2);
 	others(w, 0, &held[0].h, sizeof(held[0])); /* that of before */
 	world_run(w);
-	assert_int_equal(n_told, 0);
-	assert_int_equal(peer_maps(w), 0);
+	assert_int_equal(shadows.n_told, 0);
+	assert_int_equal(fake_shadow_peer_maps(w), 0);
 	hold_back = false;
 	for (unsigned i = 1; i < n_held; i++)
 		others(w, 0, &held[i].h, sizeof(held[i]));
 	world_run(w);
 	assert_int_equal(world_reply(borrower, again)->error, 0);
 	assert_int_equal(world_reply(other, id)->error, 0);
-	assert_int_equal(n_told, 2);
+	assert_int_equal(shadows.n_told, 2);
 	assert_all_told(w);
 	world_free(w);
 }

@@ -61,6 +61,70 @@ start_raw_io() { # DEVICE
 	until_ok test -s /tmp/raw.n
 }
 
+# Random bytes there and back, of blocks of its own, until it is told to end: a line for each, and how it ended, are in files.
+start_checked_io() { # NAME DEVICE BLOCK
+	rm -f /tmp/checked.$1.*
+	(
+		while [ ! -e /tmp/checked.$1.stop ] && checked_copy "$@"; do
+			echo >>/tmp/checked.$1.n
+		done
+		[ -e /tmp/checked.$1.stop ] && echo good >/tmp/checked.$1.end || echo bad >/tmp/checked.$1.end
+	) &
+	until_ok test -s /tmp/checked.$1.n
+}
+
+checked_copy() { # NAME DEVICE BLOCK
+	head -c 65536 /dev/urandom >/tmp/checked.$1.in
+	test -b "$2" && dd if=/tmp/checked.$1.in of="$2" bs=65536 seek="$3" oflag=direct 2>>/tmp/checked.$1.err &&
+		dd if="$2" of=/tmp/checked.$1.out bs=65536 skip="$3" count=1 iflag=direct 2>>/tmp/checked.$1.err &&
+		cmp /tmp/checked.$1.in /tmp/checked.$1.out 2>>/tmp/checked.$1.err
+}
+
+# What begins from now on ends well, too.
+checked_goes_on() { # NAME...
+	for name; do
+		n=$(wc -l </tmp/checked.$name.n)
+		until_ok checked_went_on $name $((n + 2))
+		[ ! -e /tmp/checked.$name.end ] || fail "I/O $name: $(tail -n 3 /tmp/checked.$name.err)"
+	done
+}
+
+checked_went_on() { # NAME LINES
+	[ -e /tmp/checked.$1.end ] || [ "$(wc -l </tmp/checked.$1.n)" -ge "$2" ]
+}
+
+end_checked_io() { # NAME...
+	for name; do
+		touch /tmp/checked.$name.stop
+		until_ok test -s /tmp/checked.$name.end
+		same "I/O $name" "$(cat /tmp/checked.$name.end)" good
+	done
+}
+
+# What the driver of a shadow has: the node of its disk, and what the kernel has said of it.
+disk_and_log() { # PLACE
+	stat -c '%i %t %T' /dev/nvme0n1
+	stat -c %i "/sys/bus/pci/devices/$1/"
+	dmesg | grep -c "nvme\|$1\|smartio"
+}
+
+remember_disk() { # PLACE
+	disk_and_log "$1" >/tmp/disk
+}
+
+same_disk() { # PLACE
+	disk_and_log "$1" | cmp -s - /tmp/disk || fail "the disk is another, or its driver has noticed: $(dmesg | tail -n 5)"
+}
+
+# Our daemon has lost that of HOST once more since meetings().
+partings() { # HOST
+	grep -c "$1 is down" /tmp/smartiod.log >/tmp/partings || true
+}
+
+parted() { # HOST
+	[ "$(grep -c "$1 is down" /tmp/smartiod.log)" -gt "$(cat /tmp/partings)" ]
+}
+
 # Of all processors.
 interrupts_of() { # NAME
 	awk -v name="^$1q" '$NF ~ name { for (i = 2; i <= 3; i++) n += $i } END { print n + 0 }' /proc/interrupts

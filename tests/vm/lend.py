@@ -131,16 +131,51 @@ def check_silence(p):
     p.step("it was returned under I/O")
 
 
+def goes_on(p, text):
+    """Nothing was noticed, whatever happened to the daemons: no request failed, the disk and its driver are the same."""
+    p.b.run(f"checked_goes_on 1 2; same_disk {SHADOW}")
+    p.a.run(f"until_ok same_borrowers {DRIVE} 1 0")
+    p.step(text)
+
+
+def part(p):
+    """The network between the daemons is away until both have noticed, and comes back."""
+    p.b.run("meetings a; partings a")
+    p.a.run("partings b")
+    p.b.run("ip link set eth0 down; until_ok parted a")
+    p.a.run("until_ok parted b")
+    p.b.run("checked_goes_on 1 2; ip link set eth0 up; until_ok met a")
+
+
+def start_again(p, m, host, signal):
+    other = "b" if host == "a" else "a"
+    peer = p.b if m is p.a else p.a
+    m.run(f"meetings {other}")
+    peer.run(f"meetings {host}")
+    m.run(f"kill -{signal} $(cat /tmp/smartiod.pid); until_ok has_ended $(cat /tmp/smartiod.pid)")
+    p.b.run("checked_goes_on 1 2")
+    m.run(f"start_daemon {host}; until_ok met {other}")
+    peer.run(f"until_ok met {host}")
+
+
 def check_daemons(p):
-    """Either daemon dies: the borrow is lost, and the driver gives up."""
+    """The daemons lose each other, or are killed and started again: nobody notices."""
+    borrow(p)
+    p.b.run(f"start_checked_io 1 /dev/nvme0n1 192; start_checked_io 2 /dev/nvme0n1 193; remember_disk {SHADOW}")
+    part(p)
+    goes_on(p, "the network between the daemons was away under I/O: nothing was noticed")
     for m, host in ((p.b, "b"), (p.a, "a")):
-        borrow(p)
-        p.b.run("start_raw_io /dev/nvme0n1")
-        m.run(f"kill_daemon; start_daemon {host}")
-        p.b.run(f"until_ok test -s /tmp/raw.end; until_ok test ! -e /sys/bus/pci/devices/{SHADOW}; "
-                f"until_ok has_device {DRIVE}; until_ok as_remembered")
-        p.a.run(f"until_ok same_borrowers {DRIVE} 0 0")
-        p.step(f"smartiod of {host} was killed under I/O: the driver has given up")
+        for signal, word in (("KILL", "killed"), ("TERM", "stopped"), ("KILL", "killed")):
+            start_again(p, m, host, signal)
+            goes_on(p, f"smartiod of {host} was {word} under I/O and started again: nothing was noticed")
+    # The driver can still stop the drive, which takes the lender.
+    p.b.run(f"end_checked_io 1 2; echo {SHADOW} >/sys/bus/pci/drivers/nvme/unbind")
+    p.a.run(f"is_master {PLACE} 0")
+    p.b.run(f"echo {SHADOW} >/sys/bus/pci/drivers/nvme/bind; until_ok works /dev/nvme0n1")
+    p.a.run(f"is_master {PLACE} 1")
+    p.b.run(f"smartio return {DRIVE}; until_ok as_remembered")
+    p.a.run(f"until_ok same_borrowers {DRIVE} 0 0; until_ok as_remembered")
+    p.step("it was returned, and nothing is left of it")
 
 
 def check_gone(p):
@@ -199,19 +234,31 @@ def check_window(p):
 
 
 def check_silent_lender(p):
-    """The lender's daemon does not answer; what waits for it ends: at its limit, or when one of the daemons dies."""
-    for host in (None, "b", "a"):
+    """The lender's daemon does not answer: what waits for it ends at its limit, and the device is lost."""
+    borrow(p)
+    p.a.run("kill -STOP $(cat /tmp/smartiod.pid)")
+    p.b.run(f"start_unbind {SHADOW}; until_ok asks_lender $(cat /tmp/unbind.pid); until_ok test -s /tmp/unbind.end; "
+            f"until_ok test ! -e /sys/bus/pci/devices/{SHADOW}")
+    p.a.run("kill -CONT $(cat /tmp/smartiod.pid)")
+    p.b.run(f"until_ok nobody_holds; until_ok has_device {DRIVE}; until_ok as_remembered")
+    p.a.run(f"until_ok same_borrowers {DRIVE} 0 0")
+    p.step("the lender was silent while the driver went, until the limit")
+    check_dead_daemons(p)
+
+
+def check_dead_daemons(p):
+    """What the driver asks while a daemon is away is answered when it is there again: the driver has stopped the drive."""
+    for m, host in ((p.a, "a"), (p.b, "b")):
         borrow(p)
-        p.a.run("kill -STOP $(cat /tmp/smartiod.pid)")
+        m.run("kill_daemon")
         p.b.run(f"start_unbind {SHADOW}; until_ok asks_lender $(cat /tmp/unbind.pid)")
-        if host:
-            (p.a if host == "a" else p.b).run(f"kill_daemon; start_daemon {host}")
-        p.b.run(f"until_ok test -s /tmp/unbind.end; until_ok test ! -e /sys/bus/pci/devices/{SHADOW}")
-        if host != "a":
-            p.a.run("kill -CONT $(cat /tmp/smartiod.pid)")
-        p.b.run(f"until_ok nobody_holds; until_ok has_device {DRIVE}; until_ok as_remembered")
+        m.run(f"start_daemon {host}")
+        p.b.run("until_ok test -s /tmp/unbind.end")
+        p.a.run(f"is_master {PLACE} 0")
+        p.b.run(f"echo {SHADOW} >/sys/bus/pci/drivers/nvme/bind; until_ok works /dev/nvme0n1; smartio return {DRIVE}; "
+                "until_ok as_remembered")
         p.a.run(f"until_ok same_borrowers {DRIVE} 0 0")
-        p.step(f"the lender was silent while the driver went, {'until the limit' if not host else f'and smartiod of {host} was killed'}")
+        p.step(f"smartiod of {host} was away while the driver went, and served it when it was there again")
 
 
 def check_killed(p):
@@ -238,21 +285,15 @@ def check_lend(p):
 
 
 def check_keep(p):
-    """It was lost, and comes back by itself, with its driver: the cable was out, a daemon died, then the lender's machine."""
+    """It was lost, and comes back by itself, with its driver: the cable was out, then the lender's machine died."""
     p.b.run(f"smartio borrow {DRIVE} {words(p)} --keep; until_ok works /dev/nvme0n1; kill -9 $(kept_by); "
             f"until_ok test ! -e /sys/bus/pci/devices/{SHADOW}; until_ok works /dev/nvme0n1; start_raw_io /dev/nvme0n1")
     p.step("the process that held it was killed: the driver has the drive again")
     cluster.smartio(p, "fault", "link", "a", "down")
     p.b.run(f"until_ok test -s /tmp/raw.end; until_ok test ! -e /sys/bus/pci/devices/{SHADOW}")
     cluster.smartio(p, "fault", "link", "a", "up")
-    p.b.run("until_ok works /dev/nvme0n1; start_raw_io /dev/nvme0n1; kill_daemon; start_daemon b; "
-            "until_ok test -s /tmp/raw.end; until_ok works /dev/nvme0n1")
-    p.step("the cable was pulled out and put in, and smartiod of b was killed: the driver has the drive again")
-    p.b.run("start_raw_io /dev/nvme0n1")
-    p.a.run("kill_daemon; start_daemon a")
-    p.b.run("until_ok test -s /tmp/raw.end; until_ok works /dev/nvme0n1")
-    p.step("smartiod of a was killed under I/O: the driver has the drive again")
-    p.b.run("start_raw_io /dev/nvme0n1")
+    p.b.run("until_ok works /dev/nvme0n1; start_raw_io /dev/nvme0n1")
+    p.step("the cable was pulled out and put in: the driver has the drive again")
     p.a.kill()
     p.b.run(f"until_ok test -s /tmp/raw.end; until_ok test ! -e /sys/bus/pci/devices/{SHADOW}")
     p.restart_a()
