@@ -29,12 +29,10 @@ struct parts {
 static uint64_t seal_of(const struct smartiod_session *s, const struct smartiod_borrow *b,
 			const struct parts *p)
 {
-	uint64_t words[6 + 3 * SIO_SHADOW_CLAIMS] = {smartiod_handle(&b->o),
-						     b->id,
-						     sio_from_le64(p->key),
-						     sio_from_le64(p->extra),
-						     sio_from_le32(p->path),
-						     sio_from_le32(p->flags)};
+	uint64_t words[6 + 3 * SIO_SHADOW_CLAIMS] = {
+		smartiod_handle(&b->o), b->id,
+		sio_from_le64(p->key),	sio_from_le64(p->extra),
+		sio_from_le32(p->path), sio_from_le32(p->flags)};
 	unsigned n = 6;
 
 	for (unsigned i = 0; i < SIO_SHADOW_CLAIMS; i++) {
@@ -86,8 +84,8 @@ static int check(struct smartiod *d, struct smartiod_session *s, const struct sm
 	if (smartiod_seal_compare(s, m, seal_of(s, b, &p), reterr) < 0)
 		return reterr->code;
 	l = smartiod_unclaimed_get(d, SIO_KIND_SHADOW, s->owner, sio_from_le64(m->key), reterr);
-	if (!l || !smartiod_unclaimed_get(d, SIO_KIND_MEM, s->owner, sio_from_le64(m->extra),
-					  reterr))
+	if (!l ||
+	    !smartiod_unclaimed_get(d, SIO_KIND_MEM, s->owner, sio_from_le64(m->extra), reterr))
 		return reterr->code;
 	if (l->ending)
 		return sio_fail(reterr, -ENOENT, "shadow %" PRIu64 " is being ended",
@@ -131,8 +129,8 @@ static int take_bar(struct smartiod *d, struct smartiod_session *s, struct smart
 static int take_memory(struct smartiod *d, struct smartiod_session *s, struct smartiod_borrow *b,
 		       const struct sio_msg_restore *m, struct sio_err *reterr)
 {
-	struct smartiod_unclaimed *l = smartiod_unclaimed_get(d, SIO_KIND_MEM, s->owner,
-							      sio_from_le64(m->extra), reterr);
+	struct smartiod_unclaimed *l =
+		smartiod_unclaimed_get(d, SIO_KIND_MEM, s->owner, sio_from_le64(m->extra), reterr);
 	struct smartiod_segment *ram;
 	int rc = reterr->code;
 

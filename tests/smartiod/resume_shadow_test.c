@@ -50,6 +50,7 @@ static int start(void **state, bool iommu)
 	fake_device_add_second(w, &fake2);
 	fake_shadows_add(w, &shadows);
 	w->iommu = iommu;
+	w->same_message = !iommu; /* there is no interrupt remapping */
 	world_real(w);
 	world_start(w);
 	library_begin(w);
