@@ -162,11 +162,13 @@ void smartiod_unclaimed_give_back(struct smartiod *d, uint64_t owner)
 
 void smartiod_unclaimed_windows_end(struct smartiod *d)
 {
-	struct smartiod_unclaimed *l;
+	struct smartiod_unclaimed *l, *next;
 
-	for (l = smartiod_unclaimed_after(d, 0); l; l = smartiod_unclaimed_after(d, l->by_id.key))
+	for (l = smartiod_unclaimed_after(d, 0); l; l = next) {
+		next = smartiod_unclaimed_after(d, l->by_id.key);
 		if (l->kind == SIO_KIND_SHADOW)
 			end_shadow(d, l->owner, false);
+	}
 	end_windows(d, 0);
 }
 

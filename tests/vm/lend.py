@@ -164,8 +164,9 @@ def check_daemons(p):
     p.b.run(f"start_checked_io 1 /dev/nvme0n1 192; start_checked_io 2 /dev/nvme0n1 193; remember_disk {SHADOW}")
     part(p)
     goes_on(p, "the network between the daemons was away under I/O: nothing was noticed")
-    for m, host in ((p.b, "b"), (p.a, "a")):
-        for signal, word in (("KILL", "killed"), ("TERM", "stopped"), ("KILL", "killed")):
+    for m, host, signals in ((p.b, "b", ("KILL", "TERM")), (p.a, "a", ("KILL",))):
+        for signal in signals if not p.soak else ("KILL", "TERM") * 5:
+            word = "killed" if signal == "KILL" else "stopped"
             start_again(p, m, host, signal)
             goes_on(p, f"smartiod of {host} was {word} under I/O and started again: nothing was noticed")
     # The driver can still stop the drive, which takes the lender.
