@@ -89,15 +89,25 @@ void smartiod_unclaimed_owner_gone(struct smartiod *d, uint64_t owner)
 	drop(d, owner, false);
 }
 
+static bool any_shadow(struct smartiod *d)
+{
+	struct smartiod_unclaimed *l = smartiod_unclaimed_after(d, 0);
+
+	while (l && l->kind != SIO_KIND_SHADOW)
+		l = smartiod_unclaimed_after(d, l->by_id.key);
+	return l;
+}
+
 /* @owner 0: everybody's, but of those whose shadow goes first. */
 static void end_windows(struct smartiod *d, uint64_t owner)
 {
+	bool shadows = owner == 0 && any_shadow(d);
 	struct smartiod_unclaimed *l, *next;
 
 	for (l = smartiod_unclaimed_after(d, 0); l; l = next) {
 		next = smartiod_unclaimed_after(d, l->by_id.key);
-		if (l->kind != SIO_KIND_MAP ||
-		    (owner ? l->owner != owner : smartiod_unclaimed_shadow(d, l->owner) != NULL))
+		if (l->kind != SIO_KIND_MAP || (owner && l->owner != owner) ||
+		    (shadows && smartiod_unclaimed_shadow(d, l->owner)))
 			continue;
 		end_at_port(d, l);
 		smartiod_unclaimed_done(d, l);
