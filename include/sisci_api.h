@@ -996,7 +996,8 @@ void SCIReturnDevice(sci_smartio_device_t device, unsigned int flags, sci_error_
 
 /**
  * Let others borrow a device that we hold exclusively. We keep its registers. @flags: 0.
- * Errors: SCI_ERR_ILLEGAL_OPERATION: not held exclusively.
+ * Errors: SCI_ERR_ILLEGAL_OPERATION: not held exclusively; SCI_ERR_BUSY: memory is mapped for it at
+ * addresses of our choice (smartio_map_segment_at()).
  */
 void SCIReleaseExclusiveBorrow(sci_smartio_device_t device, unsigned int flags, sci_error_t *error);
 

@@ -241,6 +241,8 @@ int sio_dma_map(struct sio_request *rq, struct sio_dma *m, struct device *dev,
 	if (mem && mem->aperture)
 		return map_aperture(rq, m, dev, mem, offset, length);
 	describe(m, dev, length, access);
+	if (m->of && m->of->domain && !(mem && mem->dmabuf))
+		return sio_domain_place(rq, m, target, offset);
 	m->phys = mem ? PFN_PHYS(sio_mem_pfn(mem, PHYS_PFN(offset))) : target->address + offset;
 	if (mem && mem->dmabuf)
 		error = map_dmabuf(rq, m, mem, offset);
@@ -383,6 +385,7 @@ int sio_op_dmamap(struct sio_request *rq, const void *msg, void *answer)
 	sio_obj_tie(&m->o, rq->dev, target);
 	sio_obj_through(&m->o, entry);
 	m->o.length = q->length;
+	m->wanted = q->iova != SIO_PORT_ANY;
 	error = map(rq, q, &m->dma, target);
 	m->o.address = m->dma.address;
 	evt->iova = m->o.address;

@@ -2,8 +2,10 @@
 /*
  * An IOMMU domain of a function's own. The kernel's DMA API chooses I/O addresses by itself; what
  * is to be at an address of the requester's choice, as the memory of a virtual machine is, needs a
- * domain in which the kernel chooses nothing. What the DMA API has mapped for the function is in
- * both domains, at the same address, so vectors and other mappings go on.
+ * domain in which the kernel chooses nothing. What the DMA API had mapped for the function before
+ * is in both domains, at the same address, so vectors and other mappings go on. What is to be
+ * anywhere later is placed here, in what is free: the DMA API would not know that, and offer the
+ * same address again and again.
  *
  * While a function changes its domain, what it sends faults. It gets its own one for the first
  * mapping at a chosen address, of whoever has it alone, and goes back when it was stopped: after a
@@ -29,7 +31,7 @@ struct iommu_domain *sio_domain_of(const struct sio_dma *m)
 
 /* ---- what is mapped ---- */
 
-/* @target NULL: what the DMA API has mapped there. */
+/* @target NULL: what the DMA API has mapped there. @offset may be below 0, of a window's map. */
 static u64 place(const struct sio_dma *m, const struct sio_obj *target, u64 offset, u64 at)
 {
 	if (!target)
@@ -41,20 +43,29 @@ static u64 place(const struct sio_dma *m, const struct sio_obj *target, u64 offs
 
 /*
  * Tables of an IOMMU stay when what they have mapped is unmapped, and here who asks chooses how
- * many it takes: one for each 2 MiB, and one more for each GiB.
+ * many it takes: one for each 2 MiB, and one more for each GiB. Those of the ranges that were
+ * counted last are there: a machine that starts again maps the same ones.
  */
 static int count_tables(struct sio_request *rq, const struct sio_dma *m, u64 address)
 {
+	struct sio_dev *d = m->of;
 	u64 last = address + (m->length - 1);
-	u64 most = 8192 + 2 * ((m->of->chosen_bytes + m->length) >> 21);
+	u64 most = 8192 + 2 * ((d->chosen_bytes + m->length) >> 21);
 	u64 n = (last >> 21) - (address >> 21) + (last >> 30) - (address >> 30) + 2;
 
-	if (m->of->tables + n > most)
+	for (unsigned int i = 0; i < ARRAY_SIZE(d->counted); i++)
+		if (d->counted[i].length && address >= d->counted[i].first &&
+		    last <= d->counted[i].first + (d->counted[i].length - 1))
+			return 0;
+	if (d->tables + n > most)
 		return sio_fail_exhausted(
 			rq, -ENOSPC, SIO_OUT_OF_IOVA,
 			"%s has had memory at too many addresses: fewer, or a reset, are right",
 			dev_name(m->dev));
-	m->of->tables += n;
+	d->tables += n;
+	d->counted[d->next_counted].first = address;
+	d->counted[d->next_counted].length = m->length;
+	d->next_counted = (d->next_counted + 1) % ARRAY_SIZE(d->counted);
 	return 0;
 }
 
@@ -211,6 +222,27 @@ static void forget(struct sio_dev *d)
 	iommu_domain_free(domain);
 }
 
+/*
+ * What the function wrote past this host's caches, its driver, which is a stranger, would have the
+ * processor read in two ways. The driver does not reach this bit; a reset by the kernel keeps it.
+ */
+static void forbid_no_snoop(struct sio_dev *d)
+{
+	u16 control;
+
+	d->had_no_snoop = !pcie_capability_read_word(d->pdev, PCI_EXP_DEVCTL, &control) &&
+			  control & PCI_EXP_DEVCTL_NOSNOOP_EN;
+	if (d->had_no_snoop)
+		pcie_capability_clear_word(d->pdev, PCI_EXP_DEVCTL, PCI_EXP_DEVCTL_NOSNOOP_EN);
+}
+
+static void allow_no_snoop(struct sio_dev *d)
+{
+	if (d->had_no_snoop)
+		pcie_capability_set_word(d->pdev, PCI_EXP_DEVCTL, PCI_EXP_DEVCTL_NOSNOOP_EN);
+	d->had_no_snoop = false;
+}
+
 /* What has a domain of its own must not be able to interrupt this host in others' names either. */
 static int make(struct sio_request *rq, struct sio_dev *d)
 {
@@ -224,6 +256,7 @@ static int make(struct sio_request *rq, struct sio_dev *d)
 	d->kernels = iommu_get_domain_for_dev(dev);
 	d->domain = domain_new(dev);
 	d->tables = 0;
+	memset(d->counted, 0, sizeof(d->counted));
 	return d->domain ? 0 : -ENOMEM;
 }
 
@@ -234,9 +267,11 @@ static int enter(struct sio_request *rq, struct sio_dev *d)
 
 	if (error)
 		return error;
+	forbid_no_snoop(d);
 	error = iommu_attach_device(d->domain, dev);
 	if (!error)
 		return 0;
+	allow_no_snoop(d);
 	return sio_fail(rq, -EOPNOTSUPP,
 			"%s gets no IOMMU domain of its own (%pe): a function that is alone in its "
 			"IOMMU group is right",
@@ -259,13 +294,17 @@ void sio_domain_rest(struct sio_dev *d)
 	}
 	/* What was unmapped lazily meanwhile. */
 	iommu_flush_iotlb_all(d->kernels);
+	allow_no_snoop(d);
 	forget(d);
 }
 
 /* ---- mappings at chosen addresses ---- */
 
-/* Messages and firmware's memory are there, whatever is mapped. Return: 1 if so; -errno. */
-static int is_reserved(struct device *dev, u64 first, u64 last)
+/*
+ * Messages and firmware's memory are there, whatever is mapped. Return: 1 if so, with the lowest of
+ * these addresses in *@at; -errno.
+ */
+static int is_reserved(struct device *dev, u64 first, u64 last, u64 *at)
 {
 	struct iommu_group *group = iommu_group_get(dev);
 	struct iommu_resv_region *r, *next;
@@ -274,23 +313,30 @@ static int is_reserved(struct device *dev, u64 first, u64 last)
 
 	if (!group)
 		return -ENODEV;
+	*at = U64_MAX;
 	found = iommu_get_group_resv_regions(group, &regions);
 	list_for_each_entry_safe(r, next, &regions, list) {
-		if (!found && r->type != IOMMU_RESV_DIRECT_RELAXABLE &&
-		    first <= r->start + r->length - 1 && r->start <= last)
+		if (found >= 0 && r->type != IOMMU_RESV_DIRECT_RELAXABLE &&
+		    first <= r->start + r->length - 1 && r->start <= last) {
 			found = 1;
+			*at = min_t(u64, *at, r->start);
+		}
 		kfree(r);
 	}
 	iommu_group_put(group);
 	return found;
 }
 
+/* Some drivers say more than their IOMMU has. */
+static u64 end_of(const struct iommu_domain *domain)
+{
+	return min_t(u64, domain->geometry.aperture_end, DMA_BIT_MASK(48));
+}
+
 static int check_address(struct sio_request *rq, const struct sio_dma *m, u64 address)
 {
 	const struct iommu_domain_geometry *g = &m->of->domain->geometry;
-	/* Some drivers say more than their IOMMU has. */
-	u64 end = min_t(u64, g->aperture_end, DMA_BIT_MASK(48));
-	u64 last = address + (m->length - 1);
+	u64 end = end_of(m->of->domain), last = address + (m->length - 1), at;
 	const struct sio_dma *other;
 	int reserved;
 
@@ -299,17 +345,64 @@ static int check_address(struct sio_request *rq, const struct sio_dma *m, u64 ad
 			rq, -EINVAL,
 			"%#llx bytes at %#llx: %s can send %#llx to %#llx through its IOMMU",
 			m->length, address, dev_name(m->dev), (u64)g->aperture_start, end);
-	reserved = is_reserved(m->dev, address, last);
+	reserved = is_reserved(m->dev, address, last, &at);
 	if (reserved < 0)
 		return reserved;
 	if (reserved)
 		return sio_fail_exhausted(
 			rq, -ENOSPC, SIO_OUT_OF_IOVA,
-			"%#llx bytes at %#llx: some of it is not memory's for %s, but interrupts' "
-			"or the firmware's",
-			m->length, address, dev_name(m->dev));
+			"%#llx bytes at %#llx: %#llx is not memory's for %s, but interrupts' or "
+			"the firmware's",
+			m->length, address, max(at, address), dev_name(m->dev));
 	other = find_other(m, address, m->length);
 	return other ? taken(rq, other) : 0;
+}
+
+/*
+ * The highest free range that ends at @end or below. Each step goes below what is in the way, so
+ * there are no more steps than ranges. Return: 0; 1: there is none; -errno.
+ */
+static int find_below(const struct sio_dma *m, u64 end, u64 *ret)
+{
+	u64 start = max_t(u64, m->of->domain->geometry.aperture_start, PAGE_SIZE), at, blocked;
+	const struct sio_dma *other;
+	int reserved;
+
+	for (;;) {
+		if (end < start || end - start < m->length - 1)
+			return 1;
+		at = (end - (m->length - 1)) & PAGE_MASK;
+		if (at < start)
+			return 1;
+		reserved = is_reserved(m->dev, at, at + (m->length - 1), &blocked);
+		if (reserved < 0)
+			return reserved;
+		other = reserved ? NULL : find_other(m, at, m->length);
+		if (!reserved && !other)
+			break;
+		end = (reserved ? blocked : other->address) - 1;
+		if (end == U64_MAX)
+			return 1;
+		cond_resched();
+	}
+	*ret = at;
+	return 0;
+}
+
+/* Below 4 GiB first, as the DMA API does, for devices that send no more. */
+static int find_free(struct sio_request *rq, const struct sio_dma *m, u64 *ret)
+{
+	u64 end = min_t(u64, end_of(m->of->domain), dma_get_mask(m->dev));
+	int none = find_below(m, min_t(u64, end, DMA_BIT_MASK(32)), ret);
+
+	if (none == 1)
+		none = find_below(m, end, ret);
+	if (none != 1)
+		return none;
+	return sio_fail_exhausted(rq, -ENOSPC, SIO_OUT_OF_IOVA,
+				  "%s has no %#llx bytes of addresses beside those that were "
+				  "chosen, up to %#llx",
+				  dev_name(m->dev), m->length, end);
 }
 
 /* The function has a domain in which @address is free. */
@@ -330,10 +423,20 @@ static int prepare(struct sio_request *rq, struct sio_dma *m, u64 address)
 	return error;
 }
 
+/* From here on it ends by sio_domain_leave(). */
+static int put_at(struct sio_dma *m, const struct sio_obj *target, u64 offset, u64 address)
+{
+	m->of->n_chosen++;
+	m->of->chosen_bytes += m->length;
+	m->chosen = true;
+	m->mapped = true;
+	m->address = address;
+	return fill(m, target, offset);
+}
+
 int sio_domain_map(struct sio_request *rq, struct sio_dma *m, const struct sio_obj *target,
 		   u64 offset, u64 address)
 {
-	struct sio_dev *d = m->of;
 	int error;
 
 	if (target->kind == SIO_KIND_MEM && ((const struct sio_mem *)target)->dmabuf)
@@ -343,15 +446,18 @@ int sio_domain_map(struct sio_request *rq, struct sio_dma *m, const struct sio_o
 			"kernel chooses alone: ask for any",
 			target->id);
 	error = prepare(rq, m, address);
-	if (error)
-		return error;
-	/* From here on it ends by sio_domain_leave(). */
-	d->n_chosen++;
-	d->chosen_bytes += m->length;
-	m->chosen = true;
-	m->mapped = true;
-	m->address = address;
-	return fill(m, target, offset);
+	return error ? error : put_at(m, target, offset, address);
+}
+
+int sio_domain_place(struct sio_request *rq, struct sio_dma *m, const struct sio_obj *target,
+		     u64 offset)
+{
+	u64 address;
+	int error = find_free(rq, m, &address);
+
+	if (!error)
+		error = count_tables(rq, m, address);
+	return error ? error : put_at(m, target, offset, address);
 }
 
 void sio_domain_cut(struct sio_dma *m)

@@ -180,6 +180,7 @@ struct sio_dma {
 struct sio_dmamap {
 	struct sio_obj o;
 	struct sio_dma dma;
+	bool wanted; /* its address was asked for */
 };
 
 /* A place where a function is, was, or will be again. Never freed before the module. */
@@ -196,6 +197,11 @@ struct sio_dev {
 	struct iommu_domain *kernels; /* the DMA API's, if it has one of its own */
 	unsigned int n_chosen;	      /* mappings that it has its own for, */
 	u64 chosen_bytes, tables;     /* how much, and tables of that domain at most */
+	struct {
+		u64 first, length;
+	} counted[16]; /* the ranges whose tables were counted last */
+	unsigned int next_counted;
+	bool had_no_snoop; /* before it got that domain */
 	/* Read by page faults, written by whoever removes pages from mappings. */
 	struct rw_semaphore views;
 	bool resetting; /* written with sio.lock */
@@ -337,7 +343,13 @@ struct iommu_domain *sio_domain_of(const struct sio_dma *m);
 /* Maps what @m says of @target at @address. sio_dma_unmap() must be called in either case. */
 int sio_domain_map(struct sio_request *rq, struct sio_dma *m, const struct sio_obj *target,
 		   u64 offset, u64 address);
-/* The DMA API has mapped @m: it is in the function's own domain as well, if there is one. */
+/* The same, wherever something is free in the function's own domain, which it must have. */
+int sio_domain_place(struct sio_request *rq, struct sio_dma *m, const struct sio_obj *target,
+		     u64 offset);
+/*
+ * The DMA API has mapped @m, as it must a dma-buf: it is in the function's own domain as well, if
+ * there is one.
+ */
 int sio_domain_join(struct sio_request *rq, struct sio_dma *m);
 /* It leads nowhere in there, and keeps its address. */
 void sio_domain_cut(struct sio_dma *m);

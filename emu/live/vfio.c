@@ -193,9 +193,11 @@ static int beside(void *ctx, uint64_t address, void *buf, const void *data, size
 			    : -ENXIO;
 }
 
-static int map_memory(void *ctx, int fd, uint64_t offset, uint64_t size, bool write, void **ret)
+static int map_memory(void *ctx, int fd, uint64_t offset, const struct sio_vfio_range *r,
+		      void **ret)
 {
-	return live_vfiomem_map(&((struct live_vfio *)ctx)->memory, fd, offset, size, write, ret);
+	return live_vfiomem_map(&((struct live_vfio *)ctx)->memory, fd, offset, r->size,
+				r->can_write, ret);
 }
 
 static void unmap_memory(void *ctx, void *data, uint64_t size)

@@ -209,6 +209,7 @@ int emu_op_dmamap(struct emu_request *rq, const void *msg)
 	map->offset = m->offset;
 	map->length = m->length;
 	map->access = m->access;
+	map->wanted = m->iova != SIO_PORT_ANY;
 	map->physical = emu_source_physical(target, m->offset);
 	rc = emu_dmamap_place(rq, map, m);
 	if (rc < 0)
@@ -304,6 +305,7 @@ static void row(const struct emu_object *o, struct sio_list_entry *e)
 	e->address = m->iova;
 	e->length = m->length;
 	e->device = m->device->topo->fdid;
+	e->node = m->wanted ? SIO_LIST_CHOSEN : 0;
 }
 
 const struct emu_kind emu_kind_dmamap = {.name = "DMA mapping",

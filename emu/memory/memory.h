@@ -87,6 +87,7 @@ struct emu_dmamap {
 	struct emu_requester *requester; /* NULL: not through a window */
 	uint64_t offset, length;
 	uint64_t iova, physical;
+	bool wanted;	/* its address was asked for */
 	uint64_t taken; /* what it has of the domain's addresses begins there; SIO_PORT_ANY: none */
 	uint32_t access;
 	bool placed; /* in the list of its device, which may use its address */

@@ -74,9 +74,23 @@ void smartio_map_segment_at(sci_local_segment_t segment, unsigned int localAdapt
 			    size_t size, unsigned int flags, sci_error_t *error);
 
 /**
+ * As SCIMapRemoteSegmentForDevice(), at an address that the caller chooses: for BARs of another
+ * device of the same virtual machine (docs/memory-device.md says which pages), and others' memory.
+ * It ends by SCIUnmapRemoteSegmentForDevice(). @device, @ioaddr, @offset and @flags: as for
+ * smartio_map_segment_at().
+ * Errors: those of SCIMapRemoteSegmentForDevice() and of smartio_map_segment_at().
+ */
+void smartio_map_remote_segment_at(sci_remote_segment_t segment, sci_smartio_device_t device,
+				   sci_ioaddr_t ioaddr, size_t offset, size_t size,
+				   unsigned int flags, sci_error_t *error);
+
+/**
  * An interrupt without data as SCICreateInterrupt() makes it, but that triggers add 1 to @eventfd,
  * of another process, and tell this one nothing: SCIWaitForInterrupt() of it is
  * SCI_ERR_ILLEGAL_PARAMETER. It ends by SCIRemoveInterrupt(). @eventfd stays the caller's.
+ * Only this program may connect to it, and have devices trigger it; for others
+ * SCIConnectInterrupt() is SCI_ERR_ACCESS. smartio_listen() does not take it: the eventfd's reader,
+ * in whatever process, waits on that itself.
  * @flags: 0 or SCI_FLAG_FIXED_INTNO.
  * Errors: those of SCICreateInterrupt(), and SCI_ERR_ILLEGAL_PARAMETER it is no eventfd,
  * SCI_ERR_NOT_SUPPORTED.

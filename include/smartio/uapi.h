@@ -285,9 +285,11 @@ struct sio_list_entry {
 	__u64 length;	 /* vector: its number; requester: its adapter */
 	__u64 device; /* dmamap, bar, requester, watch, vector: device id; DMA: adapter; grant, map:
 			    SIO_LIST_PATH(); else 0 */
-	__u32 kind, state, refs, node; /* node: peer of a grant or map, the device's of a watch */
-	__u64 grant;		       /* map: as MAP had it; else 0 */
+	/* node: peer of a grant or map, the device's of a watch; dmamap: SIO_LIST_CHOSEN or 0 */
+	__u32 kind, state, refs, node;
+	__u64 grant; /* map: as MAP had it; else 0 */
 };
+#define SIO_LIST_CHOSEN 1 /* its address was asked for */
 SIO_PORT_SIZE(struct sio_list_entry, 72);
 struct sio_req_list {
 	struct sio_req h;

@@ -94,7 +94,7 @@ int sio_vfio_memory_add(struct sio_vfio_memory *m, uint64_t address, uint64_t si
 					"DMA_MAP: %#" PRIx64 " bytes at %#" PRIx64
 					" beside %#" PRIx64 "; at most %#llx are right in all",
 					size, address, m->mapped, SIO_VFIO_MAX_MAPPED);
-		rc = m->ops->map(m->ctx, fd, offset, size, can_write, &data);
+		rc = m->ops->map(m->ctx, fd, offset, &r, &data);
 		if (rc < 0)
 			return sio_fail(reterr, rc,
 					"DMA_MAP: %#" PRIx64 " bytes at %#" PRIx64

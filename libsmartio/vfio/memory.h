@@ -9,26 +9,28 @@
 
 #include "core/err.h"
 
-/* How the peer's files are mapped; the edge does it. */
-struct sio_vfio_memory_ops {
-	/*
-	 * Maps @size bytes of @fd from @offset on; @write: for stores, too. If memory cannot be
-	 * reached later (the peer truncates its file), this process must survive: it reads zeros
-	 * then.
-	 * Return: 0; -errno: of mmap(2), -EINVAL: the file is shorter than that.
-	 */
-	int (*map)(void *ctx, int fd, uint64_t offset, uint64_t size, bool write, void **ret);
-	void (*unmap)(void *ctx, void *data, uint64_t size);
-};
-
-/* A limit, since all machines share this process's address space. */
-#define SIO_VFIO_MAX_MAPPED (1ull << 40)
-
 struct sio_vfio_range {
 	uint64_t address, size;
 	uint8_t *data; /* NULL: not memory: the peer does accesses itself (DMA_READ, DMA_WRITE) */
 	bool can_read, can_write;
 };
+
+/* How the peer's files are mapped; the edge does it. */
+struct sio_vfio_memory_ops {
+	/*
+	 * Maps the range, which has no data yet, from @fd's @offset on; for stores, too, if
+	 * can_write. If memory cannot be reached later (the peer truncates its file), this process
+	 * must survive: it reads zeros then.
+	 * Return: 0; -errno: of mmap(2), -EINVAL: the file is shorter than that, or there can be no
+	 * memory at the range's address.
+	 */
+	int (*map)(void *ctx, int fd, uint64_t offset, const struct sio_vfio_range *range,
+		   void **ret);
+	void (*unmap)(void *ctx, void *data, uint64_t size);
+};
+
+/* A limit, since all machines share this process's address space. */
+#define SIO_VFIO_MAX_MAPPED (1ull << 40)
 
 struct sio_vfio_memory {
 	const struct sio_vfio_memory_ops *ops;

@@ -464,7 +464,8 @@ SIO_WIRE_SIZE(struct sio_rep_group_join, 24);
  * the host.
  *
  * SIO_DINT_EVENTFD, without data only: descriptor 0 of the request is the eventfd that is
- * triggered, and the reply returns it.
+ * triggered, and the reply returns it. Its program alone may connect to it, and has devices send
+ * it.
  */
 #define SIO_DINT_PLAIN 0x80000000u
 #define SIO_DINT_EVENTFD 0x40000000u

@@ -221,8 +221,10 @@ struct sio_peer_dint_lookup {
 	struct sio_msg h;
 	sio_le64 link;
 	sio_le32 number, adapter, peer_adapter; /* peer_adapter: the asker's */
-	sio_le32 flags;				/* SIO_DINT_PLAIN: the reply has no memory */
+	/* SIO_DINT_PLAIN: the reply has no memory; besides, SIO_PEER_DINT_DEVICE: a device sends */
+	sio_le32 flags;
 };
+#define SIO_PEER_DINT_DEVICE 0x10000000u
 SIO_WIRE_SIZE(struct sio_peer_dint_lookup, 40);
 struct sio_prep_dint_lookup {
 	struct sio_msg h;

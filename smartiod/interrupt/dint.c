@@ -348,6 +348,15 @@ struct smartiod_dint *smartiod_dint_alloc(struct smartiod *d, bool plain, uint32
 	return dint;
 }
 
+int smartiod_dint_not_own(const struct smartiod *d, const struct smartiod_dint *dint,
+			  struct sio_err *reterr)
+{
+	return sio_fail(reterr, -EACCES,
+			"interrupt %u of %s triggers a program's own eventfd: that program alone "
+			"connects to it, and devices that it has send it",
+			dint->number, d->host->name);
+}
+
 struct smartiod_dint *smartiod_dint_new(struct smartiod *d, struct smartiod_session *s,
 					const struct sio_msg_dint_create *m, uint32_t number,
 					struct sio_err *reterr)
@@ -363,6 +372,7 @@ struct smartiod_dint *smartiod_dint_new(struct smartiod *d, struct smartiod_sess
 		return NULL;
 	}
 	dint->broadcast = sio_from_le32(m->flags) & SCI_FLAG_BROADCAST;
+	dint->own = sio_from_le32(m->flags) & SIO_DINT_EVENTFD;
 	dint->owner = s->owner;
 	dint->pid = s->pid;
 	return dint;

@@ -51,6 +51,7 @@ struct smartiod_dint {
 	bool ready, removed, owner_gone;
 	bool plain; /* an interrupt without data: its rings have no memory, the library has none */
 	bool broadcast; /* for messages to all nodes, too */
+	bool own; /* it triggers an eventfd: for its program, and for devices that that has send */
 	int trigger_fd; /* for senders on this host */
 	struct smartiod_ring *rings;
 	unsigned n_rings, pins;
@@ -241,6 +242,9 @@ bool smartiod_dint_link_has(struct smartiod *d, uint32_t node, uint64_t grant);
 /* May @node send @dint? -errno with *reterr. */
 int smartiod_dint_may_send(struct smartiod *d, uint32_t node, const struct smartiod_dint *dint,
 			   struct sio_err *reterr);
+/* -EACCES: the sender is none whom the program of an eventfd has chosen. */
+int smartiod_dint_not_own(const struct smartiod *d, const struct smartiod_dint *dint,
+			  struct sio_err *reterr);
 
 /* ---- resume.c: the daemons of two hosts have connected again ---- */
 

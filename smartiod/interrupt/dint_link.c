@@ -438,6 +438,8 @@ static int connect_local(struct smartiod *d, struct smartiod_session *s, const v
 	if (!dint)
 		return sio_fail(reterr, -ENOENT, "%s has no %s %u on adapter %u", d->host->name,
 				smartiod_dint_word(plain), number, adapter);
+	if (dint->own && dint->o.session != s)
+		return smartiod_dint_not_own(d, dint, reterr);
 	r = smartiod_op_new(d, s, msg, sizeof(*r), smartiod_ring_step, reterr);
 	if (!r)
 		return reterr->code;

@@ -542,6 +542,9 @@ int smartiod_peer_dint_lookup(struct smartiod *d, const struct smartiod_from *fr
 	if (!dint)
 		return sio_fail(reterr, -ENOENT, "%s has no %s %u on adapter %u", d->host->name,
 				smartiod_dint_word(plain), sio_from_le32(m->number), adapter);
+	if (dint->own &&
+	    !(flags & SIO_PEER_DINT_DEVICE && smartiod_dint_lets_devices(dint, from->node)))
+		return smartiod_dint_not_own(d, dint, reterr);
 	rc = smartiod_dint_may_send(d, from->node, dint, reterr);
 	if (rc < 0)
 		return rc;

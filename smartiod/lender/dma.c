@@ -144,6 +144,7 @@ int smartiod_dma_adopt(struct smartiod *d, struct smartiod_loan *l, const struct
 	dma->iova.addr = e->address;
 	dma->bytes = e->length;
 	dma->target = e->cookie;
+	dma->chosen = e->node == SIO_LIST_CHOSEN;
 	dma->cut = dma->lost = !dma->target;
 	dma->adopted = true;
 	smartiod_charge_node(d, l->node, &dma->charge, SIO_QUOTA_DMA, dma->bytes);
@@ -190,6 +191,20 @@ void smartiod_dma_free_all(struct smartiod *d)
 {
 	while (d->loose)
 		forget(d, d->loose);
+}
+
+/* ---- chosen addresses ---- */
+
+const struct smartiod_dma *smartiod_dma_chosen(const struct smartiod *d,
+					       const struct smartiod_loan *l)
+{
+	for (const struct smartiod_dma *dma = l->dmas; dma; dma = dma->next)
+		if (dma->chosen)
+			return dma;
+	for (const struct smartiod_dma *dma = d->loose; dma; dma = dma->next)
+		if (dma->loan == l && dma->chosen)
+			return dma;
+	return NULL;
 }
 
 /* ---- who else has what is mapped ---- */

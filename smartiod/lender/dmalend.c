@@ -466,7 +466,7 @@ int smartiod_lend_dma_map(struct smartiod *d, const struct smartiod_from *from, 
 	m->connection = sio_from_le64(r->connection);
 	m->offset = sio_from_le64(r->offset);
 	m->ioaddr.addr = sio_from_le64(r->ioaddr);
-	m->at = sio_from_le32(r->at);
+	m->at = m->dma->chosen = sio_from_le32(r->at);
 	if (r->target)
 		rc = map_bar(d, m, from, r, reterr);
 	else if (m->dma->exporter == SIO_PEER_GROUP)

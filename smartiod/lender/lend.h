@@ -170,6 +170,7 @@ struct smartiod_dma {
 	bool window;			  /* it uses the requester entry of adapter */
 	bool lost;			  /* its exporter was lost since it was granted */
 	bool unmapping;
+	bool chosen; /* its address is the borrower's choice, who must be alone */
 	/* Of BAR pages of a device: dmabar.c. */
 	uint64_t bar_borrow;  /* the borrow of that device; 0: it is of memory */
 	uint64_t view;	      /* its lender's; 0: none any more */
@@ -439,6 +440,12 @@ void smartiod_kept_free(struct smartiod_device *dev);
 struct smartiod_dma *smartiod_dma_new(struct smartiod *d, struct smartiod_loan *loan);
 /* The mapping could not be made: releases what it has, and frees it. */
 void smartiod_dma_abandon(struct smartiod *d, struct smartiod_dma *dma);
+/*
+ * A mapping of the borrow at an address that its borrower has chosen, be it still being made; NULL:
+ * there is none.
+ */
+const struct smartiod_dma *smartiod_dma_chosen(const struct smartiod *d,
+					       const struct smartiod_loan *l);
 /* The port has made the mapping, with id @id; dma->iova is set. */
 void smartiod_dma_made(struct smartiod *d, struct smartiod_dma *dma, uint64_t id);
 /* The port has answered DMAUNMAP, for which dma->unmapping was set. */

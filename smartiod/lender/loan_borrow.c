@@ -293,12 +293,20 @@ int smartiod_lend_release_exclusive(struct smartiod *d, const struct smartiod_fr
 {
 	const struct sio_peer_borrower *m = msg;
 	struct sio_msg ok = {.size = sio_to_le32(sizeof(ok))};
+	const struct smartiod_dma *dma;
 	struct smartiod_loan *l;
 	int rc;
 
 	l = smartiod_loan_get(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower), reterr);
 	if (!l)
 		return reterr->code;
+	dma = smartiod_dma_chosen(d, l);
+	if (dma)
+		return sio_fail(reterr, -EBUSY,
+				"%s has %" PRIu64 " bytes at an address that was chosen for it: "
+				"others, who would find that taken, or reach what is there, can "
+				"have it when such memory is unmapped",
+				l->device->topo->name, dma->bytes);
 	rc = sio_ledger_release_exclusive(&l->device->ledger, l->id, reterr);
 	if (rc < 0)
 		return rc;

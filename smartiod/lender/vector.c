@@ -335,6 +335,8 @@ static int interrupt_here(struct smartiod *d, struct vector_op *o, uint32_t adap
 		return sio_fail(reterr, -ENOENT,
 				"%s has no interrupt %" PRIu32 " on adapter %" PRIu32,
 				d->host->name, l->number, adapter);
+	if (dint->own && o->v->loan->node != d->node)
+		return smartiod_dint_not_own(d, dint, reterr);
 	/* That it is connected to it is the borrower's word. */
 	if (smartiod_allow_node(d, &thing, o->v->loan->node, reterr) < 0)
 		return reterr->code;
@@ -355,7 +357,7 @@ static int interrupt_there(struct smartiod *d, struct vector_op *o, uint32_t ada
 		.h.type = sio_to_le32(SIO_PEER_DINT_LOOKUP),
 		.link = sio_to_le64(l->id),
 		.number = sio_to_le32(l->number),
-		.flags = sio_to_le32(SIO_DINT_PLAIN),
+		.flags = sio_to_le32(SIO_DINT_PLAIN | SIO_PEER_DINT_DEVICE),
 	};
 	struct sio_path path;
 	int rc = smartiod_lend_path(d, o->lend.loan->device, l->node, NULL, adapter, &path, reterr);

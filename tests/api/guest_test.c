@@ -241,6 +241,105 @@ static void what_memory_is_refused(void **state)
 	assert_int_equal(cluster_wait(cluster_fork(*state, 8, is_refused_memory, NULL)), 0);
 }
 
+/* While addresses are chosen nobody else can have the device; then again, and it stays open. */
+static int opens(void *arg)
+{
+	unsigned char *ram;
+	int fd = machine_memory(&ram, F_SEAL_SHRINK);
+	sci_local_segment_t s;
+	sci_smartio_device_t device;
+	sci_error_t error;
+	sci_desc_t sd = api_begin();
+
+	(void)arg;
+	s = import(sd, fd, 0, 2 * PAGE);
+	device = api_borrow(sd, SCI_FLAG_EXCLUSIVE);
+	smartio_map_segment_at(s, 0, device, 0x7000, 0, PAGE, 0, &error);
+	CHECK_OK(error);
+	SCIReleaseExclusiveBorrow(device, 0, &error);
+	CHECK_IS(error, SCI_ERR_BUSY);
+	CHECK(strstr(smartio_last_error(), "at an address that was chosen") != NULL);
+	SCIUnmapLocalSegmentForDevice(s, 0, device, 0, &error);
+	CHECK_OK(error);
+	SCIReleaseExclusiveBorrow(device, 0, &error);
+	CHECK_OK(error);
+	smartio_map_segment_at(s, 0, device, 0x7000, 0, PAGE, 0, &error);
+	CHECK_IS(error, SCI_ERR_ACCESS);
+	SCIReturnDevice(device, 0, &error);
+	CHECK_OK(error);
+	SCIRemoveSegment(s, 0, &error);
+	CHECK_OK(error);
+	CHECK(close(fd) == 0);
+	api_end(sd);
+	return 0;
+}
+
+static void whoever_chooses_addresses_stays_alone(void **state)
+{
+	cluster_needs(NEEDS_RELAY);
+	assert_int_equal(cluster_wait(cluster_fork(*state, 8, opens, NULL)), 0);
+}
+
+/* An eventfd's interrupt, and another program that knows its number. */
+#define OWN_NUMBER 11u
+
+static int is_stranger(void *arg)
+{
+	sci_remote_interrupt_t to;
+	sci_error_t error;
+	sci_desc_t sd = api_begin();
+
+	(void)arg;
+	SCIConnectInterrupt(sd, &to, 8, 0, OWN_NUMBER, 0, 0, &error);
+	CHECK_IS(error, SCI_ERR_ACCESS);
+	CHECK(strstr(smartio_last_error(), "a program's own eventfd") != NULL);
+	api_end(sd);
+	return 0;
+}
+
+static int has_own(void *arg)
+{
+	int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	unsigned number = OWN_NUMBER;
+	sci_remote_interrupt_t to;
+	sci_local_interrupt_t i;
+	sci_error_t error;
+	eventfd_t count;
+	sci_desc_t sd = api_begin();
+
+	(void)arg;
+	smartio_import_interrupt(sd, &i, 0, &number, event, SCI_FLAG_FIXED_INTNO, &error);
+	CHECK_OK(error);
+	CHECK(smartio_interrupt_fd(i) < 0);
+	step_done(0);
+	step_await(1);
+	CHECK(eventfd_read(event, &count) < 0);
+	SCIConnectInterrupt(sd, &to, 8, 0, OWN_NUMBER, 0, 0, &error);
+	CHECK_OK(error);
+	SCIDisconnectInterrupt(to, 0, &error);
+	CHECK_OK(error);
+	SCIRemoveInterrupt(i, 0, &error);
+	CHECK_OK(error);
+	CHECK(close(event) == 0);
+	api_end(sd);
+	return 0;
+}
+
+static void an_eventfd_is_triggered_by_whom_its_program_lets(void **state)
+{
+	pid_t pid;
+
+	cluster_needs(NEEDS_RELAY);
+	steps_reset();
+	pid = cluster_fork(*state, 8, has_own, NULL);
+	step_await(0);
+	/* Of the same host, and of another one. */
+	assert_int_equal(cluster_wait(cluster_fork(*state, 8, is_stranger, NULL)), 0);
+	assert_int_equal(cluster_wait(cluster_fork(*state, 4, is_stranger, NULL)), 0);
+	step_done(1);
+	assert_int_equal(cluster_wait(pid), 0);
+}
+
 static int hears(void *arg)
 {
 	unsigned number = 0, file_number = 7, vector = 0;
@@ -360,7 +459,9 @@ int main(void)
 		API_TEST(memory_of_a_descriptor_at_a_chosen_address),
 		API_TEST(files_of_the_program_are_memory_for_a_device),
 		API_TEST(what_memory_is_refused),
+		API_TEST(whoever_chooses_addresses_stays_alone),
 		API_TEST(an_interrupt_triggers_an_eventfd),
+		API_TEST(an_eventfd_is_triggered_by_whom_its_program_lets),
 		API_TEST(pages_of_a_bar_are_handed_on),
 	};
 

@@ -10,15 +10,13 @@ import select
 import signal
 import socket
 import struct
-import sys
 import time
-import unittest
 
 import base
+import relays
 
-sys.path.insert(0, os.path.join(base.HERE, "..", "emu"))
 from initiator import CC, CONFIG, CSTS, GET_IRQ_INFO, RAM, RAM_BYTES, RESET, SET_IRQS, WAIT, Refused  # noqa: E402
-from mapped_drive import ONES, MappedDrive  # noqa: E402
+from mapped_drive import ONES  # noqa: E402
 
 TOPOLOGY = """cluster: guests
 switches: [sw0]
@@ -39,47 +37,14 @@ hosts:
     devices:
       nvme2: { type: nvme, size: 16M, queue_pairs: 2, queue_entries: 16, vectors: 3, serial: OTHER }
       plain: { type: nvme, size: 1M, vectors: 0 }
+      pf0: { type: nvme, size: 16M, queue_pairs: 2, queue_entries: 16, vectors: 3, serial: PF, virtual_functions: 1 }
   client1: { ram: 64M }
   client2: { ram: 64M, iommu: on }
 """
 
 
-class Passthrough(base.CommandTest):
-    def setUp(self):
-        super().setUp()
-        self.smartio("cluster", "up", self.file("guests.yaml", TOPOLOGY))
-        self.state = os.path.join(self.base, "guests")
-
-    def relay(self, device="nvme0", host="client1", *options):
-        """Its process, and its socket."""
-        path = os.path.join(self.dir, f"{device}.{host}")
-        child = self.start("run", "-n", host, "--", base.TOOL, "passthrough", device, "--socket", path, *options)
-        self.says(child, "a virtual machine can have it")
-        return child, path
-
-    def says(self, child, text):
-        while True:
-            line = child.stderr.readline()
-            self.assertTrue(line, f"it ended before it said '{text}'")
-            if text in line:
-                return line
-
-    def machine(self, path, **more):
-        m = MappedDrive(path, **more)
-        self.addCleanup(m.close)
-        return m
-
-    def end(self, child):
-        child.send_signal(signal.SIGTERM)
-        self.assertEqual(child.wait(60), 0)
-
-    def device(self, name="nvme0"):
-        return next(d for d in self.json("device", "list")["devices"] if d["name"] == name)
-
-    def traffic(self):
-        """What daemons have asked each other."""
-        return {d["name"]: (d["counters"]["peer_messages_sent"], d["counters"]["peer_messages_received"])
-                for d in self.json("stats")["daemons"]}
+class Passthrough(relays.RelayTest):
+    topology = TOPOLOGY
 
     def test_a_machine_drives_it(self):
         child, path = self.relay()
@@ -156,7 +121,12 @@ class Passthrough(base.CommandTest):
         fcntl.fcntl(loose, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
         self.assertRaises(Refused, m.map, RAM, 2 << 20, [loose])
         self.assertRaises(Refused, m.map, RAM, 1000, [loose])
+        # An address that the device cannot have: where interrupts go, beyond what it can send.
+        for at in (0xfee00000, 1 << 60):
+            self.assertRaises(Refused, m.map, at, 1 << 20, [loose])
+            self.assertIn("the device cannot have it there", self.says(child, f"at {at:#x}"))
         m.map(RAM, 1 << 20, [loose])
+        self.assertRaises(Refused, m.map, RAM - 4096, 1 << 20, [loose])  # two at one
         self.assertRaises(Refused, m.set_irqs, [loose])
         os.close(loose)
         info = struct.unpack("=IIII", m.ask(GET_IRQ_INFO, struct.pack("=IIII", 16, 0, 0, 0)))
@@ -235,9 +205,6 @@ class Passthrough(base.CommandTest):
         m.sock.close()
         self.says(child, "is returned")
         self.end(child)
-
-    def device_faults(self):
-        return int(next(d for d in self.json("stats")["devices"] if d["name"] == "nvme0")["counters"]["faults"], 16)
 
     def test_two_devices_of_different_lenders(self):
         """In one machine, that is: with one memory."""
@@ -349,6 +316,32 @@ class Passthrough(base.CommandTest):
         m2.sock.close()
         self.says(child, "is returned")
         self.end(child)
+
+    def test_the_relay_ends_under_a_machine(self):
+        """Its emulator lives on, with the doorbells mapped: they lead nowhere. A physical function, too, whose reset takes
+        its virtual ones along."""
+        for name in ("nvme2", "pf0"):
+            child, path = self.relay(name)
+            m = self.machine(path)
+            m.start()
+            data = m.use(0, 2)
+            self.end(child)
+            child, path = self.relay(name, "client2")
+            m2 = self.machine(path)
+            m2.start()
+            m2.use(64, 2)
+            # The next one's queue, as the emulator that lives on would have the drive see it: far behind its commands.
+            before = self.device_faults(name)
+            for n in range(16):
+                m.doorbells[(0x1000 - m.area[0]) // 4] = m.doorbells[(0x1008 - m.area[0]) // 4] = n
+            self.assertEqual(m2.do(1, 2, RAM + 0x30000, 1, (16, 0, 15)), 0)
+            self.assertEqual(m2.ram[0x30000:0x32000], data)
+            m2.use(64, 2)
+            self.assertEqual(m2.read32(CSTS) & 3, 1, "it has failed")
+            self.assertEqual(self.device_faults(name), before)
+            m2.sock.close()
+            self.says(child, "is returned")
+            self.end(child)
 
 
 if __name__ == "__main__":

@@ -21,13 +21,12 @@ static void must(bool right, const char *what)
 
 /* ---- the edge ---- */
 
-static int map(void *ctx, int fd, uint64_t offset, uint64_t size, bool write, void **ret)
+static int map(void *ctx, int fd, uint64_t offset, const struct sio_vfio_range *range, void **ret)
 {
 	struct ntbs_machine *m = ctx;
 
 	(void)fd;
-	(void)write;
-	if (offset > NTBS_RAM_BYTES || size > NTBS_RAM_BYTES - offset)
+	if (offset > NTBS_RAM_BYTES || range->size > NTBS_RAM_BYTES - offset)
 		return -EINVAL;
 	m->mapped++;
 	*ret = m->ram + offset;

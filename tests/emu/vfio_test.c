@@ -36,13 +36,12 @@ struct world {
 	uint8_t out[SIO_VFIO_MAX_MESSAGE], in[SIO_VFIO_MAX_MESSAGE];
 };
 
-static int map(void *ctx, int fd, uint64_t offset, uint64_t size, bool write, void **ret)
+static int map(void *ctx, int fd, uint64_t offset, const struct sio_vfio_range *range, void **ret)
 {
 	struct world *w = ctx;
 
-	(void)write;
 	assert_int_equal(fd, RAM_FD);
-	if (offset > RAM_BYTES || size > RAM_BYTES - offset)
+	if (offset > RAM_BYTES || range->size > RAM_BYTES - offset)
 		return -EINVAL;
 	w->n_mapped++;
 	*ret = w->ram + offset;

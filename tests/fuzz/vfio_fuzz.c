@@ -19,13 +19,12 @@ struct peer {
 	long n_mapped, n_fds;
 };
 
-static int map(void *ctx, int fd, uint64_t offset, uint64_t size, bool write, void **ret)
+static int map(void *ctx, int fd, uint64_t offset, const struct sio_vfio_range *range, void **ret)
 {
 	struct peer *p = ctx;
 
 	(void)fd;
-	(void)write;
-	if (offset > RAM_BYTES || size > RAM_BYTES - offset)
+	if (offset > RAM_BYTES || range->size > RAM_BYTES - offset)
 		return -EINVAL;
 	p->n_mapped++;
 	*ret = p->ram + offset;

@@ -84,7 +84,25 @@ static void reaches(struct port_world *w, struct shim_drive *d, uint64_t iova, c
 	shim_check(w, (memcmp(p->at + 4, "SIO0", 4) == 0) == wanted, what);
 }
 
-/* Chosen addresses and the kernel's, beside each other. */
+/* What is to be anywhere would be at @at next. A machine may have its memory there. */
+static void places_beside(struct port_world *w, struct shim_drive *d, uint64_t owner, uint64_t at)
+{
+	struct page machine, any;
+	uint64_t next;
+
+	if (!page_new(w, owner, &machine) || !page_new(w, owner, &any))
+		return;
+	map_at(w, owner, &machine, at - SHIM_PAGE, 0, "an address right below what was placed");
+	next = map_at(w, owner, &any, SIO_PORT_ANY, 0, "any address, where that is in the way");
+	shim_check(w, next < at - SHIM_PAGE || next > at, "it is another one");
+	reaches(w, d, next, &any, true, "the drive reaches it");
+	unmap(w, owner, &any);
+	unmap(w, owner, &machine);
+	page_close(&any);
+	page_close(&machine);
+}
+
+/* Chosen addresses and others, beside each other. */
 static void chooses(struct port_world *w, struct shim_drive *d, uint64_t owner)
 {
 	struct page low, high, any;
@@ -98,7 +116,8 @@ static void chooses(struct port_world *w, struct shim_drive *d, uint64_t owner)
 	map_at(w, owner, &high, HIGH, 0, "a high address");
 	reaches(w, d, HIGH, &high, true, "the drive reaches a high address");
 	at = map_at(w, owner, &any, SIO_PORT_ANY, 0, "any address beside them");
-	reaches(w, d, at, &any, true, "the drive reaches what the kernel placed beside them");
+	reaches(w, d, at, &any, true, "the drive reaches what was placed beside them");
+	places_beside(w, d, owner, at);
 	map_at(w, owner, &high, LOW, -ENOSPC, "an address that is taken");
 	map_at(w, owner, &high, d->iova + SHIM_PAGE, -ENOSPC,
 	       "one in what the kernel placed before");
@@ -167,6 +186,17 @@ static void spreads(struct port_world *w, uint64_t owner)
 		rc = shim_ask(w, &a, -1);
 	}
 	shim_check(w, rc == -ENOSPC && n > 1000, "too many addresses are refused, many are not");
+	for (unsigned i = 0; i < 8192; i++) { /* a machine that is started again and again */
+		shim_good(w, &a, SIO_OP_DMAMAP, owner);
+		((struct sio_req_dmamap *)(void *)&a.req)->target = p.mem;
+		((struct sio_req_dmamap *)(void *)&a.req)->iova = HIGH + ((uint64_t)(n - 1) << 21);
+		rc = shim_ask(w, &a, -1);
+		if (rc)
+			break;
+		p.map = ((const struct sio_evt_dmamap *)(const void *)&a.answer)->id;
+		unmap(w, owner, &p);
+	}
+	shim_check(w, rc == 0, "the last one is taken as often as one likes");
 	unmap(w, owner, &kept);
 	shim_good(w, &a, SIO_OP_RESET, 0);
 	shim_expect(w, &a, -1, 0, "RESET");

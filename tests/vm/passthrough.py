@@ -65,6 +65,34 @@ def check_guest_dies(p):
     p.step("it was killed under I/O: the drive is everybody's")
 
 
+def go_on(p):
+    p.b.run("on=$(grep -c '^on$' /tmp/p.guest.out || true); kill -USR1 $(cat /tmp/p.guest.pid); "
+            "until_ok sh -c \"[ \\$(grep -c '^on$' /tmp/p.guest.out) -gt $on ]\"")
+
+
+def restart(p, m, other, host, peer):
+    """The daemon of @m is killed under the virtual machine's I/O, and started again."""
+    m.run(f"meetings {peer}")
+    other.run(f"meetings {host}")
+    m.run(f"kill_daemon; start_daemon {host}; until_ok met {peer}")
+    other.run(f"until_ok met {host}")
+    go_on(p)
+
+
+def check_daemons(p):
+    """The relay's borrow is a program's: it outlives the daemons."""
+    hold(p)
+    go_on(p)
+    for _ in range(2):
+        restart(p, p.b, p.a, "b", "a")
+        restart(p, p.a, p.b, "a", "b")
+    p.a.run(f"until_ok same_borrowers {DRIVE} 1 0")
+    p.b.run("kill -9 $(cat /tmp/p.guest.pid)")
+    p.a.run(f"until_ok same_borrowers {DRIVE} 0 0")
+    p.b.run("stop_feeder guest")
+    p.step("both daemons were killed and started again, twice, under I/O: it goes on, by its relay, too")
+
+
 def check_relay_dies(p):
     hold(p)
     p.b.run("kill -9 $(cat /tmp/p.relay.pid); until_ok grep -q 'the relay is gone' /tmp/p.guest.out; finish guest; "
@@ -97,7 +125,7 @@ def check_client(p):
 class Passthrough(cluster.Cluster):
     name = "passthrough"
     doc = __doc__
-    checks = (cluster.start, cluster.give_drive, begin, check_work, check_guest_dies, check_relay_dies, check_link,
+    checks = (cluster.start, cluster.give_drive, begin, check_work, check_guest_dies, check_daemons, check_relay_dies, check_link,
               check_client)
 
     def fill(self, image, kernel, build):

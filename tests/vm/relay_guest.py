@@ -3,16 +3,18 @@
 
 usage: relay_guest.py SOCKET work [WORDS...] | hold
 work: what a driver does, and what a hostile one would. WORDS are a command that tells what must not change while it
-does I/O. hold: I/O until the relay or the drive is gone, which it says.
+does I/O. hold: I/O until the relay or the drive is gone, which it says. After SIGUSR1 it plugs memory in and out, does
+I/O with it, and says "on".
 """
 import os
 import random
 import select
+import signal
 import sys
 
 import initiator
 from initiator import CC, CONFIG, RAM, RESET
-from mapped_drive import BYTES, DATA, MappedDrive
+from mapped_drive import BACK, BYTES, DATA, MappedDrive
 
 # Each page is a range of this machine's IOMMU, and a virtual NTB takes 1,024 of them.
 RAM_BYTES = initiator.RAM_BYTES = 1 << 20
@@ -34,12 +36,18 @@ def told(words):
 def stray(m):
     """The drive is sent where nothing of the machine's is. What was not its own stays as it was."""
     before = bytes(m.ram[0x40000:])
-    for _ in range(STRAY):
+    for n in range(STRAY):
         at = RAM
         while RAM - BYTES < at < RAM + RAM_BYTES or at >> 20 == 0xfee:
             at = random.getrandbits(random.choice((30, 32, 36, 38))) & ~0xfff
         m.do(0, 6, at, 0, (1,))  # Identify
-        m.do(1, random.choice((1, 2)), at, 1, (4096 + random.randrange(1000), 0, 7))
+        m.do(1, 2, at, 1, (4096, 0, 7))
+        if m.do(1, 1, at, 1, (4096 + 8 * n, 0, 7)):
+            continue  # it says that it could not read
+        # What it took for the contents of that address: nothing of anybody's memory.
+        assert m.do(1, 2, RAM + BACK, 1, (4096 + 8 * n, 0, 7)) == 0
+        got = m.ram[BACK:BACK + 4096]
+        assert got in (bytes(4096), b"\xff" * 4096), f"at {at:#x} it has read {got[:64].hex()}"
     assert bytes(m.ram[0x40000:]) == before, "the drive wrote to pages that it was not sent to"
 
 
@@ -77,9 +85,22 @@ def work(path, words):
     print("worked")
 
 
+def go_on(m):
+    """By the relay and the daemons: what is plugged in now is reached."""
+    m.map(RAM + (1 << 30), RAM_BYTES, [m.ram_fd])
+    assert m.do(1, 2, RAM + (1 << 30) + 0x50000, 1, (0, 0, 15)) == 0
+    assert m.ram[0x50000:0x50000 + BYTES] == m.ram[DATA:DATA + BYTES]
+    m.unmap(RAM + (1 << 30), RAM_BYTES)
+    m.ram[0x50000:0x50000 + BYTES] = bytes(BYTES)
+    print("on", flush=True)
+
+
 def hold(path):
+    asked = []
+    signal.signal(signal.SIGUSR1, lambda *_: asked.append(True))
     m = MappedDrive(path)
     start(m)
+    m.ram[DATA:DATA + BYTES] = os.urandom(BYTES)
     print("runs", flush=True)
     while True:
         m.submit(1, 1, RAM + DATA, 1, (0, 0, 15))
@@ -98,6 +119,9 @@ def hold(path):
                 return
         os.eventfd_read(m.irq[1])
         assert m.completed(1) == 0
+        if asked:
+            asked.pop()
+            go_on(m)
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ struct tool_command {
 	const char *page;    /* its manual page, in section 1; NULL: a paragraph of smartio(1) */
 	const char *schemas; /* what --json may print, but "error" */
 	const struct tool_option *options; /* ended by one without a name; NULL: none */
-	struct tool_word words[4];
+	struct tool_word words[5];	   /* ended by one without a name */
 	/* argv[0] is the last word of the name. Return: exit status. */
 	int (*run)(const struct tool_command *self, int argc, char **argv);
 };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -20,10 +22,18 @@
 
 struct link {
 	struct relay relay; /* first: a session's context is the relay */
-	int socket;	    /* -1: no emulator is connected */
-	int caller;	    /* has connected and said nothing yet; -1: nobody */
-	bool cut;	    /* the connection cannot be used any more */
+	char path[PATH_MAX];
+	int listener; /* -1: not made yet */
+	int socket;   /* -1: no emulator is connected */
+	int caller;   /* has connected and said nothing yet; -1: nobody */
+	bool cut;     /* the connection cannot be used any more */
 	struct sio_vfio_frame frame;
+};
+
+/* Of one machine. */
+struct links {
+	struct relay_machine machine;
+	struct link link[RELAY_DEVICES];
 };
 
 static struct link *link_of(void *ctx)
@@ -110,12 +120,34 @@ static void turn_away(struct link *l, int fd, const char *why)
 	close(fd);
 }
 
-static void serve(struct link *l, int fd)
+/* Which process is at the other end; 0: it is not known. */
+static pid_t emulator(int fd)
+{
+	struct ucred who = {.pid = 0};
+	socklen_t len = sizeof(who);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 ? 0 : who.pid;
+}
+
+/* One machine has all of them, for each reaches the others' BARs. */
+static bool is_another(const struct links *all, int fd)
+{
+	for (unsigned i = 0; i < all->machine.n; i++)
+		if (all->link[i].socket >= 0 && emulator(all->link[i].socket) != emulator(fd))
+			return true;
+	return false;
+}
+
+static void serve(struct links *all, struct link *l, int fd)
 {
 	struct timeval patience = {.tv_sec = PATIENCE_S};
 	struct relay *r = &l->relay;
 	struct sio_err err;
 
+	if (is_another(all, fd)) {
+		turn_away(l, fd, "another machine has the other devices of this command");
+		return;
+	}
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (relay_borrow(r, &err) < 0) {
 		turn_away(l, fd, err.text);
@@ -137,9 +169,9 @@ static void serve(struct link *l, int fd)
  * Whoever only looks whether somebody listens, as a second relay at this path does, gets nothing
  * borrowed and nothing reset: an emulator speaks first.
  */
-static void accept_one(struct link *l, int listener)
+static void accept_one(struct link *l)
 {
-	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	int fd = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC);
 
 	if (fd >= 0 && l->socket >= 0)
 		turn_away(l, fd, "another one has it");
@@ -147,14 +179,14 @@ static void accept_one(struct link *l, int listener)
 		l->caller = fd;
 }
 
-static void hear_caller(struct link *l)
+static void hear_caller(struct links *all, struct link *l)
 {
 	int fd = l->caller;
 	char first;
 
 	l->caller = -1;
 	if (recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
-		serve(l, fd);
+		serve(all, l, fd);
 	else
 		close(fd);
 }
@@ -213,71 +245,119 @@ static int listen_at(const char *path, int *ret, struct sio_err *reterr)
 	return 0;
 }
 
-static void serve_one(struct link *l, int listener, int stop)
-{
-	struct pollfd p[] = {
-		{.fd = stop, .events = POLLIN},
-		{.fd = listener, .events = POLLIN},
-		{.fd = l->socket, .events = POLLIN},
-		{.fd = l->socket >= 0 ? smartio_device_event_fd(l->relay.device) : -1,
-		 .events = POLLIN},
-		{.fd = l->caller, .events = POLLIN},
-	};
-	int n;
+/* What of a link is waited for, in this order. */
+enum { LISTENER, SOCKET, EVENTS, CALLER, WAITED };
 
-	/* Lost events stay readable for ever. */
-	if (l->relay.state == RELAY_LOST)
-		p[3].fd = -1;
-	/* The next ones wait in the socket's queue. */
-	if (l->caller >= 0)
-		p[1].fd = -1;
-	n = poll(p, sizeof(p) / sizeof(p[0]), l->caller >= 0 ? PATIENCE_S * 1000 : -1);
-	if (n < 0)
-		return;
-	if (n == 0) {
-		turn_away(l, l->caller, "it has connected and says nothing");
-		l->caller = -1;
-		return;
-	}
-	if (p[3].revents)
+static void waits(const struct link *l, struct pollfd *p)
+{
+	const int fd[WAITED] = {
+		/* While one has said nothing the next ones wait in the socket's queue. */
+		[LISTENER] = l->caller < 0 ? l->listener : -1,
+		[SOCKET] = l->socket,
+		/* Lost events stay readable for ever. */
+		[EVENTS] = l->socket >= 0 && l->relay.state != RELAY_LOST
+				   ? smartio_device_event_fd(l->relay.device)
+				   : -1,
+		[CALLER] = l->caller,
+	};
+
+	for (unsigned i = 0; i < WAITED; i++)
+		p[i] = (struct pollfd){.fd = fd[i], .events = POLLIN};
+}
+
+static void serve_link(struct links *all, struct link *l, const struct pollfd *p)
+{
+	if (p[EVENTS].revents)
 		relay_event(&l->relay);
-	if (p[2].revents)
+	if (p[SOCKET].revents)
 		receive(l);
 	if (l->cut)
 		disconnect(l);
-	if (p[4].revents)
-		hear_caller(l);
-	if (p[1].revents)
-		accept_one(l, listener);
+	if (p[CALLER].revents)
+		hear_caller(all, l);
+	if (p[LISTENER].revents)
+		accept_one(l);
 }
 
-static bool is_readable(int fd)
+static void give_up_callers(struct links *all)
 {
-	struct pollfd p = {.fd = fd, .events = POLLIN};
+	for (unsigned i = 0; i < all->machine.n; i++) {
+		struct link *l = &all->link[i];
 
-	return poll(&p, 1, 0) > 0;
-}
-
-int relay_serve(struct relay *r, const char *path, int stop, struct sio_err *reterr)
-{
-	struct link *l = calloc(1, sizeof(*l));
-	int listener = -1, rc;
-
-	if (!l)
-		return sio_no_memory(reterr, "a borrowed device");
-	l->relay = *r;
-	l->socket = l->caller = -1;
-	rc = listen_at(path, &listener, reterr);
-	if (rc == 0) {
-		tool_note("%s: a virtual machine can have it at %s", r->name, path);
-		while (!is_readable(stop))
-			serve_one(l, listener, stop);
-		disconnect(l);
 		if (l->caller >= 0)
-			close(l->caller);
-		close(listener);
-		unlink(path);
+			turn_away(l, l->caller, "it has connected and says nothing");
+		l->caller = -1;
 	}
-	free(l);
+}
+
+/* Return: false: @stop is readable. */
+static bool serve_all(struct links *all, int stop)
+{
+	struct pollfd p[RELAY_DEVICES * WAITED + 1];
+	unsigned n = all->machine.n;
+	bool called = false;
+	int ready;
+
+	for (unsigned i = 0; i < n; i++) {
+		waits(&all->link[i], p + (size_t)i * WAITED);
+		called |= all->link[i].caller >= 0;
+	}
+	p[(size_t)n * WAITED] = (struct pollfd){.fd = stop, .events = POLLIN};
+	ready = poll(p, n * WAITED + 1, called ? PATIENCE_S * 1000 : -1);
+	if (ready < 0)
+		return true;
+	if (p[(size_t)n * WAITED].revents)
+		return false;
+	if (ready == 0)
+		give_up_callers(all);
+	for (unsigned i = 0; i < n && ready > 0; i++)
+		serve_link(all, &all->link[i], p + (size_t)i * WAITED);
+	return true;
+}
+
+/* The first one at @path, the others at @path.2 and so on. */
+static int open_link(struct links *all, struct relay *r, unsigned i, const char *path,
+		     struct sio_err *reterr)
+{
+	struct link *l = &all->link[i];
+	int n = i == 0 ? snprintf(l->path, sizeof(l->path), "%s", path)
+		       : snprintf(l->path, sizeof(l->path), "%s.%u", path, i + 1);
+
+	l->listener = l->socket = l->caller = -1;
+	l->relay = *r;
+	l->relay.machine = &all->machine;
+	if (n < 0 || (size_t)n >= sizeof(l->path))
+		return sio_fail(reterr, -ENAMETOOLONG, "%s: a path is shorter", path);
+	all->machine.relay[all->machine.n++] = &l->relay;
+	return listen_at(l->path, &l->listener, reterr);
+}
+
+static void close_link(struct link *l)
+{
+	disconnect(l);
+	if (l->caller >= 0)
+		close(l->caller);
+	if (l->listener < 0)
+		return;
+	close(l->listener);
+	unlink(l->path);
+}
+
+int relay_serve(struct relay *r, unsigned n, const char *path, int stop, struct sio_err *reterr)
+{
+	struct links *all = calloc(1, sizeof(*all));
+	int rc = 0;
+
+	if (!all)
+		return sio_no_memory(reterr, "borrowed devices");
+	for (unsigned i = 0; rc == 0 && i < n; i++)
+		rc = open_link(all, &r[i], i, path, reterr);
+	for (unsigned i = 0; rc == 0 && i < n; i++)
+		tool_note("%s: a virtual machine can have it at %s", r[i].name, all->link[i].path);
+	while (rc == 0 && serve_all(all, stop))
+		;
+	for (unsigned i = 0; i < all->machine.n; i++)
+		close_link(&all->link[i]);
+	free(all);
 	return rc;
 }

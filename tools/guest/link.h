@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The socket at which a virtual machine's emulator connects to the device, one at a time. */
+/* The sockets at which a virtual machine's emulator connects to its devices, one at a time. */
 #ifndef TOOLS_GUEST_LINK_H
 #define TOOLS_GUEST_LINK_H
 
 #include "guest/relay.h"
 
 /*
- * Serves @r at @path until @stop (a descriptor) is readable: each emulator gets the device when it
- * connects, and it is returned to other users when the emulator disconnects.
- * Return: 0: stopped; -errno: the socket cannot be made.
+ * Serves the @n devices @r, RELAY_DEVICES at most, at @path, @path.2 and so on, until @stop (a
+ * descriptor) is readable: an emulator gets a device when it connects, and it is returned to other
+ * users when the emulator disconnects. At any time all that are had are one emulator's.
+ * Return: 0: stopped; -errno: a socket cannot be made.
  */
-int relay_serve(struct relay *r, const char *path, int stop, struct sio_err *reterr);
+int relay_serve(struct relay *r, unsigned n, const char *path, int stop, struct sio_err *reterr);
 
 #endif

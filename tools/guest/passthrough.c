@@ -32,21 +32,37 @@ static int catch_signals(void)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Return: exit status. */
+static int serve(struct relay *r, char **names, unsigned n, int stop)
+{
+	struct sio_err err;
+
+	for (unsigned i = 0; i < n; i++) {
+		for (unsigned k = 0; k < i; k++)
+			if (!strcmp(names[i], names[k]))
+				return tool_error_code(-EINVAL, "%s is named twice", names[i]);
+		if (relay_open(&r[i], names[i], &err) < 0)
+			return tool_fail(&err);
+		r[i].unplug = unplug;
+	}
+	return relay_serve(r, n, socket_path, stop, &err) < 0 ? tool_fail(&err) : 0;
+}
+
 static int passthrough(const struct tool_command *self, int argc, char **argv)
 {
 	int status = 0, at = tool_options(self, argc, argv, &status), stop;
 	struct relay *r;
-	struct sio_err err;
+	unsigned n;
 	sci_error_t rc;
 
 	if (at < 0)
 		return status;
+	n = (unsigned)(argc - at);
 	stop = catch_signals();
-	r = calloc(1, sizeof(*r));
+	r = calloc(n, sizeof(*r));
 	if (stop < 0 || !r)
 		return tool_error_code(stop < 0 ? stop : -ENOMEM,
 				       "no signals, or no memory for a device: " SIO_MORE_MEMORY);
-	r->unplug = unplug;
 	/*
 	 * The machine stores through mappings of another process, so no page fault in this one
 	 * could wake the device.
@@ -56,9 +72,7 @@ static int passthrough(const struct tool_command *self, int argc, char **argv)
 	if (rc != SCI_ERR_OK) {
 		status = tool_error_code(-ENOTCONN, "%s", smartio_last_error());
 	} else {
-		if (relay_open(r, argv[at], &err) < 0 ||
-		    relay_serve(r, socket_path, stop, &err) < 0)
-			status = tool_fail(&err);
+		status = serve(r, argv + at, n, stop);
 		SCITerminate();
 	}
 	free(r);
@@ -68,20 +82,26 @@ static int passthrough(const struct tool_command *self, int argc, char **argv)
 
 static const struct tool_option options[] = {
 	{"socket", .value = &socket_path, .takes = "PATH", .kind = TOOL_FILES, .needed = true,
-	 .text = "where the machine's emulator finds the device (vfio-user)"},
+	 .text = "where the machine's emulator finds the device (vfio-user);\n"
+		 "a second one at PATH.2, and so on"},
 	{"unplug", .flag = &unplug,
 	 .text = "when the device is lost, ask QEMU to unplug it; QEMU 11.1 ends when it does"},
 	{.name = NULL}};
 
 const struct tool_command tool_passthrough_command = {
 	.name = "passthrough",
-	.summary = "Give a device of another host to a virtual machine of this host",
+	.summary = "Give devices of other hosts to a virtual machine of this host",
 	.help = "Serves DEVICE by the vfio-user protocol, until it is ended (SIGTERM, SIGINT): a QEMU that connects\n"
 		"at PATH has it as a PCI function of its machine, whose stock driver binds. It is borrowed,\n"
 		"exclusively, while a QEMU is connected, and returned when that ends or unplugs it.\n"
 		"The machine's memory must be a memfd that is shared (memory-backend-memfd,share=on). The device\n"
 		"reaches that and nothing else; so its lender's IOMMU must translate (iommu: on).\n"
-		"Where the device is lost, the machine reads ones, and its driver gives up.\n",
+		"Where the device is lost, the machine reads ones, and its driver gives up.\n"
+		"With more devices, four at most, one machine has all of them, and each reaches the BARs of the\n"
+		"others by DMA (peer-to-peer), where the machine has them.\n",
 	.options = options,
-	.words = {{"DEVICE", TOOL_DEVICES}},
+	.words = {{"DEVICE", TOOL_DEVICES},
+		  {"[DEVICE]", TOOL_DEVICES},
+		  {"[DEVICE]", TOOL_DEVICES},
+		  {"[DEVICE]", TOOL_DEVICES}},
 	.run = passthrough};

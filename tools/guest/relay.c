@@ -36,6 +36,7 @@ void relay_lose(struct relay *r, const char *why)
 		return;
 	tool_note("%s is lost to its machine: %s", r->name, why);
 	enter(r, RELAY_LOST);
+	relay_targets_follow(r->machine);
 	if (r->session && r->unplug)
 		sio_vfio_session_request(r->session);
 }
@@ -78,6 +79,7 @@ static void follow_master(struct relay *r)
 		relay_ram_close(r);
 	if (master != (r->state == RELAY_MASTER))
 		enter(r, master ? RELAY_MASTER : RELAY_STOPPED);
+	relay_targets_follow(r->machine);
 }
 
 static void memory_changed(void *function)
@@ -88,7 +90,10 @@ static void memory_changed(void *function)
 		follow_master(r);
 }
 
-/* The device stops first; then the memory that it might still have written to is unmapped. */
+/*
+ * Nobody finds its BARs any more, then the device stops, then the memory that it might still have
+ * written to is unmapped.
+ */
 static void reset(void *function)
 {
 	struct relay *r = function;
@@ -96,9 +101,10 @@ static void reset(void *function)
 
 	if (r->state == RELAY_LOST)
 		return;
+	sio_vfio_config_reset(&r->space);
+	relay_targets_follow(r->machine);
 	smartio_device_restart(r->device, &err);
 	r->restarts += err == SCI_ERR_OK;
-	sio_vfio_config_reset(&r->space);
 	follow_master(r);
 	if (err != SCI_ERR_OK)
 		relay_lose(r, smartio_last_error());
@@ -347,6 +353,7 @@ void relay_return(struct relay *r)
 
 	if (r->state == RELAY_MASTER)
 		enter(r, RELAY_STOPPED);
+	relay_targets_follow(r->machine);
 	unmap_bars(r);
 	SCIReturnDevice(r->device, 0, &err);
 	if (err != SCI_ERR_OK)

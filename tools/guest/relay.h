@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A device that is borrowed for a virtual machine, as the PCI function that the machine's emulator
- * sees (vfio/session.h). The relay sets up and tears down: while the machine's driver works, no
- * access passes through here. It uses the installed API alone.
+ * Devices that are borrowed for a virtual machine, each as the PCI function that the machine's
+ * emulator sees (vfio/session.h). The relay sets up and tears down: while the machine's driver
+ * works, no access passes through here. It uses the installed API alone.
  */
 #ifndef TOOLS_GUEST_RELAY_H
 #define TOOLS_GUEST_RELAY_H
@@ -15,6 +15,7 @@
 #include "vfio/session.h"
 
 #define RELAY_BARS 6u
+#define RELAY_DEVICES 4u /* of one machine */
 
 /*
  * A BAR: mapped here for accesses that are trapped; a run of its pages is mapped by the emulator,
@@ -43,6 +44,15 @@ enum relay_state {
 	RELAY_STATES
 };
 
+struct relay;
+struct relay_target;
+
+/* The devices that one machine has through this process. */
+struct relay_machine {
+	struct relay *relay[RELAY_DEVICES];
+	unsigned n;
+};
+
 struct relay {
 	const char *name;
 	bool unplug; /* a machine is asked to unplug what is lost */
@@ -59,7 +69,9 @@ struct relay {
 	struct sio_vfio_config space;
 	struct relay_bar bar[RELAY_BARS];
 	struct relay_vector vector[SIO_VFIO_VECTORS];
-	struct sio_vfio_session *session; /* NULL: no machine */
+	struct sio_vfio_session *session;    /* NULL: no machine */
+	const struct relay_machine *machine; /* whose others it may reach */
+	struct relay_target *targets;	     /* target.c: what it reaches of them */
 };
 
 /* Tables for a session: the relay is its function and its edge's context. */
@@ -89,12 +101,20 @@ void relay_lose(struct relay *r, const char *why);
 /* ---- ram.c: the machine's memory ---- */
 
 /* Operations of a session's edge: a range is mapped and unmapped. @ctx: the relay. */
-int relay_ram_map(void *ctx, int fd, uint64_t offset, uint64_t size, bool write, void **ret);
+int relay_ram_map(void *ctx, int fd, uint64_t offset, const struct sio_vfio_range *at, void **ret);
 void relay_ram_unmap(void *ctx, void *data, uint64_t size);
 /* Maps all of it for the device, as it is now. -errno of the first range that failed. */
 int relay_ram_open(struct relay *r, struct sio_err *reterr);
 /* Unmaps all of it for the device. */
 void relay_ram_close(struct relay *r);
+
+/* ---- target.c: BARs of the machine's other devices ---- */
+
+/*
+ * Each device that is a bus master reaches the others' BARs where the machine has them now, and
+ * nothing where it had them before.
+ */
+void relay_targets_follow(const struct relay_machine *m);
 
 /* ---- vector.c: its interrupts ---- */
 

@@ -383,12 +383,31 @@ void SCIUnmapLocalSegmentForDevice(sci_local_segment_t segment, unsigned int loc
 	sio_api_leave(error, rc, &err);
 }
 
+/* Where the device is to have it is said in @req already. */
+static int map_remote(struct sio_library *lib, sci_remote_segment_t segment,
+		      sci_smartio_device_t device, struct sio_msg_dma_map *req, sci_ioaddr_t *ret,
+		      struct sio_err *err)
+{
+	struct sio_remote_segment *seg = sio_object_get(lib, segment, SIO_REMOTE_SEGMENT, err);
+	int rc;
+
+	if (!seg)
+		return err->code;
+	rc = sio_remote_segment_check(seg, err);
+	if (!rc)
+		rc = sio_check_range(sio_from_le64(req->offset), sio_from_le64(req->bytes),
+				     seg->bytes, err);
+	if (!rc)
+		rc = map_for_device(lib, &seg->o, device, req, ret, err);
+	sio_object_put(&seg->o);
+	return rc;
+}
+
 void SCIMapRemoteSegmentForDevice(sci_remote_segment_t segment, sci_smartio_device_t device,
 				  sci_ioaddr_t *ioaddr, size_t offset, size_t size,
 				  unsigned int flags, sci_error_t *error)
 {
 	struct sio_msg_dma_map req = {.offset = sio_to_le64(offset), .bytes = sio_to_le64(size)};
-	struct sio_remote_segment *seg = NULL;
 	struct sio_err err;
 	struct sio_library *lib = sio_api_enter(&err);
 	int rc = err.code;
@@ -397,16 +416,28 @@ void SCIMapRemoteSegmentForDevice(sci_remote_segment_t segment, sci_smartio_devi
 		rc = sio_check_pointer(ioaddr, "ioaddr", &err);
 	if (!rc)
 		rc = sio_check_flags(flags, 0, 0, &err);
-	if (!rc) {
-		seg = sio_object_get(lib, segment, SIO_REMOTE_SEGMENT, &err);
-		rc = seg ? sio_remote_segment_check(seg, &err) : err.code;
-	}
 	if (!rc)
-		rc = sio_check_range(offset, size, seg->bytes, &err);
+		rc = map_remote(lib, segment, device, &req, ioaddr, &err);
+	sio_api_leave(error, rc, &err);
+}
+
+void smartio_map_remote_segment_at(sci_remote_segment_t segment, sci_smartio_device_t device,
+				   sci_ioaddr_t ioaddr, size_t offset, size_t size,
+				   unsigned int flags, sci_error_t *error)
+{
+	struct sio_msg_dma_map req = {.offset = sio_to_le64(offset),
+				      .bytes = sio_to_le64(size),
+				      .ioaddr = sio_to_le64(ioaddr),
+				      .flags = sio_to_le32(SIO_DMA_AT)};
+	sci_ioaddr_t there;
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc = err.code;
+
+	if (lib)
+		rc = sio_check_flags(flags, 0, 0, &err);
 	if (!rc)
-		rc = map_for_device(lib, &seg->o, device, &req, ioaddr, &err);
-	if (seg)
-		sio_object_put(&seg->o);
+		rc = map_remote(lib, segment, device, &req, &there, &err);
 	sio_api_leave(error, rc, &err);
 }
 
