@@ -11,7 +11,7 @@ import time
 import base
 import relays
 
-from initiator import CONFIG, DMA_MAP, RAM, RESET, WAIT, Initiator  # noqa: E402
+from initiator import CONFIG, DMA_MAP, RAM, RESET, SET_IRQS, WAIT, Initiator  # noqa: E402
 from mapped_drive import BYTES, DATA  # noqa: E402
 
 TOPOLOGY = """cluster: guests
@@ -65,6 +65,20 @@ class Memory(Initiator):
 class Peers(relays.RelayTest):
     topology = TOPOLOGY
 
+    def setUp(self):
+        super().setUp()
+        if os.environ.get("SMARTIO_RECORD"):
+            Initiator.journal = []
+            self.addCleanup(self.record, os.environ["SMARTIO_RECORD"])
+
+    def record(self, folder):
+        """For tests/fuzz/relay_fuzz.c."""
+        with open(os.path.join(folder, self.id().rsplit(".", 1)[1]), "wb") as f:
+            f.write(b"\0")
+            for who, command, fds, message in Initiator.journal:
+                if len(message) < 4096:
+                    f.write(bytes([0x80 * isinstance(who, Memory) + 0x20 * (command == SET_IRQS) + fds]) + message)
+
     def start_machine(self, memory):
         path = os.path.join(self.dir, "vm")
         child = self.start("run", "-n", "client1", "--", base.TOOL, "passthrough", "nvme0", memory, "--socket", path)
@@ -115,6 +129,7 @@ class Peers(relays.RelayTest):
         child, _, drive, mem = self.start_machine(memory)
         mem.place(BAR)
         self.announce(drive, BAR)
+        self.says(child, f"nvme0 reaches {BAR_BYTES:#x} bytes at {BAR:#x}, BAR 2 of {memory}")
         self.reaches(drive, mem, BAR)
         asked, sent, before = self.traffic(), len(drive.sent) + len(mem.sent), self.written()
         for _ in range(20):

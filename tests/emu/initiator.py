@@ -23,6 +23,8 @@ class Refused(Exception):
 class Initiator:
     """Its messages, its memory, its interrupts."""
 
+    journal = None  # a list: who sends what, of all initiators
+
     def __init__(self, path, ram=True, vectors=3, sealed=False):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(WAIT)
@@ -63,6 +65,8 @@ class Initiator:
         self.id = (self.id + 1) % 65536
         message = struct.pack("=HHIII", self.id, command, 16 + len(body), flags, 0) + body
         self.sent += bytes([len(fds) + 17 if fds else 0]) + message
+        if self.journal is not None:
+            self.journal.append((self, command, len(fds), message))
         socket.send_fds(self.sock, [message[:1]], list(fds))
         self.sock.sendall(message[1:])
 

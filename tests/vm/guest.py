@@ -37,7 +37,8 @@ hosts:
   lender: {HOST},
     devices: {{ nvme0: {{ type: nvme, size: 64M, queue_pairs: 4, vectors: 5, serial: FIRST }} }} }}
   other: {HOST},
-    devices: {{ nvme1: {{ type: nvme, size: 64M, queue_pairs: 4, vectors: 5, serial: SECOND }} }} }}
+    devices: {{ nvme1: {{ type: nvme, size: 64M, queue_pairs: 4, vectors: 5, serial: SECOND }},
+                mem1: {{ type: memory, size: 1M }} }} }}
   a: {HOST} }}
   b: {HOST} }}
 """
@@ -72,10 +73,11 @@ def build_initrd(kernel, into):
 class Relay:
     """smartio passthrough on a host; a line of what it says at a time."""
 
-    def __init__(self, test, device, host):
+    def __init__(self, test, device, host, *more):
         self.path = f"{test.folder}/{device}.{host}"
+        self.paths = [self.path, *(f"{self.path}.{2 + n}" for n in range(len(more)))]
         self.process = subprocess.Popen(
-            [test.tool, "run", "-n", host, "--", test.tool, "passthrough", device, "--socket", self.path],
+            [test.tool, "run", "-n", host, "--", test.tool, "passthrough", device, *more, "--socket", self.path],
             env=test.env, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, preexec_fn=die_with_parent)
         self.said = []
         self.says("a virtual machine can have it")
@@ -182,14 +184,14 @@ class Test:
         return {d["name"]: [int(d["counters"][c], 16) for c in ("peer_messages_sent", "peer_messages_received", "faults")]
                 for d in self.json("stats")["daemons"]}
 
-    def relay(self, device, host):
-        r = Relay(self, device, host)
+    def relay(self, device, host, *more):
+        r = Relay(self, device, host, *more)
         self.stack.callback(r.end)
         return r
 
     def machine(self, name, *relays):
         monitor = f"{self.folder}/qmp.{name}"
-        m = ShellMachine(name, self.kernel, f"{self.folder}/initrd", self.folder, [r.path for r in relays],
+        m = ShellMachine(name, self.kernel, f"{self.folder}/initrd", self.folder, [path for r in relays for path in r.paths],
                          self.tsc_khz, memory=MEMORY,
                          more=(*SLOTS, "-qmp", f"unix:{monitor},server=on,wait=off"))
         self.machines.append(self.stack.enter_context(m))
@@ -285,6 +287,23 @@ def check_hot_plug(t):
         relay.end()
 
 
+def check_peers(t):
+    """Two devices of different lenders by one relay: the drive is given the other's BAR where QEMU says that the machine has
+    it. (tests/cli/passthrough_peer_test.py moves data there: no stock driver does.)"""
+    relay = t.relay("nvme0", "a", "mem1")
+    m = t.machine("peers", relay)
+    m.run("until_ok drive_with FIRST")
+    # The kernel has given it addresses; nobody has enabled it, for it has no driver.
+    m.run("for d in /sys/bus/pci/devices/*; do [ -e $d/driver ] || [ ! -e $d/resource2 ] || echo 1 >$d/enable; done")
+    print(relay.says("BAR 2 of mem1").strip())
+    m.run("mkfs.ext4 -F -q $(drive_with FIRST); fill $(drive_with FIRST)")
+    off(m)
+    relay.says("is returned")
+    relay.says("is returned")
+    relay.end()
+    t.step("QEMU's machine has a drive that reaches another device's memory")
+
+
 def lose(t, what, how, back):
     """The device is lost under I/O: the driver hears ones and gives up. The next machine has it."""
     relay = t.relay("nvme0", "a")
@@ -329,7 +348,7 @@ def check_relay_killed(t):
 
 
 CHECKS = (check_files,)
-MORE = (check_hot_plug, check_losses, check_relay_killed)
+MORE = (check_hot_plug, check_peers, check_losses, check_relay_killed)
 
 
 def run(build, kernel, options):

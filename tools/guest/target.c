@@ -111,8 +111,12 @@ static void map(const struct relay *r, struct relay_target *t)
 	else
 		smartio_map_remote_segment_at(t->segment, r->device, t->address, t->place.offset,
 					      t->size, 0, &err);
-	if (err == SCI_ERR_OK)
+	if (err == SCI_ERR_OK) {
+		tool_note("%s reaches %#llx bytes at %#llx, BAR %u of %s", r->name,
+			  (unsigned long long)t->size, (unsigned long long)t->address,
+			  t->place.bar, t->place.other->name);
 		return;
+	}
 	tool_note("%s does not reach %#llx bytes at %#llx, BAR %u of %s: %s", r->name,
 		  (unsigned long long)t->size, (unsigned long long)t->address, t->place.bar,
 		  t->place.other->name, smartio_last_error());
