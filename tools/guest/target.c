@@ -113,8 +113,8 @@ static void map(const struct relay *r, struct relay_target *t)
 					      t->size, 0, &err);
 	if (err == SCI_ERR_OK) {
 		tool_note("%s reaches %#llx bytes at %#llx, BAR %u of %s", r->name,
-			  (unsigned long long)t->size, (unsigned long long)t->address,
-			  t->place.bar, t->place.other->name);
+			  (unsigned long long)t->size, (unsigned long long)t->address, t->place.bar,
+			  t->place.other->name);
 		return;
 	}
 	tool_note("%s does not reach %#llx bytes at %#llx, BAR %u of %s: %s", r->name,
