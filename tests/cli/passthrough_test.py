@@ -131,6 +131,8 @@ class Passthrough(relays.RelayTest):
         os.close(loose)
         info = struct.unpack("=IIII", m.ask(GET_IRQ_INFO, struct.pack("=IIII", 16, 0, 0, 0)))
         self.assertEqual(info[3], 0, "it has INTx")
+        self.assertEqual(m.read(0x3d, 1, CONFIG), b"\0", "it has an interrupt pin")
+        self.assertRaises(Refused, m.ask, SET_IRQS, struct.pack("=IIIII", 20, 4 | 32, 0, 0, 1), [m.irq[0]])
         # Configuration space: what a machine may write is what stays.
         before = m.read(0, 256, CONFIG)
         m.write(0, bytes(4), CONFIG)

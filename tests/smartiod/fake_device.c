@@ -203,7 +203,12 @@ static void dmamap(struct world *w, unsigned host, const struct sio_req_dmamap *
 	r->size = req->length;
 	r->device = req->device;
 	evt.id = r->id;
-	evt.iova = r->address = 0x10000000 + r->id * 0x100000;
+	r->address = 0x10000000 + r->id * 0x100000;
+	if (req->iova != SIO_PORT_ANY) {
+		r->address = req->iova;
+		r->node = SIO_LIST_CHOSEN; /* as it is listed */
+	}
+	evt.iova = r->address;
 	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
 }
 
