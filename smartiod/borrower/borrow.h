@@ -328,7 +328,8 @@ bool smartiod_dma_maps(struct smartiod *d, uint32_t node, uint64_t uid, uint64_t
 		       uint64_t bytes);
 /* Late replies: a mapping for which nobody waits any more is unmapped. */
 void smartiod_dma_late(struct smartiod *d, uint32_t node, const void *reply);
-/* The same for a hold, a vector, a member of a multicast group. */
+/* The same for pages of a BAR, a hold, a vector, a member of a multicast group. */
+void smartiod_bar_late(struct smartiod *d, uint32_t node, const void *reply);
 void smartiod_hold_late(struct smartiod *d, uint32_t node, const void *reply);
 void smartiod_vector_late(struct smartiod *d, uint32_t node, const void *reply);
 void smartiod_member_late(struct smartiod *d, uint32_t node, const void *reply);

@@ -31,7 +31,7 @@ static void borrow_late(struct smartiod *d, uint32_t node, const void *reply)
 	smartiod_peer_send(d, node, &end, sizeof(end));
 }
 
-static void bar_late(struct smartiod *d, uint32_t node, const void *reply)
+void smartiod_bar_late(struct smartiod *d, uint32_t node, const void *reply)
 {
 	const struct sio_prep_bar_grant *bar = reply;
 	struct sio_peer_bar_release release = {.h.type = sio_to_le32(SIO_PEER_BAR_RELEASE),
@@ -49,7 +49,7 @@ static void bar_late(struct smartiod *d, uint32_t node, const void *reply)
 
 static const struct smartiod_late late[] = {
 	{SIO_PEER_BORROW, borrow_late},
-	{SIO_PEER_BAR_GRANT, bar_late},
+	{SIO_PEER_BAR_GRANT, smartiod_bar_late},
 	{SIO_PEER_GROUP_JOIN, smartiod_member_late},
 	{SIO_PEER_DMA_MAP, smartiod_dma_late},
 	{SIO_PEER_HOLD, smartiod_hold_late},

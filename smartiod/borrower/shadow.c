@@ -184,11 +184,13 @@ static void have_grant(struct smartiod *d, struct shadow_op *s,
 	}
 	if (sio_from_le32(rep->n_pieces) != 1 || sio_from_le64(p->offset) != 0 ||
 	    !smartiod_grant_holds(&p->g, bytes)) {
+		smartiod_bar_late(d, s->borrow->node, rep);
 		fail(d, s, -EPROTO, "the lender granted a BAR in pieces");
 		return;
 	}
 	s->at = smartiod_bar_map_new(d, s->borrow, NULL, &s->path);
 	if (!s->at) {
+		smartiod_bar_late(d, s->borrow->node, rep);
 		fail(d, s, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 		return;
 	}
@@ -281,6 +283,8 @@ static void shadow_step(struct smartiod *d, struct smartiod_op *op, const struct
 	}
 	/* What was made ends with the session. */
 	if (!op->session || smartiod_borrow_ended(s->borrow) || smartiod_borrow_lost(s->borrow)) {
+		if (!a->error && s->state == BAR_GRANT)
+			smartiod_bar_late(d, s->borrow->node, a->msg);
 		fail(d, s, -ECONNRESET, "the device is lost");
 		return;
 	}

@@ -61,11 +61,12 @@ start_raw_io() { # DEVICE
 	until_ok test -s /tmp/raw.n
 }
 
-# Random bytes there and back, of blocks of its own, until it is told to end: a line for each, and how it ended, are in files.
-start_checked_io() { # NAME DEVICE BLOCK
+# Random bytes there and back, so many, in a block of its own, until it is told to end: a line for each, and how it ended, are in files.
+start_checked_io() { # NAME DEVICE BYTES BLOCK
+	checked_bytes=$3
 	rm -f /tmp/checked.$1.*
 	(
-		while [ ! -e /tmp/checked.$1.stop ] && checked_copy "$@"; do
+		while [ ! -e /tmp/checked.$1.stop ] && checked_copy "$1" "$2" "$4"; do
 			echo >>/tmp/checked.$1.n
 		done
 		[ -e /tmp/checked.$1.stop ] && echo good >/tmp/checked.$1.end || echo bad >/tmp/checked.$1.end
@@ -74,9 +75,9 @@ start_checked_io() { # NAME DEVICE BLOCK
 }
 
 checked_copy() { # NAME DEVICE BLOCK
-	head -c 65536 /dev/urandom >/tmp/checked.$1.in
-	test -b "$2" && dd if=/tmp/checked.$1.in of="$2" bs=65536 seek="$3" oflag=direct 2>>/tmp/checked.$1.err &&
-		dd if="$2" of=/tmp/checked.$1.out bs=65536 skip="$3" count=1 iflag=direct 2>>/tmp/checked.$1.err &&
+	head -c $checked_bytes /dev/urandom >/tmp/checked.$1.in
+	test -b "$2" && dd if=/tmp/checked.$1.in of="$2" bs=$checked_bytes seek="$3" oflag=direct 2>>/tmp/checked.$1.err &&
+		dd if="$2" of=/tmp/checked.$1.out bs=$checked_bytes skip="$3" count=1 iflag=direct 2>>/tmp/checked.$1.err &&
 		cmp /tmp/checked.$1.in /tmp/checked.$1.out 2>>/tmp/checked.$1.err
 }
 
@@ -298,6 +299,33 @@ flood() { # DEVICE
 		until_ok test -s /tmp/flood.$i
 	done
 	rm /tmp/flood.*
+}
+
+# One after the other, until one is lost or a file says so.
+start_pings() { # ADDRESS
+	rm -f /tmp/pings.*
+	(
+		while [ ! -e /tmp/pings.stop ] && ping -c 1 -W 20 "$1" >/dev/null; do
+			echo >>/tmp/pings.n
+		done
+		[ -e /tmp/pings.stop ] && echo good >/tmp/pings.end || echo bad >/tmp/pings.end
+	) &
+	until_ok test -s /tmp/pings.n
+}
+
+pings_went_on() { # LINES
+	[ -e /tmp/pings.end ] || [ "$(wc -l </tmp/pings.n)" -ge "$1" ]
+}
+
+pings_go_on() {
+	until_ok pings_went_on $(($(wc -l </tmp/pings.n) + 3))
+	[ ! -e /tmp/pings.end ] || fail "a ping was lost"
+}
+
+end_pings() {
+	touch /tmp/pings.stop
+	until_ok test -s /tmp/pings.end
+	same pings "$(cat /tmp/pings.end)" good
 }
 
 # The network interface of a function.

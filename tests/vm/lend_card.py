@@ -78,6 +78,18 @@ def check_streams(p):
     stream(p, p.a, p.b, FAR)
 
 
+def check_daemons(p):
+    """The daemons are killed and started again while the two ping each other, and no ping is lost."""
+    p.b.run(f"dmesg | grep -c {SHADOW} >/tmp/said; start_pings {FAR}")
+    for m, host, other in ((p.a, "a", "b"), (p.b, "b", "a")):
+        m.run(f"meetings {other}; kill_daemon")
+        p.b.run("pings_go_on")
+        m.run(f"start_daemon {host}; until_ok met {other}")
+        p.b.run(f"pings_go_on; same said $(dmesg | grep -c {SHADOW}) $(cat /tmp/said)")
+        p.step(f"smartiod of {host} was killed and started again while the two pinged each other")
+    p.b.run("end_pings")
+
+
 def check_return(p):
     p.b.run(f"smartio return {p.card}; test ! -e /sys/bus/pci/devices/{SHADOW}; until_ok as_remembered")
     p.a.run("until_ok as_remembered")
@@ -103,7 +115,7 @@ def check_link(p):
 class Card(lend.Lend):
     name = "lend_card"
     doc = __doc__
-    checks = (start, borrow, check_vectors, check_ping, check_streams, check_return, check_link)
+    checks = (start, borrow, check_vectors, check_ping, check_streams, check_daemons, check_return, check_link)
 
     options = ("--igb", *lend.Lend.options)
 
