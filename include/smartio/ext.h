@@ -329,11 +329,13 @@ void smartio_disconnect_device_interrupt(sci_smartio_device_t device, unsigned i
  * any process of this host has plugged in with this flag, and, with a @window, of this host's own.
  * @place: set to where it is: domain << 16 | bus << 8 | device << 3 | function.
  * It ends by smartio_unplug() or with this process: first the driver is unbound. When the device,
- * its host or the way there is lost it goes by itself. One at a time for a process.
+ * its host or the way there is lost it goes by itself. A restart of smartiod here or there is no
+ * loss. One at a time for a process.
  * After a failure nothing of it stays, and the process may try again.
  * Errors: SCI_ERR_NOT_SUPPORTED smartio_lend.ko is not loaded, an emulated cluster, or a device of
  * this host, or there is an IOMMU for SMARTIO_ALL_MEMORY, or none for @window; SCI_ERR_ACCESS
- * neither is given, or the borrow is not exclusive; SCI_ERR_BUSY this process has one;
+ * neither is given, or the borrow is not exclusive; SCI_ERR_BUSY this process has one, or the one
+ * that it had is being ended;
  * SCI_ERR_HW_NOSPC a window of one of the two hosts, or I/O addresses, are too few for @window or
  * the memory of this host; SCI_ERR_ILLEGAL_PARAMETER; SCI_ERR_NODE_NOT_RESPONDING.
  * Source: Device Lending's DMA window (the SmartIO paper, section 4.3).
