@@ -471,7 +471,7 @@ static void given(uint32_t fdid, const struct smartio_nvme_queue *q, uint64_t si
 		return;
 	if (q->id >= QUEUES || (!q->cmb && d->sq[q->id].at != q->sq_mem->ioaddr) ||
 	    (q->cmb && d->sq[q->id].at < SIO_NVME_CMB_BASE) ||
-	    d->cq[q->id].at != q->cq_mem->ioaddr || !d->sq[q->id].bytes)
+	    (q->cq_mem && d->cq[q->id].at != q->cq_mem->ioaddr) || !d->sq[q->id].bytes)
 		sim_fail("queues", "%s: was given queue %u, which is not of its memory",
 			 sim_self()->name, q->id);
 	d->given[q->id] = sim_self()->pid;
@@ -495,7 +495,8 @@ static struct drive *looks_at(const struct fabric_mem *mem)
 static bool is_client(const struct sim_proc *p)
 {
 	return !somebody_lies() &&
-	       (strncmp(p->name, "nvme@", 5) == 0 || strncmp(p->name, "asker@", 6) == 0);
+	       (strncmp(p->name, "nvme@", 5) == 0 || strncmp(p->name, "asker@", 6) == 0 ||
+		strncmp(p->name, "joiner@", 7) == 0);
 }
 
 static void rings(const struct fabric_view *v)

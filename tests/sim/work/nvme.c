@@ -2,10 +2,11 @@
 /*
  * Clients of drives. Each opens a queue pair, has as many commands in flight as the queue is deep,
  * and compares every block that it reads with the model of all blocks (model/blocks.h); all write
- * to the same blocks. Four workloads are such clients: "nvme"; "asker", which also sends requests
+ * to the same blocks. Five workloads are such clients: "nvme"; "asker", which also sends requests
  * to its manager (work/asker.c); "mover", whose queues survive the loss of their pair, and which
  * uses two paths to the drive if there are two; "placer", whose data lie in the RAM of a memory
- * device, so that the drive reads and writes there from device to device.
+ * device, so that the drive reads and writes there from device to device; "joiner", which has
+ * several submission queues that complete in one completion queue.
  */
 #include <errno.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 #include "edge/trouble.h"
 #include "run/listener.h"
 #include "work/drives.h"
+#include "work/several.h"
 
 #define DEPTH 6u
 #define SEEN_IN 8	  /* one seed in so many has movers */
@@ -37,6 +39,7 @@ struct command {
 	bool used; /* in flight */
 	uint32_t lba, n;
 	unsigned epoch;
+	const struct smartio_nvme_queue *q; /* in which it was sent */
 	uint64_t sent, stamp[MOST];
 };
 
@@ -50,6 +53,8 @@ struct client {
 	bool interrupts;
 	bool moves;  /* its queues survive the loss of their pair */
 	bool places; /* its data lie on a memory device, where there is one */
+	bool joins;  /* it has several submission queues, of which @q is the first */
+	struct sim_several several;
 	/* That device; NULL: the data lie in RAM. When they were placed there; its host. */
 	const struct sio_topo_device *on;
 	uint64_t placed;
@@ -94,6 +99,11 @@ static volatile uint8_t *data_of(const struct client *c, const struct command *c
 {
 	return (volatile uint8_t *)smartio_nvme_buffer_data(c->b) +
 	       (size_t)(cmd - c->command) * SLOT;
+}
+
+static struct smartio_nvme_queue *any_queue(const struct client *c)
+{
+	return c->joins ? sim_several_pick(&c->several) : c->q;
 }
 
 static struct command *free_command(struct client *c)
@@ -202,6 +212,7 @@ static void submit_behind(struct client *c)
 static bool submit(struct client *c)
 {
 	struct command *cmd = free_command(c);
+	struct smartio_nvme_queue *q = any_queue(c);
 	uint64_t kind = sim_pick(16);
 	int rc;
 
@@ -222,8 +233,9 @@ static bool submit(struct client *c)
 			blocks_unsent(c->drive, cmd->epoch, cmd->lba + i, cmd->stamp[i]);
 		return false;
 	}
+	cmd->q = q;
 	rc = smartio_nvme_submit(
-		c->q, cmd->op, cmd->op == SMARTIO_NVME_FLUSH ? 0 : cmd->lba, cmd->n,
+		q, cmd->op, cmd->op == SMARTIO_NVME_FLUSH ? 0 : cmd->lba, cmd->n,
 		cmd->op == SMARTIO_NVME_FLUSH ? NULL : c->b,
 		cmd->op == SMARTIO_NVME_FLUSH ? 0 : (size_t)(cmd - c->command) * SLOT, cmd);
 	if (rc == 0) {
@@ -283,6 +295,9 @@ static void completed(struct client *c, const struct smartio_nvme_completion *do
 
 	if (cmd < c->command || cmd >= c->command + DEPTH || !cmd->used)
 		sim_fail("states", "%s: a completion of nothing that was sent", sim_self()->name);
+	if (c->joins && done->queue != smartio_nvme_queue_id(cmd->q))
+		sim_fail("states", "%s: a command of queue %u is completed as one of queue %u",
+			 sim_self()->name, smartio_nvme_queue_id(cmd->q), done->queue);
 	cmd->used = false;
 	c->in_flight--;
 	c->heard = sim_now();
@@ -309,13 +324,13 @@ static void completed(struct client *c, const struct smartio_nvme_completion *do
  */
 static int look(struct client *c, struct smartio_nvme_completion *done, unsigned max)
 {
-	const struct smartio_nvme_queue *q = c->q;
+	struct smartio_nvme_queue *q = any_queue(c);
 	bool knew = *(const volatile uint32_t *)q->generation_word != q->generation;
 	struct smartio_nvme_counters before, after;
 	int n;
 
 	smartio_nvme_queue_counters(q, &before);
-	n = smartio_nvme_poll(c->q, done, max);
+	n = smartio_nvme_poll(q, done, max);
 	smartio_nvme_queue_counters(q, &after);
 	if (knew && !c->moves &&
 	    (after.doorbells_sq != before.doorbells_sq ||
@@ -386,6 +401,16 @@ static void move(struct client *c)
 		sim_pull((sim_pick(2) ? c->n : c->n->second)->d.over - 1);
 }
 
+static bool has_in_flight(void *arg, const struct smartio_nvme_queue *q)
+{
+	const struct client *c = arg;
+
+	for (unsigned i = 0; i < DEPTH; i++)
+		if (c->command[i].used && c->command[i].q == q)
+			return true;
+	return false;
+}
+
 static void use_queue(struct client *c)
 {
 	uint64_t commands = 10 + sim_pick(sim_pick(8) ? 60 : 600) * (c->moves ? 20 : 1);
@@ -400,11 +425,13 @@ static void use_queue(struct client *c)
 			break;
 		if (c->moves)
 			move(c);
+		if (c->joins && sim_pick(30) == 0)
+			sim_several_change(&c->several, has_in_flight, c);
 		if (sim_pick(3)) {
 			lives = submit(c);
 			commands--;
 			if (sim_pick(4) == 0)
-				smartio_nvme_ring(c->q);
+				smartio_nvme_ring(any_queue(c));
 		} else {
 			lives = poll(c);
 		}
@@ -459,12 +486,19 @@ static int open_queue(struct client *c)
 		o.sq_device = sim_pick_device(sim_is_memory, &beside)->name;
 		o.sq_placement = SMARTIO_NVME_PLACE_AUTO;
 	}
+	if (c->joins)
+		o.cq_depth = SIM_SEVERAL * o.depth;
 	o.wait_ms = sim_pick(3) ? 0 : (uint32_t)sim_pick(1500); /* for a pair to become free */
 	resets = sim_resets_noted(c->n->d.fdid);
 	sim_call("smartio_nvme_queue_open", 0);
 	rc = smartio_nvme_queue_open(c->n, &o, &c->q);
 	if (rc == 0 && !c->moves) /* later pairs of a mover are not reported to oracles */
 		sim_note_queue(c->n->d.fdid, c->q, resets);
+	if (rc == 0 && c->joins) {
+		sim_nvme_called(rc, 0);
+		sim_several_open(&c->several, c->n, c->q, c->depth, resets);
+		return 0;
+	}
 	/*
 	 * The lender has lost this host, of which the manager knows nothing yet, and refused the
 	 * manager's request for this client's memory; or the manager could not send that.
@@ -478,16 +512,24 @@ static int open_queue(struct client *c)
 }
 
 /* Waits for what is in flight, but for a limited time, even if its manager lives. */
-static void close_queue(struct client *c)
+static void close_one(struct smartio_nvme_queue *q)
 {
 	uint64_t began = sim_now();
 
 	sim_call("smartio_nvme_queue_close", 120000);
-	smartio_nvme_queue_close(c->q);
+	smartio_nvme_queue_close(q);
 	sim_called(SCI_ERR_OK, SCI_ERR_OK);
 	if (sim_now() - began > DRAINED && sim_drives_alone())
 		sim_fail("calls", "%s: a queue was closed in %llu ms", sim_self()->name,
 			 (unsigned long long)((sim_now() - began) / SIM_MS));
+}
+
+static void close_queue(struct client *c)
+{
+	if (c->joins)
+		sim_several_close(&c->several, close_one);
+	else
+		close_one(c->q);
 }
 
 static void use_drive(struct client *c)
@@ -534,10 +576,13 @@ static int open_drive(const char *name, struct client *c)
 	return sim_nvme_called(rc, 0);
 }
 
-static void live(struct sim_proc *p, bool asks, bool moves, bool places)
+static void live(struct sim_proc *p, bool asks, bool moves, bool places, bool joins)
 {
-	struct client c = {
-		.asks = asks, .moves = moves, .places = places, .strays = sim_has_fault("stray")};
+	struct client c = {.asks = asks,
+			   .moves = moves,
+			   .places = places,
+			   .joins = joins,
+			   .strays = sim_has_fault("stray") && !joins};
 	unsigned tries = 1 + (unsigned)sim_pick(20), host, device;
 	const struct sio_topo_device *topo = sim_pick_drive(&host, &device);
 	const char *name = topo->name;
@@ -560,22 +605,27 @@ static void live(struct sim_proc *p, bool asks, bool moves, bool places)
 
 static void nvme_main(struct sim_proc *p)
 {
-	live(p, false, false, false);
+	live(p, false, false, false, false);
 }
 
 static void asker_main(struct sim_proc *p)
 {
-	live(p, true, false, false);
+	live(p, true, false, false, false);
 }
 
 static void mover_main(struct sim_proc *p)
 {
-	live(p, false, true, false);
+	live(p, false, true, false, false);
 }
 
 static void placer_main(struct sim_proc *p)
 {
-	live(p, false, false, true);
+	live(p, false, false, true, false);
+}
+
+static void joiner_main(struct sim_proc *p)
+{
+	live(p, false, false, false, true);
 }
 
 /* Added later than other workloads: whether a seed has it is drawn by itself. */
@@ -588,6 +638,8 @@ static bool seen(unsigned hosts)
 	return named || sim_draw(&seed) % SEEN_IN == 0;
 }
 
+const struct sim_workload sim_work_joiner = {
+	.name = "joiner", .weight = 8, .fits = sim_has_drives, .named = true, .main = joiner_main};
 const struct sim_workload sim_work_placer = {
 	.name = "placer", .weight = 8, .fits = sim_has_drives, .named = true, .main = placer_main};
 const struct sim_workload sim_work_mover = {
