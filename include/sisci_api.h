@@ -776,7 +776,7 @@ sci_dma_queue_state_t SCIDMAQueueState(sci_dma_queue_t dq);
  * disconnecting the segments is SCI_ERR_BUSY. A queue's first transfer with a segment asks
  * smartiod, those after it nobody.
  * @localSegment: prepared on the queue's adapter. @remoteSegment: connected through it, or of this
- *   node.
+ *   node; or a BAR of a borrowed device (docs/memory-device.md): its memory.
  * @callback: with SCI_FLAG_USE_CALLBACK, called once the queue has left POSTED, with SCI_ERR_OK or
  *   SCI_ERR_TRANSFER_FAILED. It may start the queue again. What it returns is of no effect: each
  *   start brings its callback.
@@ -784,9 +784,10 @@ sci_dma_queue_state_t SCIDMAQueueState(sci_dma_queue_t dq);
  * DMA_GLOBAL, DMA_SYSDMA, DMA_ADAPTER: accepted, there is one kind of engine; BROADCAST: accepted.
  * Errors: SCI_ERR_ILLEGAL_OPERATION: the queue is POSTED, or holds what was enqueued;
  * SCI_ERR_OUT_OF_RANGE; SCI_ERR_SIZE_ALIGNMENT: size 0; SCI_ERR_SEGMENT_NOT_PREPARED;
- * SCI_ERR_SEGMENT_NOT_CONNECTED: lost, or connected through another adapter; SCI_ERR_NOT_SUPPORTED:
- * a device's BAR; SCI_ERR_HW_NOSPC: no window left; with DMA_WAIT also SCI_ERR_TRANSFER_FAILED, and
- * SCI_ERR_CANCELLED: it was aborted.
+ * SCI_ERR_SEGMENT_NOT_CONNECTED: lost, or connected through another adapter; SCI_ERR_ACCESS: of a
+ * BAR: registers, doorbells, or another borrower's memory; SCI_ERR_NOT_SUPPORTED: to be read from
+ * an exact multicast group; SCI_ERR_HW_NOSPC: no window left; with DMA_WAIT also
+ * SCI_ERR_TRANSFER_FAILED, and SCI_ERR_CANCELLED: it was aborted.
  */
 void SCIStartDmaTransfer(sci_dma_queue_t dq, sci_local_segment_t localSegment,
 			 sci_remote_segment_t remoteSegment, size_t localOffset, size_t size,

@@ -43,6 +43,8 @@ static void cut(const struct emu_device *d, const struct emu_run *run, struct em
 		emu_grant_cut(g);
 	else if (o->kind == SIO_KIND_MEM && member->overlay && is_view(&member->overlay->o, d, run))
 		emu_overlay_cut(member);
+	else if (o->kind == SIO_KIND_DMA_RANGE && is_view(m->target, d, run))
+		emu_object_free(o); /* a channel's: its slot is empty from now on */
 }
 
 /* Windows of all hosts to its pages lead nowhere. */
@@ -82,6 +84,8 @@ void emu_view_cut(const struct emu_bar *b)
 			emu_grant_cut(g);
 		else if (o->kind == SIO_KIND_MEM && member->overlay == b)
 			emu_overlay_cut(member);
+		else if (o->kind == SIO_KIND_DMA_RANGE && is_this(m->target, b))
+			emu_object_free(o);
 	}
 	emu_invalidate(h->room);
 }

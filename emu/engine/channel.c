@@ -202,6 +202,29 @@ int emu_op_dma_free(struct emu_request *rq, const void *msg)
 	return 0;
 }
 
+/* Memory of a device, not pages that it looks at: what an engine stores would wake nobody. */
+static int check_bar(struct emu_request *rq, const struct sio_req_dma_attach *m,
+		     const struct emu_object *o)
+{
+	const struct emu_bar *b = (const struct emu_bar *)o;
+	const struct emu_map *map = (const struct emu_map *)o;
+
+	if (emu_bar_check(rq, "DMA_ATTACH", o) < 0)
+		return rq->err.code;
+	if (o->kind == SIO_KIND_BAR ? emu_run_polled(b->run)
+				    : o->kind == SIO_KIND_MAP && map->polled)
+		return sio_fail(
+			&rq->err, -EOPNOTSUPP,
+			"DMA_ATTACH: %s %#" PRIx64
+			" is of registers or doorbells; DMA engines reach memory of devices",
+			emu_object_name(o), o->id);
+	if (o->kind == SIO_KIND_BAR && m->access & ~b->access)
+		return sio_fail(&rq->err, -EACCES,
+				"DMA_ATTACH: access %#x of BAR view %#" PRIx64 ", which is for %#x",
+				m->access, o->id, b->access);
+	return 0;
+}
+
 static int check_target(struct emu_request *rq, const struct sio_req_dma_attach *m,
 			const struct emu_channel *c, struct emu_object **ret)
 {
@@ -211,10 +234,13 @@ static int check_target(struct emu_request *rq, const struct sio_req_dma_attach 
 	if (m->access == 0 || m->access & ~both)
 		return sio_fail(&rq->err, -EINVAL, "DMA_ATTACH: access %#x, 1 to %u are right",
 				m->access, both);
-	if (m->target_kind != SIO_KIND_MEM && m->target_kind != SIO_KIND_MAP)
-		return sio_fail(&rq->err, -EINVAL,
-				"DMA_ATTACH: target kind %u, %d (memory) or %d (map) is right",
-				m->target_kind, SIO_KIND_MEM, SIO_KIND_MAP);
+	if (m->target_kind != SIO_KIND_MEM && m->target_kind != SIO_KIND_MAP &&
+	    m->target_kind != SIO_KIND_BAR)
+		return sio_fail(
+			&rq->err, -EINVAL,
+			"DMA_ATTACH: target kind %u, %d (memory), %d (map) or %d (BAR view) "
+			"is right",
+			m->target_kind, SIO_KIND_MEM, SIO_KIND_MAP, SIO_KIND_BAR);
 	*ret = emu_object_find_any(rq, m->target_kind, m->target);
 	if (!*ret)
 		return rq->err.code;
@@ -222,7 +248,7 @@ static int check_target(struct emu_request *rq, const struct sio_req_dma_attach 
 		return sio_fail(&rq->err, -EPERM,
 				"DMA_ATTACH: owner %#" PRIx64 " of %s %#" PRIx64 " has ended",
 				(*ret)->owner->o.id, emu_object_name(*ret), (*ret)->id);
-	if (emu_group_access(rq, "DMA_ATTACH", *ret, m->access) < 0)
+	if (emu_group_access(rq, "DMA_ATTACH", *ret, m->access) < 0 || check_bar(rq, m, *ret) < 0)
 		return rq->err.code;
 	map = (const struct emu_map *)*ret;
 	if (m->target_kind == SIO_KIND_MAP && map->trigger)

@@ -53,7 +53,7 @@
 extern "C" {
 #endif
 
-#define SIO_PORT_VERSION 10
+#define SIO_PORT_VERSION 11
 #define SIO_PORT_MAX_PACKET 4096 /* bytes of the largest request or event */
 #define SIO_PORT_MAX_FDS 4	 /* descriptors beside one packet */
 #define SIO_PORT_TEXT 160	 /* bytes of an error text, NUL included */
@@ -906,9 +906,11 @@ struct sio_req_dma_free {
 SIO_PORT_SIZE(struct sio_req_dma_free, 40);
 
 /*
- * DMA_ATTACH: a range that @channel may read or write: SIO_KIND_MEM, or _MAP of the channel's
- * adapter. It ends by DMA_DETACH, with its channel, or with its target, whose end it does not hold
- * up: what is copied then, stops. Errors: -EINVAL, -ENOENT, -ENOSPC no slot left.
+ * DMA_ATTACH: a range that @channel may read or write: SIO_KIND_MEM, _MAP of the channel's adapter,
+ * or _BAR, where either may be memory of a device. It ends by DMA_DETACH, with its channel, or with
+ * its target, whose end it does not hold up: what is copied then, stops. Errors: -EINVAL, -ENOENT,
+ * -EACCES the view is not for this @access, -ENODEV its pages are gone, -EOPNOTSUPP registers and
+ * doorbells, -ENOSPC no slot left.
  */
 struct sio_req_dma_attach {
 	struct sio_req h;

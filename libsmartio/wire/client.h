@@ -26,7 +26,7 @@
  * it: ends with the same number go on with each other in any order of restarts, others say which is
  * older.
  */
-#define SIO_CLIENT_VERSION 21
+#define SIO_CLIENT_VERSION 22
 
 /*
  * All requests, in one list for each room of smartiod that serves some, from which tables are made:
@@ -767,18 +767,26 @@ struct sio_rep_queue_create {
 	sio_le64 bytes;
 };
 SIO_WIRE_SIZE(struct sio_rep_queue_create, 32);
-/* EPERM: not prepared on the queue's adapter; ENOTCONN: connected through another one; ENOSPC. */
+/*
+ * The queue is to reach [@offset, @offset + @bytes) of a segment, or of a BAR that the program is
+ * connected to; it reaches [@first, @first + @length): all of a segment, of a BAR the memory in one
+ * piece around what was asked for. @first is offset 0 of the slot.
+ * EPERM: not prepared on the queue's adapter; ENOTCONN: connected through another one; EACCES: no
+ * memory of the BAR that this borrow may write; ENOSPC.
+ */
 struct sio_msg_queue_attach {
 	struct sio_msg h;
 	sio_le32 queue, segment, remote, reserved; /* remote: 1: segment is of SEG_CONNECT */
+	sio_le64 offset, bytes;			   /* of a BAR; else not looked at */
 };
-SIO_WIRE_SIZE(struct sio_msg_queue_attach, 32);
+SIO_WIRE_SIZE(struct sio_msg_queue_attach, 48);
 struct sio_rep_queue_attach {
 	struct sio_msg h;
 	sio_le32 slot, reserved;
 	sio_le64 range; /* for QUEUE_DETACH */
+	sio_le64 first, length;
 };
-SIO_WIRE_SIZE(struct sio_rep_queue_attach, 32);
+SIO_WIRE_SIZE(struct sio_rep_queue_attach, 48);
 struct sio_msg_queue_detach {
 	struct sio_msg h;
 	sio_le64 range;

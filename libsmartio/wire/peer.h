@@ -18,7 +18,7 @@
 #include "wire/client.h"
 #include "wire/wire.h"
 
-#define SIO_PEER_VERSION 18
+#define SIO_PEER_VERSION 19
 #define SIO_PEER_REPLY 0x8000u
 #define SIO_TOKEN_BYTES 32
 
@@ -337,6 +337,8 @@ SIO_WIRE_SIZE(struct sio_peer_dev_seg_end, 32);
  * WHOLE, of an exclusive borrower: for a kernel's driver, all up to the interrupt table, in one
  * piece, which a reset leaves in place, or none. Then also @bar SIO_PEER_BAR_TABLE: a page of
  * zeroed memory, which stands for the interrupt table that no borrower gets.
+ * MEMORY: memory alone, for a DMA engine; registers and doorbells are in no piece, and are not
+ * taken.
  * Each piece is a view and, at the lender, a grant of it, until BAR_RELEASE or the borrow's end.
  *
  * @borrower_node not 0: for a device of the sender, which a program of that node has borrowed as
@@ -345,7 +347,8 @@ SIO_WIRE_SIZE(struct sio_peer_dev_seg_end, 32);
  * more.
  */
 #define SIO_PEER_BAR_WHOLE 0x100 /* beside SIO_ACCESS_* */
-#define SIO_PEER_BAR_TABLE 6u	 /* behind those that a device has */
+#define SIO_PEER_BAR_MEMORY 0x200
+#define SIO_PEER_BAR_TABLE 6u /* behind those that a device has */
 struct sio_peer_bar_grant {
 	struct sio_msg h;
 	sio_le64 borrower, offset, bytes;
@@ -356,18 +359,19 @@ struct sio_peer_bar_grant {
 SIO_WIRE_SIZE(struct sio_peer_bar_grant, 72);
 struct sio_wire_bar_piece {
 	sio_le64 offset, bytes;	  /* in the BAR */
-	sio_le64 view, fd_offset; /* fd_offset: on the lender's own host */
+	sio_le64 view, fd_offset; /* fd_offset: on the lender's own host; */
+	sio_le64 view_offset;	  /* so, of the piece in its view */
 	sio_le32 access, flags;
 	struct sio_wire_grant g;
 };
-SIO_WIRE_SIZE(struct sio_wire_bar_piece, 104);
+SIO_WIRE_SIZE(struct sio_wire_bar_piece, 112);
 struct sio_prep_bar_grant {
 	struct sio_msg h;
 	sio_le64 borrower;
 	sio_le32 fdid, n_pieces;
 	struct sio_wire_bar_piece piece[SIO_MAP_PIECES];
 };
-SIO_WIRE_SIZE(struct sio_prep_bar_grant, 1696);
+SIO_WIRE_SIZE(struct sio_prep_bar_grant, 1824);
 /*
  * Makes [offset, offset + bytes) of BAR @bar, memory that this borrow may write, a member of
  * multicast group @group, until GROUP_LEAVE, BAR_RELEASE with @view and (as its grant) @member, or

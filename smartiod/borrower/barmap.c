@@ -21,6 +21,9 @@ struct map_op {
 	struct sio_path path;
 	bool asked; /* the lender has answered: pieces are being mapped */
 	unsigned at, again;
+	smartiod_reached_fn *done; /* a DMA queue is to reach it; NULL: a program maps it */
+	void *arg;
+	uint64_t from, bytes; /* and this of it */
 };
 
 /*
@@ -165,7 +168,6 @@ void smartiod_bar_map_lost(struct smartiod *d, struct smartiod_bar_map *bar)
 		return;
 	for (unsigned i = 0; i < bar->n; i++)
 		unmap_piece(d, bar, &bar->piece[i]);
-	smartiod_connection_lost(d, bar->connection, SCI_CB_LOST);
 }
 
 static void bar_unmap(struct smartiod *d, struct smartiod_map *m)
@@ -181,6 +183,8 @@ static void map_end(struct smartiod *d, struct map_op *m)
 {
 	struct smartiod_connection *c = m->connection;
 
+	if (m->done)
+		m->done(d, &m->op, c, m->arg, NULL);
 	if (m->bar)
 		bar_map_close(d, m->bar);
 	smartiod_op_free(d, &m->op);
@@ -287,6 +291,69 @@ static void map_reply(struct smartiod *d, struct map_op *m, const int *fds)
 	map_end(d, m);
 }
 
+/* ---- for a DMA queue ---- */
+
+/* The piece that all that is to be reached lies in; -1: there is none that may be written. */
+static int piece_to_reach(const struct map_op *m)
+{
+	for (unsigned i = 0; i < m->bar->n; i++) {
+		const struct smartiod_bar_piece *p = &m->bar->piece[i];
+
+		if (m->from >= p->offset && m->from - p->offset <= p->bytes &&
+		    m->bytes <= p->bytes - (m->from - p->offset) &&
+		    sio_from_le32(m->granted.piece[i].access) & SIO_ACCESS_WRITE)
+			return (int)i;
+	}
+	return -1;
+}
+
+/* The lender has granted all memory of the BAR: the one piece stays. */
+static bool keep_one(struct smartiod *d, struct map_op *m)
+{
+	struct smartiod_bar_map *bar = m->bar;
+	int keep = piece_to_reach(m);
+
+	for (unsigned i = 0; i < bar->n; i++)
+		if ((int)i != keep)
+			release_piece(d, bar, &bar->piece[i]);
+	if (keep < 0) {
+		bar->n = 0;
+		return false;
+	}
+	bar->piece[0] = bar->piece[keep];
+	m->granted.piece[0] = m->granted.piece[keep];
+	bar->n = 1;
+	return true;
+}
+
+static void reached(struct smartiod *d, struct map_op *m)
+{
+	struct smartiod_bar_map *bar = m->bar;
+	struct smartiod_bar_piece *p = &bar->piece[0];
+	const struct smartiod_reached r = {
+		.kind = p->map ? SIO_KIND_MAP : SIO_KIND_BAR,
+		.target = p->map ? p->map : p->view,
+		.offset = p->map ? 0 : sio_from_le64(m->granted.piece[0].view_offset),
+		.first = p->offset,
+		.bytes = p->bytes,
+		.bar = bar,
+	};
+	smartiod_reached_fn *done = m->done;
+
+	smartiod_close_fd(d, &p->fd); /* no program maps it */
+	m->bar = NULL;
+	m->done = NULL;
+	done(d, &m->op, m->connection, m->arg, &r);
+	map_end(d, m);
+}
+
+static void bar_unreach(struct smartiod *d, void *bar)
+{
+	bar_map_close(d, bar);
+}
+
+/* ---- for a program ---- */
+
 /* Of another host: map piece after piece through the adapter. */
 static void map_next(struct smartiod *d, struct map_op *m)
 {
@@ -301,6 +368,10 @@ static void map_next(struct smartiod *d, struct map_op *m)
 					      m->path.adapter, m->path.peer_adapter, &p->g);
 		else
 			map_fail(d, m, -EPROTO, "the lender granted less than a piece of the BAR");
+		return;
+	}
+	if (m->done) {
+		reached(d, m);
 		return;
 	}
 	for (unsigned i = 0; i < m->bar->n; i++)
@@ -419,6 +490,7 @@ static void map_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 	struct smartiod_connection *c = m->connection;
 	struct smartiod_borrow *b = m->bar->borrow;
 	const char *why;
+	bool first = !m->asked;
 	int rc = 0;
 
 	if (a->error && !was_reset(m, a->error)) {
@@ -435,10 +507,80 @@ static void map_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 		map_fail(d, m, -ECONNRESET, "the connection is gone");
 	else if (was_reset(m, a->error))
 		ask_again(d, m);
+	else if (m->done && first && !keep_one(d, m))
+		map_fail(d, m, -EACCES,
+			 "not all of it is memory of the BAR in one piece that this borrow may "
+			 "write, which DMA queues reach");
+	else if (b->node == d->node && m->done)
+		reached(d, m);
 	else if (b->node == d->node)
 		map_reply(d, m, a->fds);
 	else
 		map_next(d, m);
+}
+
+/* @adapter: which this has to be through; SIO_ADAPTER_ANY. */
+static int find_path(struct smartiod *d, const struct smartiod_borrow *b, uint32_t adapter,
+		     struct sio_path *ret, struct sio_err *reterr)
+{
+	if (adapter == SIO_ADAPTER_ANY)
+		return smartiod_borrow_path(d, b, ret, reterr);
+	if (b->adapter != SIO_ADAPTER_ANY && b->adapter != adapter)
+		return sio_fail(reterr, -ENOTCONN,
+				"the device is borrowed through adapter %" PRIu32
+				", the queue is of adapter %" PRIu32,
+				b->adapter, adapter);
+	return smartiod_path_between(d, b->node, adapter, SIO_ADAPTER_ANY, &d->hops,
+				     &b->device->hops, ret, reterr);
+}
+
+/* Nothing is asked yet; NULL: *reterr says why. */
+static struct map_op *map_new(struct smartiod *d, struct smartiod_session *s, const void *msg,
+			      struct smartiod_connection *c, uint32_t adapter,
+			      struct sio_err *reterr)
+{
+	struct smartiod_borrow *b = c->device;
+	struct map_op *m;
+
+	if (!b || smartiod_borrow_ended(b) || smartiod_borrow_lost(b)) {
+		sio_fail(reterr, -ECONNRESET, "the device is lost");
+		return NULL;
+	}
+	m = smartiod_op_new(d, s, msg, sizeof(*m), map_step, reterr);
+	if (!m)
+		return NULL;
+	if (b->node != d->node && find_path(d, b, adapter, &m->path, reterr) < 0) {
+		smartiod_op_free(d, &m->op);
+		return NULL;
+	}
+	m->bar = smartiod_bar_map_new(d, b, c, &m->path);
+	if (!m->bar) {
+		smartiod_op_free(d, &m->op);
+		sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
+		return NULL;
+	}
+	m->connection = c;
+	c->pins++;
+	return m;
+}
+
+static void map_ask(struct smartiod *d, struct map_op *m, uint64_t offset, uint64_t bytes,
+		    uint32_t access)
+{
+	const struct smartiod_borrow *b = m->bar->borrow;
+
+	m->ask = (struct sio_peer_bar_grant){
+		.h.type = sio_to_le32(SIO_PEER_BAR_GRANT),
+		.borrower = sio_to_le64(b->id),
+		.fdid = sio_to_le32(b->device->fdid),
+		.offset = sio_to_le64(offset),
+		.bytes = sio_to_le64(bytes),
+		.bar = sio_to_le32(m->connection->segment_id),
+		.access = sio_to_le32(access),
+		.adapter = sio_to_le32(m->path.peer_adapter),
+		.peer_adapter = sio_to_le32(m->path.adapter),
+	};
+	smartiod_ask(d, &m->op, b->node, &m->ask, sizeof(m->ask));
 }
 
 static int bar_map(struct smartiod *d, struct smartiod_session *s, const void *msg,
@@ -447,43 +589,31 @@ static int bar_map(struct smartiod *d, struct smartiod_session *s, const void *m
 	const struct sio_msg_seg_map *r = msg;
 	uint32_t access = SIO_ACCESS_READ;
 	struct smartiod_connection *c;
-	struct smartiod_borrow *b;
 	struct map_op *m;
 
 	c = smartiod_object_get(s, sio_from_le32(r->handle), SMARTIOD_CONNECTION, reterr);
-	if (!c)
-		return reterr->code;
-	b = c->device;
-	if (!b || smartiod_borrow_ended(b) || smartiod_borrow_lost(b))
-		return sio_fail(reterr, -ECONNRESET, "the device is lost");
-	m = smartiod_op_new(d, s, msg, sizeof(*m), map_step, reterr);
+	m = c ? map_new(d, s, msg, c, SIO_ADAPTER_ANY, reterr) : NULL;
 	if (!m)
 		return reterr->code;
-	if (b->node != d->node && smartiod_borrow_path(d, b, &m->path, reterr) < 0) {
-		smartiod_op_free(d, &m->op);
-		return reterr->code;
-	}
-	m->bar = smartiod_bar_map_new(d, b, c, &m->path);
-	if (!m->bar) {
-		smartiod_op_free(d, &m->op);
-		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
-	}
-	m->connection = c;
-	c->pins++;
 	if (!(sio_from_le32(r->flags) & SCI_FLAG_READONLY_MAP))
 		access |= SIO_ACCESS_WRITE;
-	m->ask = (struct sio_peer_bar_grant){
-		.h.type = sio_to_le32(SIO_PEER_BAR_GRANT),
-		.borrower = sio_to_le64(b->id),
-		.fdid = sio_to_le32(b->device->fdid),
-		.offset = r->offset,
-		.bytes = r->bytes,
-		.bar = sio_to_le32(c->segment_id),
-		.access = sio_to_le32(access),
-		.adapter = sio_to_le32(m->path.peer_adapter),
-		.peer_adapter = sio_to_le32(m->path.adapter),
-	};
-	smartiod_ask(d, &m->op, b->node, &m->ask, sizeof(m->ask));
+	map_ask(d, m, sio_from_le64(r->offset), sio_from_le64(r->bytes), access);
+	return 0;
+}
+
+static int bar_reach(struct smartiod *d, struct smartiod_connection *c, const void *msg,
+		     uint32_t adapter, smartiod_reached_fn *done, void *arg, struct sio_err *reterr)
+{
+	const struct sio_msg_queue_attach *r = msg;
+	struct map_op *m = map_new(d, c->o.session, msg, c, adapter, reterr);
+
+	if (!m)
+		return reterr->code;
+	m->done = done;
+	m->arg = arg;
+	m->from = sio_from_le64(r->offset);
+	m->bytes = sio_from_le64(r->bytes);
+	map_ask(d, m, 0, c->bytes, SIO_ACCESS_READ | SIO_ACCESS_WRITE | SIO_PEER_BAR_MEMORY);
 	return 0;
 }
 
@@ -499,5 +629,7 @@ static void bar_close(struct smartiod *d, struct smartiod_connection *c)
 const struct smartiod_connection_ops smartiod_bar_ops = {
 	.map = bar_map,
 	.unmap = bar_unmap,
+	.reach = bar_reach,
+	.unreach = bar_unreach,
 	.close = bar_close,
 };

@@ -194,9 +194,7 @@ struct smartiod_bar_map *smartiod_bar_map_new(struct smartiod *d, struct smartio
 /* Mappings for a shadow. _is_of: are there some? */
 bool smartiod_shadow_is_of(const struct smartiod_borrow *b);
 void smartiod_shadow_bars_close(struct smartiod *d, struct smartiod_borrow *b);
-/*
- * The path to the lender is gone, and with it the windows of the mapping; the library is notified.
- */
+/* The path to the lender is gone, and with it the windows of the mapping. */
 void smartiod_bar_map_lost(struct smartiod *d, struct smartiod_bar_map *bar);
 /* The device was reset: doorbells among the pieces lead nowhere. */
 void smartiod_bar_map_doorbells_gone(struct smartiod *d, struct smartiod_bar_map *bar);

@@ -191,6 +191,7 @@ struct attach_op {
 	struct smartiod_queue *queue;	  /* pinned */
 	struct smartiod_segment *segment; /* the program's own, or a local connection's: pinned */
 	struct smartiod_range *range;	  /* of the connection, in its list while that lives */
+	uint64_t first, bytes;		  /* of the segment or BAR, that are attached */
 };
 
 static void attach_end(struct smartiod *d, struct attach_op *t)
@@ -221,6 +222,8 @@ static void attached(struct smartiod *d, struct attach_op *t, const struct sio_e
 	struct sio_rep_queue_attach rep = {
 		.slot = sio_to_le32(evt->slot),
 		.range = sio_to_le64(evt->id),
+		.first = sio_to_le64(t->first),
+		.length = sio_to_le64(t->bytes),
 	};
 
 	if (t->queue->closed || !t->w.op.session || (c && !range_lives(t))) {
@@ -251,12 +254,13 @@ static void attach_step(struct smartiod *d, struct smartiod_op *op, const struct
 }
 
 static void ask_attach(struct smartiod *d, struct attach_op *t, uint32_t kind, uint64_t target,
-		       uint64_t length)
+		       uint64_t offset, uint64_t length)
 {
 	struct sio_req_dma_attach req = {
 		.h = {.op = SIO_OP_DMA_ATTACH, .owner = t->w.op.session->owner},
 		.channel = t->queue->channel,
 		.target = target,
+		.offset = offset,
 		.length = length,
 		.target_kind = kind,
 		.access = SIO_ACCESS_WRITE,
@@ -264,6 +268,7 @@ static void ask_attach(struct smartiod *d, struct attach_op *t, uint32_t kind, u
 
 	if (!t->w.connection || !t->w.connection->exact)
 		req.access |= SIO_ACCESS_READ;
+	t->bytes = length;
 	t->w.op.step = attach_step;
 	smartiod_port_ask(d, &t->w.op, &req, sizeof(req));
 }
@@ -285,7 +290,7 @@ static void attach_window(struct smartiod *d, struct smartiod_window_op *w)
 		attach_end(d, t);
 		return;
 	}
-	ask_attach(d, t, SIO_KIND_MAP, c->map, c->bytes);
+	ask_attach(d, t, SIO_KIND_MAP, c->map, 0, c->bytes);
 }
 
 static void attach_no_window(struct smartiod *d, struct smartiod_window_op *w)
@@ -297,7 +302,7 @@ static int attach_segment(struct smartiod *d, struct attach_op *t, struct smarti
 {
 	smartiod_segment_pin(seg);
 	t->segment = seg;
-	ask_attach(d, t, SIO_KIND_MEM, seg->mem, seg->bytes);
+	ask_attach(d, t, SIO_KIND_MEM, seg->mem, 0, seg->bytes);
 	return 0;
 }
 
@@ -315,11 +320,71 @@ static int attach_connection(struct smartiod *d, struct attach_op *t, struct sma
 	if (c->route == SMARTIOD_LOCAL)
 		return attach_segment(d, t, c->segment);
 	if (c->route == SMARTIOD_GROUP) {
-		ask_attach(d, t, SIO_KIND_MEM, c->map, c->bytes);
+		ask_attach(d, t, SIO_KIND_MEM, c->map, 0, c->bytes);
 		return 0;
 	}
 	smartiod_window_go(d, &t->w);
 	return 0;
+}
+
+/* ---- BARs ---- */
+
+/* Nothing that is reached of it is anybody's. */
+static void reach_fail(struct smartiod *d, struct smartiod_op *op, struct smartiod_connection *c,
+		       const struct smartiod_reached *r, int error, const char *text)
+{
+	smartiod_op_error(d, op, error, "%s", text);
+	c->ops->unreach(d, r->bar);
+}
+
+/* The queue was pinned for it. */
+static void bar_reached(struct smartiod *d, struct smartiod_op *op, struct smartiod_connection *c,
+			void *arg, const struct smartiod_reached *r)
+{
+	const struct sio_msg request = {.type = sio_to_le32(op->type), .id = sio_to_le32(op->id)};
+	struct smartiod_queue *q = arg;
+	struct attach_op *t = NULL;
+	struct sio_err err = {.text = "the queue is gone", .code = -EBADF};
+
+	if (r && !q->closed)
+		t = smartiod_op_new(d, op->session, &request, sizeof(*t), attach_step, &err);
+	if (t)
+		t->range = smartiod_range_new(c, q);
+	if (t && !t->range) {
+		smartiod_op_free(d, &t->w.op);
+		t = NULL;
+		sio_fail(&err, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
+	}
+	if (!t) {
+		if (r)
+			reach_fail(d, op, c, r, err.code, err.text);
+		queue_unpin(d, q);
+		return;
+	}
+	t->queue = q;
+	t->range->bar = r->bar;
+	t->w.connection = c;
+	c->pins++;
+	t->first = r->first;
+	ask_attach(d, t, r->kind, r->target, r->offset, r->bytes);
+}
+
+static int attach_bar(struct smartiod *d, struct smartiod_queue *q, struct smartiod_connection *c,
+		      const struct sio_msg_queue_attach *m, struct sio_err *reterr)
+{
+	uint64_t end;
+	int rc;
+
+	if (__builtin_add_overflow(sio_from_le64(m->offset), sio_from_le64(m->bytes), &end) ||
+	    end > c->bytes)
+		return sio_fail(reterr, -ERANGE,
+				"%" PRIu64 " bytes at %#" PRIx64 " of a BAR of %#" PRIx64,
+				sio_from_le64(m->bytes), sio_from_le64(m->offset), c->bytes);
+	q->pins++;
+	rc = c->ops->reach(d, c, m, q->adapter, bar_reached, q, reterr);
+	if (rc < 0)
+		queue_unpin(d, q);
+	return rc;
 }
 
 /* What @m names: one of the two is set. */
@@ -353,8 +418,6 @@ static int find_target(struct smartiod_session *s, const struct sio_msg_queue_at
 		return sio_fail(reterr, -ECONNRESET,
 				"the connection to segment %#x of node %u is lost", c->segment_id,
 				c->node);
-	if (c->route == SMARTIOD_BAR)
-		return sio_fail(reterr, -EOPNOTSUPP, "DMA queues do not reach BARs of devices");
 	if ((c->route == SMARTIOD_REMOTE || c->exact) && c->adapter != q->adapter)
 		return sio_fail(reterr, -ENOTCONN,
 				"segment %#x of node %u is connected through adapter %u, the "
@@ -379,6 +442,8 @@ int smartiod_queue_attach(struct smartiod *d, struct smartiod_session *s, const 
 	rc = find_target(s, m, q, &seg, &c, reterr);
 	if (rc < 0)
 		return rc;
+	if (c && c->route == SMARTIOD_BAR)
+		return attach_bar(d, q, c, m, reterr);
 	t = smartiod_op_new(d, s, msg, sizeof(*t), smartiod_window_step, reterr);
 	if (!t)
 		return reterr->code;

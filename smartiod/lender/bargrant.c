@@ -35,7 +35,8 @@ struct bar_op {
 	uint32_t bar, node, adapter, peer_adapter; /* node: the asker's */
 	bool device;				   /* for one of that node's */
 	unsigned n_parts, at;
-	bool whole; /* for a kernel's driver */
+	bool whole;  /* for a kernel's driver */
+	bool memory; /* alone, for a DMA engine */
 	bool granting;
 	bool waiting; /* for the end of a reset */
 	bool fresh;   /* the registers are newly owned: report the quarantines */
@@ -103,6 +104,7 @@ static void part_done(struct smartiod *d, struct bar_op *b, const struct sio_wir
 	piece->bytes = sio_to_le64(p->length);
 	piece->view = sio_to_le64(p->view->id);
 	piece->fd_offset = sio_to_le64(p->view->fd_offset + (p->offset - p->run.offset));
+	piece->view_offset = sio_to_le64(p->offset - p->run.offset);
 	piece->access = sio_to_le32(p->given);
 	piece->flags = sio_to_le32(p->view->flags);
 	if (g)
@@ -425,6 +427,15 @@ static uint32_t run_access(struct bar_op *b, const struct smartiod_bar_run *run,
 	return BOTH;
 }
 
+/* Memory that everybody has, or that who is asking has as the owner of the registers. */
+static bool is_memory(const struct bar_op *b, enum smartiod_bar_use use)
+{
+	const struct smartiod_loan *l = b->lend.loan;
+
+	return use == SMARTIOD_BAR_MEMORY || use == SMARTIOD_BAR_ASSIGNED ||
+	       (use == SMARTIOD_BAR_HOLDER && l->device->ledger.holder == l->id);
+}
+
 static void clip(struct part *p, uint64_t offset, uint64_t end)
 {
 	if (p->offset < offset) {
@@ -456,6 +467,8 @@ static void choose_parts(struct bar_op *b, uint64_t offset, uint64_t end, uint32
 			continue;
 		if (run[i].use == SMARTIOD_BAR_HOLDER)
 			smartiod_assigned_find(b->lend.loan, b->bar, offset, end, &run[i]);
+		if (b->memory && !is_memory(b, run[i].use))
+			continue;
 		p->run = run[i];
 		p->access = run_access(b, &run[i], access);
 		p->given = p->access & access;
@@ -562,11 +575,11 @@ int smartiod_lend_bar_grant(struct smartiod *d, const struct smartiod_from *from
 	const struct sio_peer_bar_grant *m = msg;
 	uint64_t offset = sio_from_le64(m->offset), end, size;
 	uint32_t bar = sio_from_le32(m->bar), access = sio_from_le32(m->access);
-	bool whole = access & SIO_PEER_BAR_WHOLE;
+	bool whole = access & SIO_PEER_BAR_WHOLE, memory = access & SIO_PEER_BAR_MEMORY;
 	struct smartiod_loan *l;
 	struct bar_op *b;
 
-	access &= ~(uint32_t)SIO_PEER_BAR_WHOLE;
+	access &= ~(uint32_t)(SIO_PEER_BAR_WHOLE | SIO_PEER_BAR_MEMORY);
 	l = asker_loan(d, from, m, reterr);
 	if (!l)
 		return reterr->code;
@@ -596,6 +609,7 @@ int smartiod_lend_bar_grant(struct smartiod *d, const struct smartiod_from *from
 		return reterr->code;
 	b->bar = bar;
 	b->whole = whole;
+	b->memory = memory;
 	b->node = from->node;
 	b->device = m->borrower_node;
 	b->adapter = sio_from_le32(m->adapter);

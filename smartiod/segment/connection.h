@@ -19,6 +19,21 @@ enum smartiod_route {
 
 struct smartiod_map;
 
+/* Memory of a BAR that a DMA queue is to reach. */
+struct smartiod_reached {
+	uint32_t kind;		 /* the target at the port: SIO_KIND_BAR, _MAP */
+	uint64_t target, offset; /* offset: in it */
+	uint64_t first, bytes;	 /* in the BAR */
+	void *bar;		 /* given back with unreach() */
+};
+/*
+ * @r NULL: it cannot be reached, and @op, which is of the client's request, has been answered. Else
+ * the callee answers, after it has taken @r->bar. @op is freed after it returns.
+ */
+typedef void smartiod_reached_fn(struct smartiod *d, struct smartiod_op *op,
+				 struct smartiod_connection *c, void *arg,
+				 const struct smartiod_reached *r);
+
 /* Operations on a connection to a BAR, which the borrower's room defines. */
 struct smartiod_connection_ops {
 	/*
@@ -28,6 +43,15 @@ struct smartiod_connection_ops {
 	smartiod_client_fn *map;
 	/* The mapping ends: releases what it had at port and lender. */
 	void (*unmap)(struct smartiod *d, struct smartiod_map *m);
+	/*
+	 * QUEUE_ATTACH: memory of the BAR around what @msg asks for, for the DMA engine of
+	 * @adapter: @done is called with it, or without, unless an error is returned.
+	 */
+	int (*reach)(struct smartiod *d, struct smartiod_connection *c, const void *msg,
+		     uint32_t adapter, smartiod_reached_fn *done, void *arg,
+		     struct sio_err *reterr);
+	/* Nothing reaches it any more. */
+	void (*unreach)(struct smartiod *d, void *bar);
 	/* The connection ends; it has no mapping any more. c->device is to be released. */
 	void (*close)(struct smartiod *d, struct smartiod_connection *c);
 };
@@ -177,6 +201,7 @@ struct smartiod_range {
 	struct smartiod_range *next; /* of the connection */
 	struct smartiod_queue *queue;
 	uint64_t id; /* the port's; 0: not yet */
+	void *bar;   /* of a connection to a BAR: what it reaches; NULL: not yet */
 };
 
 /* A new range of @c, for queue @q. NULL: no memory. */

@@ -27,6 +27,14 @@ struct smartiod_range *smartiod_range_new(struct smartiod_connection *c, struct 
 	return g;
 }
 
+static void range_free(struct smartiod *d, const struct smartiod_connection *c,
+		       struct smartiod_range *g)
+{
+	if (g->bar)
+		c->ops->unreach(d, g->bar);
+	free(g);
+}
+
 /* Forget @g (NULL: nothing) of @c; its window goes with the last of its users. */
 void smartiod_range_forget(struct smartiod *d, struct smartiod_connection *c,
 			   struct smartiod_range *g)
@@ -38,7 +46,7 @@ void smartiod_range_forget(struct smartiod *d, struct smartiod_connection *c,
 	if (!*link)
 		return;
 	*link = g->next;
-	free(g);
+	range_free(d, c, g);
 	if (!c->ranges && c->n_maps == 0)
 		smartiod_window_release(d, c);
 }
@@ -51,6 +59,6 @@ void smartiod_ranges_end(struct smartiod *d, struct smartiod_connection *c, bool
 		c->ranges = g->next;
 		if (tell)
 			smartiod_port_detach(d, 0, g->id);
-		free(g);
+		range_free(d, c, g);
 	}
 }

@@ -13,7 +13,7 @@
 	"  two: {ram: 64M, iommu: on}\n"                                                           \
 	"  three: {ram: 64M, iommu: off}\n"
 
-static int topology_up(void **state)
+static inline int topology_up(void **state)
 {
 	*state = cluster_up(API_TOPOLOGY);
 	return *state ? 0 : -1;
@@ -27,7 +27,7 @@ static inline int topology_audit(void **state)
 
 #define API_TEST(name) cmocka_unit_test_teardown(name, topology_audit)
 
-static int topology_down(void **state)
+static inline int topology_down(void **state)
 {
 	return *state ? cluster_down(*state) : 0;
 }

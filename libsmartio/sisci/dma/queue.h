@@ -17,9 +17,10 @@ extern const struct sio_kind_ops sio_dma_queue_kind, sio_dma_channel_kind;
 struct sio_dma_slot {
 	uint64_t range; /* smartiod's; 0: free */
 	uint32_t id;	/* smartiod's handle of the segment, and never another's */
-	bool remote;
+	bool remote, bar;
 	uint32_t slot;
-	uint64_t used; /* the transfer that did so last */
+	uint64_t first, length; /* of a BAR: the bytes that it reaches; else all */
+	uint64_t used;		/* the transfer that did so last */
 };
 
 /* A callback of a transfer that has completed. */
@@ -44,6 +45,7 @@ struct sio_dma_queue {
 	bool starting;		/* a thread is about to post */
 	uint32_t tail, number;	/* entries and transfers that the engine was given */
 	bool aborting;
+	bool failed; /* a transfer did, since the last start */
 	/*
 	 * For an estimate of when a long transfer completes: its bytes, and when it was posted; 0:
 	 * it is not long.
@@ -82,6 +84,26 @@ struct sio_dma_queue {
 	unsigned n_slots;
 	uint64_t uses;
 };
+
+/* One side of a copy. */
+struct sio_dma_side {
+	const struct sio_object *segment;
+	bool remote, bar;
+	uint64_t offset, bytes;
+};
+
+/*
+ * slot.c, by the thread that is starting a transfer, whose first use of a slot has number @first:
+ * where the engine finds @side. Its segment is attached now if need be, in the place of what was
+ * used longest ago. Errors as of sio_dma_post(); -EACCES: no memory of the BAR that may be written.
+ */
+int sio_dma_place(struct sio_dma_queue *q, const struct sio_dma_side *side, uint64_t first,
+		  uint32_t *ret_slot, uint64_t *ret_offset, struct sio_err *err);
+/*
+ * The same thread: pages of a BAR may have been taken away, and its slot is empty then; so they are
+ * asked for anew.
+ */
+void sio_dma_forget_bars(struct sio_dma_queue *q);
 
 /* One copy. The references to the objects are the caller's. */
 struct sio_dma_copy {
@@ -125,7 +147,7 @@ int sio_dma_start_memory(struct sio_dma_queue *q, void *memory, struct sio_dma_c
 /* memory.c: @q does not need the segment that stands in for memory any more. */
 void sio_dma_through_end(struct sio_dma_queue *q);
 /*
- * Is the remote side connected, within its range, and not a device's? Errors as of sio_dma_post().
+ * Is the remote side connected, and within its range? Errors as of sio_dma_post().
  */
 int sio_dma_check_remote(const struct sio_dma_copy *copy, struct sio_err *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Starting DMA transfers. A segment that a queue has not used before is attached to it, by a
- * request to smartiod; from then on a start is entries in the ring, a tail, and at most one write.
+ * Starting DMA transfers. A segment that a queue has not used before is attached to it (slot.c);
+ * from then on a start is entries in the ring, a tail, and at most one write.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -10,82 +10,6 @@
 #include "sisci/dma/queue.h"
 #include "smartio/io.h"
 #include "smartio/uapi.h"
-
-/* ---- what the engine can reach ---- */
-
-static struct sio_dma_slot *find_slot(struct sio_dma_queue *q, uint32_t id, bool remote)
-{
-	for (unsigned i = 0; i < q->n_slots; i++)
-		if (q->slot[i].range && q->slot[i].id == id && q->slot[i].remote == remote)
-			return &q->slot[i];
-	return NULL;
-}
-
-/*
- * Where to note another one; what was used longest ago makes room when all are in use. NULL: this
- * very transfer, which began with use @first, has them all.
- */
-static struct sio_dma_slot *free_slot(struct sio_dma_queue *q, uint64_t first)
-{
-	struct sio_dma_slot *oldest = &q->slot[0];
-	struct sio_msg_queue_detach req;
-	struct sio_msg rep;
-
-	for (unsigned i = 0; i < q->n_slots; i++) {
-		if (!q->slot[i].range)
-			return &q->slot[i];
-		if (q->slot[i].used < oldest->used)
-			oldest = &q->slot[i];
-	}
-	if (q->n_slots < SIO_DMA_SLOTS)
-		return &q->slot[q->n_slots++];
-	if (oldest->used >= first)
-		return NULL;
-	req = (struct sio_msg_queue_detach){.range = sio_to_le64(oldest->range)};
-	sio_ask(q->o.lib, SIO_MSG_QUEUE_DETACH, &req, sizeof(req), &rep, sizeof(rep), NULL);
-	oldest->range = 0;
-	return oldest;
-}
-
-/* By the thread that is starting: the slot of a segment, attached now if need be. */
-static int get_slot(struct sio_dma_queue *q, const struct sio_object *segment, uint64_t first,
-		    uint32_t *ret, struct sio_err *err)
-{
-	bool remote = segment->kind == SIO_REMOTE_SEGMENT;
-	struct sio_msg_queue_attach req = {.queue = sio_to_le32(q->o.id),
-					   .segment = sio_to_le32(segment->id),
-					   .remote = sio_to_le32(remote)};
-	struct sio_dma_slot *s = find_slot(q, segment->id, remote);
-	struct sio_rep_queue_attach rep;
-	int rc;
-
-	if (!s) {
-		s = free_slot(q, first);
-		if (!s)
-			return sio_fail_exhausted(err, -ENOSPC, SIO_OUT_OF_DMA_SLOTS,
-						  "one transfer can be between %d segments at most",
-						  SIO_DMA_SLOTS);
-		rc = sio_ask(q->o.lib, SIO_MSG_QUEUE_ATTACH, &req, sizeof(req), &rep, sizeof(rep),
-			     err);
-		if (rc)
-			return rc == -EPERM ? (int)SCI_ERR_SEGMENT_NOT_PREPARED
-			       /* ENOENT: it was removed, and we have not heard of that yet. */
-			       : rc == -ENOTCONN || rc == -ECONNRESET || (remote && rc == -ENOENT)
-				       ? (int)SCI_ERR_SEGMENT_NOT_CONNECTED
-				       : rc;
-		*s = (struct sio_dma_slot){.range = sio_from_le64(rep.range),
-					   .id = segment->id,
-					   .remote = remote,
-					   .slot = sio_from_le32(rep.slot)};
-		/* The slot was another's, whose segment is gone since. */
-		for (unsigned i = 0; i < q->n_slots; i++)
-			if (&q->slot[i] != s && q->slot[i].slot == s->slot)
-				q->slot[i].range = 0;
-	}
-	s->used = ++q->uses;
-	*ret = s->slot;
-	return 0;
-}
 
 /* ---- posting ---- */
 
@@ -97,8 +21,6 @@ static int check_remote(const struct sio_dma_copy *c, struct sio_err *err)
 				  c->remote->segment_id, c->remote->node);
 	if (sio_remote_segment_check(c->remote, err))
 		return SCI_ERR_SEGMENT_NOT_CONNECTED;
-	if (c->remote->is_bar)
-		return sio_fail(err, -EOPNOTSUPP, "DMA queues do not reach BARs of devices");
 	if (c->remote->exact && c->read)
 		return sio_fail(err, -EOPNOTSUPP,
 				"nothing can be read from an exact multicast group");
@@ -216,26 +138,45 @@ static void keep_all(struct sio_dma_queue *q, struct post *p)
 	}
 }
 
+static int write_entry(struct sio_dma_queue *q, const struct sio_dma_copy *c, uint64_t first,
+		       struct sio_dma_entry *ret, struct sio_err *err)
+{
+	const struct sio_dma_side local = {
+		.segment = &c->local->o, .offset = c->local_offset, .bytes = c->size};
+	const struct sio_dma_side remote = {.segment = &c->remote->o,
+					    .remote = true,
+					    .bar = c->remote->is_bar,
+					    .offset = c->remote_offset,
+					    .bytes = c->size};
+	uint64_t from = 0, to = 0;
+	uint32_t source = 0, target = 0;
+	int rc = sio_dma_place(q, c->read ? &remote : &local, first, &source, &from, err);
+
+	if (!rc)
+		rc = sio_dma_place(q, c->read ? &local : &remote, first, &target, &to, err);
+	*ret = (struct sio_dma_entry){.source = source,
+				      .target = target,
+				      .source_offset = from,
+				      .target_offset = to,
+				      .length = c->size};
+	return rc;
+}
+
 /* The entries of a transfer, before the tail that gives them to the engine. */
 static int write_entries(struct sio_dma_queue *q, const struct post *p, struct sio_err *err)
 {
 	uint64_t first = q->uses + 1;
 
+	if (q->failed)
+		sio_dma_forget_bars(q);
+	q->failed = false;
 	for (unsigned i = 0; i < p->n; i++) {
-		const struct sio_dma_copy *c = &p->copy[i];
-		struct sio_dma_entry e = {.length = c->size,
-					  .flags = i == p->n - 1 ? SIO_DMA_LAST : 0};
-		uint32_t local = 0, remote = 0;
-		int rc = get_slot(q, &c->local->o, first, &local, err);
+		struct sio_dma_entry e;
+		int rc = write_entry(q, &p->copy[i], first, &e, err);
 
-		if (!rc)
-			rc = get_slot(q, &c->remote->o, first, &remote, err);
 		if (rc)
 			return rc;
-		e.source = c->read ? remote : local;
-		e.target = c->read ? local : remote;
-		e.source_offset = c->read ? c->remote_offset : c->local_offset;
-		e.target_offset = c->read ? c->local_offset : c->remote_offset;
+		e.flags = i == p->n - 1 ? SIO_DMA_LAST : 0;
 		sio_copy_to(&q->ring->entry[(q->tail + i) % SIO_DMA_ENTRIES], &e, sizeof(e));
 	}
 	return 0;

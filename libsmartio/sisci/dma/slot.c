@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Slots of a DMA queue: what its engine can reach. A segment is attached as a whole, by a request to
+ * smartiod, when a transfer uses it first; of a BAR the memory around what the transfer is of.
+ */
+#include <errno.h>
+
+#include "sisci/dma/queue.h"
+
+static bool reaches(const struct sio_dma_slot *slot, const struct sio_dma_side *s)
+{
+	return slot->range && slot->id == s->segment->id && slot->remote == s->remote &&
+	       (!s->bar || (s->offset >= slot->first && s->offset - slot->first <= slot->length &&
+			    s->bytes <= slot->length - (s->offset - slot->first)));
+}
+
+static struct sio_dma_slot *find_slot(struct sio_dma_queue *q, const struct sio_dma_side *s)
+{
+	for (unsigned i = 0; i < q->n_slots; i++)
+		if (reaches(&q->slot[i], s))
+			return &q->slot[i];
+	return NULL;
+}
+
+static void detach(struct sio_dma_queue *q, struct sio_dma_slot *slot)
+{
+	struct sio_msg_queue_detach req = {.range = sio_to_le64(slot->range)};
+	struct sio_msg rep;
+
+	sio_ask(q->o.lib, SIO_MSG_QUEUE_DETACH, &req, sizeof(req), &rep, sizeof(rep), NULL);
+	slot->range = 0;
+}
+
+/*
+ * Where to note another one; what was used longest ago makes room when all are in use. NULL: this
+ * very transfer, which began with use @first, has them all.
+ */
+static struct sio_dma_slot *free_slot(struct sio_dma_queue *q, uint64_t first)
+{
+	struct sio_dma_slot *oldest = &q->slot[0];
+
+	for (unsigned i = 0; i < q->n_slots; i++) {
+		if (!q->slot[i].range)
+			return &q->slot[i];
+		if (q->slot[i].used < oldest->used)
+			oldest = &q->slot[i];
+	}
+	if (q->n_slots < SIO_DMA_SLOTS)
+		return &q->slot[q->n_slots++];
+	if (oldest->used >= first)
+		return NULL;
+	detach(q, oldest);
+	return oldest;
+}
+
+/* What smartiod said of it: of a BAR it may be more than was asked for. */
+static int note_slot(struct sio_dma_queue *q, struct sio_dma_slot *ret,
+		     const struct sio_dma_side *s, const struct sio_rep_queue_attach *rep,
+		     struct sio_err *err)
+{
+	*ret = (struct sio_dma_slot){.range = sio_from_le64(rep->range),
+				     .id = s->segment->id,
+				     .remote = s->remote,
+				     .bar = s->bar,
+				     .slot = sio_from_le32(rep->slot),
+				     .first = s->bar ? sio_from_le64(rep->first) : 0,
+				     .length = sio_from_le64(rep->length)};
+	/* The slot was another's, whose segment is gone since. */
+	for (unsigned i = 0; i < q->n_slots; i++)
+		if (&q->slot[i] != ret && q->slot[i].slot == ret->slot)
+			q->slot[i].range = 0;
+	if (reaches(ret, s))
+		return 0;
+	detach(q, ret);
+	return sio_fail(err, -EPROTO, "smartiod attached other bytes of a BAR than were asked for");
+}
+
+static int attach(struct sio_dma_queue *q, struct sio_dma_slot *ret, const struct sio_dma_side *s,
+		  struct sio_err *err)
+{
+	struct sio_msg_queue_attach req = {.queue = sio_to_le32(q->o.id),
+					   .segment = sio_to_le32(s->segment->id),
+					   .remote = sio_to_le32(s->remote),
+					   .offset = sio_to_le64(s->bar ? s->offset : 0),
+					   .bytes = sio_to_le64(s->bar ? s->bytes : 0)};
+	struct sio_rep_queue_attach rep;
+	int rc = sio_ask(q->o.lib, SIO_MSG_QUEUE_ATTACH, &req, sizeof(req), &rep, sizeof(rep), err);
+
+	if (!rc)
+		return note_slot(q, ret, s, &rep, err);
+	if (rc == -EPERM)
+		return SCI_ERR_SEGMENT_NOT_PREPARED;
+	/* ENOENT: it was removed, and we have not heard of that yet. */
+	return rc == -ENOTCONN || rc == -ECONNRESET || (s->remote && rc == -ENOENT)
+		       ? (int)SCI_ERR_SEGMENT_NOT_CONNECTED
+		       : rc;
+}
+
+int sio_dma_place(struct sio_dma_queue *q, const struct sio_dma_side *side, uint64_t first,
+		  uint32_t *ret_slot, uint64_t *ret_offset, struct sio_err *err)
+{
+	struct sio_dma_slot *s = find_slot(q, side);
+	int rc;
+
+	if (!s) {
+		s = free_slot(q, first);
+		if (!s)
+			return sio_fail_exhausted(err, -ENOSPC, SIO_OUT_OF_DMA_SLOTS,
+						  "one transfer can be between %d segments at most",
+						  SIO_DMA_SLOTS);
+		rc = attach(q, s, side, err);
+		if (rc)
+			return rc;
+	}
+	s->used = ++q->uses;
+	*ret_slot = s->slot;
+	*ret_offset = side->offset - s->first;
+	return 0;
+}
+
+void sio_dma_forget_bars(struct sio_dma_queue *q)
+{
+	for (unsigned i = 0; i < q->n_slots; i++)
+		if (q->slot[i].range && q->slot[i].bar)
+			detach(q, &q->slot[i]);
+}
