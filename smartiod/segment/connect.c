@@ -26,7 +26,7 @@ void smartiod_connection_enter(struct smartiod *d, struct smartiod_connection *c
 
 static void connection_free(struct smartiod *d, struct smartiod_connection *c)
 {
-	smartiod_ranges_end(d, c, false);
+	smartiod_ranges_free(c);
 	smartiod_close_fd(d, &c->map_fd);
 	smartiod_tree_remove(&d->connections, &c->by_id);
 	free(c);

@@ -211,6 +211,8 @@ void smartiod_range_forget(struct smartiod *d, struct smartiod_connection *c,
 			   struct smartiod_range *g);
 /* The connection ends or is lost: ends its ranges. @tell: the port still has them. */
 void smartiod_ranges_end(struct smartiod *d, struct smartiod_connection *c, bool tell);
+/* Of a connection that is freed: what they reach is its rooms' to free. */
+void smartiod_ranges_free(struct smartiod_connection *c);
 /* Ends range @id at the port; 0: nothing. */
 void smartiod_port_detach(struct smartiod *d, uint64_t owner, uint64_t id);
 

@@ -62,3 +62,13 @@ void smartiod_ranges_end(struct smartiod *d, struct smartiod_connection *c, bool
 		range_free(d, c, g);
 	}
 }
+
+void smartiod_ranges_free(struct smartiod_connection *c)
+{
+	struct smartiod_range *g;
+
+	while ((g = c->ranges)) {
+		c->ranges = g->next;
+		free(g);
+	}
+}

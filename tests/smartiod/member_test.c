@@ -10,32 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "device_calls.h"
-#include "fake_device.h"
-
-#define FDID 0x400001
-#define PAGE 4096u
-#define BOTH (SIO_ACCESS_READ | SIO_ACCESS_WRITE)
-
-enum cut {
-	KILL,
-	CRASH_BORROWER,
-	CRASH_LENDER,
-	LINK_DOWN,
-	CUT_OFF, /* the two daemons from each other */
-	PULL_OUT,
-	NONE
-};
-
-struct run {
-	struct fake_device fake;
-	struct world *w;
-	struct world_client *c;
-	unsigned host; /* its */
-	enum cut cut;
-	uint64_t left; /* events until then */
-	bool refused;  /* the port has refused a request that cannot fail */
-};
+#include "memory_world.h"
 
 /* ---- a program ---- */
 
@@ -72,31 +47,14 @@ static int leave(struct world *w, struct world_client *c, uint32_t map)
 	return rc;
 }
 
-/* Of a drive whose memory it may write, for it holds the registers. */
-struct holder {
-	struct call_borrow b;
-	uint32_t bar, map, memory; /* handles */
-};
-
-static void hold(struct world *w, struct world_client *c, struct holder *h)
-{
-	uint32_t access[4];
-
-	memset(h, 0, sizeof(*h));
-	call_borrow(w, c, FDID, 0, &h->b);
-	call_dev_seg_connect(w, c, h->b.handle, 0, SCI_MEMTYPE_BAR, &h->bar, NULL);
-	call_bar_map(w, c, h->bar, 0, &h->map, access);
-	call_dev_seg_connect(w, c, h->b.handle, 2, SCI_MEMTYPE_BAR, &h->memory, NULL);
-}
-
 /* Calls may fail: somebody may be dead. Return: how many members it had. */
 static unsigned play(struct world *w, struct world_client *c)
 {
 	uint32_t member[5];
-	struct holder h;
+	struct memory_holder h;
 	unsigned n = 0;
 
-	hold(w, c, &h);
+	memory_hold(w, c, &h);
 	n += join(w, c, h.memory, 3, 0, &member[0]) == 0;
 	n += join(w, c, h.memory, 4, 1, &member[1]) == 0;
 	n += join(w, c, h.memory, 4, 2, &member[2]) == 0; /* the second of a group */
@@ -113,127 +71,17 @@ static unsigned play(struct world *w, struct world_client *c)
 
 /* ---- cuts ---- */
 
-static void maybe_cut(struct world *w, void *arg)
-{
-	struct run *r = arg;
-
-	if (r->left == 0 || --r->left)
-		return;
-	switch (r->cut) {
-	case KILL:
-		world_kill(w, r->c);
-		break;
-	case CRASH_BORROWER:
-		world_crash(w, r->host);
-		break;
-	case CRASH_LENDER:
-		world_crash(w, 0);
-		break;
-	case LINK_DOWN:
-		world_link(w, 0, r->host, false);
-		break;
-	case CUT_OFF:
-		world_cut(w, 0, r->host);
-		break;
-	case PULL_OUT:
-		fake_device_move(w, false);
-		break;
-	case NONE:
-		break;
-	}
-}
-
-static void start(struct run *r, unsigned host, uint64_t seed)
-{
-	*r = (struct run){.host = host, .cut = NONE, .w = world_new(3, seed)};
-	fake_device_add(r->w, &r->fake);
-	r->fake.cmb = 4 * PAGE;
-	world_start(r->w);
-	r->c = world_client(r->w, host, SIO_CLIENT_LIBRARY);
-}
-
-/* All come back; the next who has the device alone finds nothing of the one before. */
-static void end(struct run *r)
-{
-	struct world *w = r->w;
-
-	for (unsigned i = 0; i < w->n_clients; i++)
-		world_kill(w, &w->client[i]);
-	world_run(w);
-	for (unsigned i = 0; i < w->n_hosts; i++)
-		if (!w->host[i].daemon)
-			world_boot(w, i);
-	if (r->host)
-		world_link(w, 0, r->host, true);
-	fake_device_move(w, true);
-	world_pass(w, 100000000);
-	call_last_reset(w, FDID);
-	assert_nothing_left(w);
-	if (!r->refused) /* what the port does not free is left in use */
-		assert_int_equal(r->fake.bad, 0);
-	assert_int_equal(w->wild, 0);
-	world_free(w);
-}
-
-/* Return: it had as many events. */
-static bool cut_at(enum cut cut, unsigned host, uint64_t n, uint64_t seed)
-{
-	struct run r;
-	unsigned members;
-	bool happened;
-
-	start(&r, host, seed);
-	r.cut = cut;
-	r.left = n;
-	r.w->before_step = maybe_cut;
-	r.w->before_arg = &r;
-	members = play(r.w, r.c);
-	happened = r.left == 0;
-	if (!happened)
-		assert_int_equal(members, 4);
-	r.left = 0;
-	end(&r);
-	return happened;
-}
-
-static void cut_everywhere(enum cut cut)
-{
-	for (unsigned host = cut == LINK_DOWN || cut == CUT_OFF; host < 2; host++)
-		for (uint64_t seed = 0; seed < 2; seed++) {
-			uint64_t n = 1;
-
-			while (cut_at(cut, host, n, seed))
-				n++;
-			assert_true(n > 30);
-		}
-}
-
 static void cut_at_every_event(void **state)
 {
 	(void)state;
-	for (enum cut cut = KILL; cut < NONE; cut++)
-		cut_everywhere(cut);
+	for (enum memory_cut cut = MEMORY_KILL; cut < MEMORY_CUTS; cut++)
+		memory_cut_everywhere(cut, play, 4);
 }
 
 static void port_refuses_every_request(void **state)
 {
 	(void)state;
-	for (unsigned host = 0; host < 2; host++) {
-		uint64_t n = 0, last;
-		struct run r;
-
-		do {
-			start(&r, host, 0);
-			r.w->fail_at = r.w->requests + ++n;
-			last = r.w->fail_at;
-			play(r.w, r.c);
-			last = r.w->requests - (last - n);
-			r.w->fail_at = 0;
-			r.refused = true;
-			end(&r);
-		} while (n <= last);
-		assert_true(n > 15);
-	}
+	memory_refuse_everywhere(play);
 }
 
 /* ---- the end of a member ---- */
@@ -245,11 +93,11 @@ static void leaving_waits_for_the_port(void **state)
 	for (unsigned host = 0; host < 2; host++) {
 		struct sio_msg_handle msg = {.flags = sio_to_le32(0)};
 		uint32_t id, member;
-		struct holder h;
-		struct run r;
+		struct memory_holder h;
+		struct memory_run r;
 
-		start(&r, host, 0);
-		hold(r.w, r.c, &h);
+		memory_start(&r, host, 0);
+		memory_hold(r.w, r.c, &h);
 		assert_int_equal(join(r.w, r.c, h.memory, 3, 0, &member), 0);
 		assert_int_equal(world_count(r.w, 0, SIO_KIND_MEM), 1);
 		r.w->fail_at = r.w->requests + 1;
@@ -265,7 +113,7 @@ static void leaving_waits_for_the_port(void **state)
 		world_run(r.w);
 		assert_int_equal(world_reply(r.c, id)->error, 0);
 		assert_int_equal(world_count(r.w, 0, SIO_KIND_MEM), 0);
-		end(&r);
+		memory_end(&r);
 	}
 }
 
@@ -276,11 +124,11 @@ static void a_group_has_one_member_of_a_borrow(void **state)
 	for (unsigned host = 0; host < 2; host++) {
 		uint32_t id[2], member;
 		unsigned n[2] = {0, 0};
-		struct holder h;
-		struct run r;
+		struct memory_holder h;
+		struct memory_run r;
 
-		start(&r, host, 0);
-		hold(r.w, r.c, &h);
+		memory_start(&r, host, 0);
+		memory_hold(r.w, r.c, &h);
 		r.w->late = SIO_OP_MCAST;
 		for (unsigned i = 0; i < 2; i++) {
 			struct sio_msg_group_join msg = join_of(h.memory, 3, i);
@@ -298,7 +146,7 @@ static void a_group_has_one_member_of_a_borrow(void **state)
 		}
 		assert_true(n[0] == 1 && n[1] == 1);
 		assert_int_equal(world_count(r.w, 0, SIO_KIND_MEM), 1);
-		end(&r);
+		memory_end(&r);
 	}
 }
 
@@ -315,13 +163,13 @@ static void memory_has_one_writer(void **state)
 		struct sio_msg_group_join msg;
 		uint32_t id, member, access[4];
 		struct world_client *other;
-		struct holder h, next;
-		struct run r;
+		struct memory_holder h, next;
+		struct memory_run r;
 		bool joined;
 
-		start(&r, host, 0);
+		memory_start(&r, host, 0);
 		other = world_client(r.w, 2, SIO_CLIENT_LIBRARY);
-		hold(r.w, r.c, &h);
+		memory_hold(r.w, r.c, &h);
 		r.w->late = SIO_OP_BAR;
 		msg = join_of(h.memory, 3, 0);
 		id = world_send(r.w, r.c, SIO_MSG_GROUP_JOIN, &msg, sizeof(msg));
@@ -335,7 +183,7 @@ static void memory_has_one_writer(void **state)
 				     NULL);
 		assert_int_equal(call_bar_map(r.w, other, next.bar, 0, &next.map, access), 0);
 		assert_int_equal(access[0], joined ? SIO_ACCESS_READ : BOTH);
-		end(&r);
+		memory_end(&r);
 	}
 }
 
@@ -348,16 +196,16 @@ static void mapped_memory_has_one_writer(void **state)
 		struct sio_msg_seg_map msg = {.bytes = sio_to_le64(PAGE)};
 		struct world_client *other;
 		const struct world_message *m;
-		struct holder h, next;
+		struct memory_holder h, next;
 		uint32_t id, access[4];
-		struct run r;
+		struct memory_run r;
 
-		start(&r, order >> 1, 0);
+		memory_start(&r, order >> 1, 0);
 		other = world_client(r.w, 2, SIO_CLIENT_LIBRARY);
 		assert_int_equal(call_borrow(r.w, other, FDID, 0, &next.b), 0);
 		call_dev_seg_connect(r.w, other, next.b.handle, 0, SCI_MEMTYPE_BAR, &next.bar,
 				     NULL);
-		hold(r.w, r.c, &h);
+		memory_hold(r.w, r.c, &h);
 		r.w->late = SIO_OP_BAR;
 		msg.handle = sio_to_le32(h.memory);
 		id = world_send(r.w, r.c, SIO_MSG_SEG_MAP, &msg, sizeof(msg));
@@ -379,7 +227,7 @@ static void mapped_memory_has_one_writer(void **state)
 					 0);
 			assert_int_equal(access[0], SIO_ACCESS_READ);
 		}
-		end(&r);
+		memory_end(&r);
 	}
 }
 
@@ -407,19 +255,19 @@ static void rules_of_segments_are_those_of_members(void **state)
 	for (unsigned host = 0; host < 3; host++) {
 		const bool refused = host == 1; /* node 8; the lender's own are not asked */
 		uint32_t map;
-		struct holder h;
-		struct run r;
+		struct memory_holder h;
+		struct memory_run r;
 
-		start(&r, host, 0);
+		memory_start(&r, host, 0);
 		r.w->topology->policy.rule = rule;
 		r.w->topology->policy.n_rules = 2;
-		hold(r.w, r.c, &h);
+		memory_hold(r.w, r.c, &h);
 		assert_int_equal(join(r.w, r.c, h.memory, 3, 0, &map), refused ? EACCES : 0);
 		assert_int_equal(join(r.w, r.c, h.memory, 4, 1, &map), EACCES);
 		assert_int_equal(join(r.w, r.c, h.memory, 5, 2, &map), 0);
 		r.w->topology->policy.n_rules = 0;
 		r.w->topology->policy.rule = NULL;
-		end(&r);
+		memory_end(&r);
 	}
 }
 

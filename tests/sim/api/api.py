@@ -26,6 +26,7 @@ ELSEWHERE = {
     "many_members": "sixty hosts at once",
     "mirror": "signals, and pages that may only be read",
     "near": "memory devices",
+    "dma_bar": "memory devices",
     "overlay": "memory devices",
     "overlay_life": "memory devices",
     "p2p": "memory devices",
