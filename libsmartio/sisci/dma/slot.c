@@ -53,10 +53,29 @@ static struct sio_dma_slot *free_slot(struct sio_dma_queue *q, uint64_t first)
 	return oldest;
 }
 
+/*
+ * The slot was another's, whose segment is gone since. Return: this transfer uses it, by an entry
+ * that is written already, and would copy what has the slot now.
+ */
+static bool takes_place(struct sio_dma_queue *q, const struct sio_dma_slot *s, uint64_t first)
+{
+	bool used = false;
+
+	for (unsigned i = 0; i < q->n_slots; i++) {
+		struct sio_dma_slot *other = &q->slot[i];
+
+		if (other == s || !other->range || other->slot != s->slot)
+			continue;
+		used |= other->used >= first;
+		other->range = 0;
+	}
+	return used;
+}
+
 /* What smartiod said of it: of a BAR it may be more than was asked for. */
 static int note_slot(struct sio_dma_queue *q, struct sio_dma_slot *ret,
-		     const struct sio_dma_side *s, const struct sio_rep_queue_attach *rep,
-		     struct sio_err *err)
+		     const struct sio_dma_side *s, uint64_t first,
+		     const struct sio_rep_queue_attach *rep, struct sio_err *err)
 {
 	*ret = (struct sio_dma_slot){.range = sio_from_le64(rep->range),
 				     .id = s->segment->id,
@@ -65,10 +84,9 @@ static int note_slot(struct sio_dma_queue *q, struct sio_dma_slot *ret,
 				     .slot = sio_from_le32(rep->slot),
 				     .first = s->bar ? sio_from_le64(rep->first) : 0,
 				     .length = sio_from_le64(rep->length)};
-	/* The slot was another's, whose segment is gone since. */
-	for (unsigned i = 0; i < q->n_slots; i++)
-		if (&q->slot[i] != ret && q->slot[i].slot == ret->slot)
-			q->slot[i].range = 0;
+	if (takes_place(q, ret, first))
+		return sio_refuse(err, SCI_ERR_SEGMENT_NOT_CONNECTED,
+				  "a segment of this transfer ended while it was being started");
 	if (reaches(ret, s))
 		return 0;
 	detach(q, ret);
@@ -76,7 +94,7 @@ static int note_slot(struct sio_dma_queue *q, struct sio_dma_slot *ret,
 }
 
 static int attach(struct sio_dma_queue *q, struct sio_dma_slot *ret, const struct sio_dma_side *s,
-		  struct sio_err *err)
+		  uint64_t first, struct sio_err *err)
 {
 	struct sio_msg_queue_attach req = {.queue = sio_to_le32(q->o.id),
 					   .segment = sio_to_le32(s->segment->id),
@@ -87,7 +105,7 @@ static int attach(struct sio_dma_queue *q, struct sio_dma_slot *ret, const struc
 	int rc = sio_ask(q->o.lib, SIO_MSG_QUEUE_ATTACH, &req, sizeof(req), &rep, sizeof(rep), err);
 
 	if (!rc)
-		return note_slot(q, ret, s, &rep, err);
+		return note_slot(q, ret, s, first, &rep, err);
 	if (rc == -EPERM)
 		return SCI_ERR_SEGMENT_NOT_PREPARED;
 	/* ENOENT: it was removed, and we have not heard of that yet. */
@@ -108,7 +126,7 @@ int sio_dma_place(struct sio_dma_queue *q, const struct sio_dma_side *side, uint
 			return sio_fail_exhausted(err, -ENOSPC, SIO_OUT_OF_DMA_SLOTS,
 						  "one transfer can be between %d segments at most",
 						  SIO_DMA_SLOTS);
-		rc = attach(q, s, side, err);
+		rc = attach(q, s, side, first, err);
 		if (rc)
 			return rc;
 	}
