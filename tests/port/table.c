@@ -218,9 +218,9 @@ size_t port_good(const struct port_world *w, uint32_t op, union port_packet *req
 /* clang-format off */
 const struct port_row port_rows[] = {
 	GOOD(INFO),
-	SET(INFO, info, version_max, 0, -EPROTO, "speaks 10"),
+	SET(INFO, info, version_max, 0, -EPROTO, "speaks 11"),
 	SET(INFO, info, version_max, 11, 0, NULL),
-	SET(INFO, info, version_min, 11, -EPROTO, "versions 11 to 10"),
+	SET(INFO, info, version_min, 12, -EPROTO, "versions 12 to 11"),
 
 	GOOD(OWNER_NEW),
 	REF(OWNER_NEW, owner_new, h.owner, T_OWNER, -EINVAL, "all but a child"),
@@ -448,7 +448,7 @@ const struct port_row port_rows[] = {
 	SET(DMA_ATTACH, dma_attach, channel, 0, -ENOENT, NULL),
 	REF(DMA_ATTACH, dma_attach, channel, T_MEM, -ENOENT, NULL),
 	SET(DMA_ATTACH, dma_attach, target_kind, 0, -EINVAL, "target kind 0"),
-	SET(DMA_ATTACH, dma_attach, target_kind, SIO_KIND_BAR, -EINVAL, NULL),
+	SET(DMA_ATTACH, dma_attach, target_kind, SIO_KIND_BAR, -ENOENT, "BAR view"),
 	SET(DMA_ATTACH, dma_attach, target_kind, SIO_KIND_MAP, -ENOENT, NULL),
 	SET(DMA_ATTACH, dma_attach, target, NO_SUCH, -ENOENT, "0x7fffffffffff"),
 	REF(DMA_ATTACH, dma_attach, target, T_MEM_BUSY, 0, NULL),
