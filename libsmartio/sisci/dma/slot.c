@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Slots of a DMA queue: what its engine can reach. A segment is attached as a whole, by a request to
- * smartiod, when a transfer uses it first; of a BAR the memory around what the transfer is of.
+ * Slots of a DMA queue: what its engine can reach. A segment is attached as a whole, by a request
+ * to smartiod, when a transfer uses it first; of a BAR the memory around what the transfer is of.
  */
 #include <errno.h>
 
