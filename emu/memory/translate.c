@@ -82,6 +82,23 @@ static int at_sender(const struct emu_host *h, const struct emu_ram *sender, uin
 	return 0;
 }
 
+/* Nothing is there: the innermost chassis that passes the address on is where it is looked for. */
+static int nowhere(const struct end *end, struct emu_target *t)
+{
+	const struct sio_topo_host *h = end->host->topo;
+	unsigned in = 0;
+
+	for (unsigned i = 0; i < h->n_chassis; i++) /* one in another comes behind it */
+		if (end->physical - h->chassis[i].range_base < h->chassis[i].range_size)
+			in = i + 1;
+	if (!in)
+		return fail(t, "nothing is at physical address %#" PRIx64 " of %s", end->physical,
+			    h->name);
+	t->way.to[end->adapter ? 1 : 0] = (uint8_t)in;
+	return fail(t, "nothing is at physical address %#" PRIx64 " of %s, behind chassis %s",
+		    end->physical, h->name, h->chassis[in - 1].name);
+}
+
 static int at_region(const struct end *end, const struct sio_region *region, uint32_t access,
 		     struct emu_target *t)
 {
@@ -89,8 +106,7 @@ static int at_region(const struct end *end, const struct sio_region *region, uin
 	uint64_t physical = end->physical, offset;
 
 	if (!region)
-		return fail(t, "nothing is at physical address %#" PRIx64 " of %s", physical,
-			    h->topo->name);
+		return nowhere(end, t);
 	offset = physical - region->base + region->offset;
 	if (region->kind == SIO_KIND_MEM) {
 		const struct emu_ram *ram = region->object;

@@ -191,6 +191,11 @@ hosts:
         self.assertRegex(self.smartio("--cluster", "tree", "device", "info", "c0").stdout, r"(?m)^in +box$")
         host = self.json("--cluster", "tree", "topology")["hosts"][2]
         self.assertEqual([c["name"] for c in host["chassis"]], ["box"])
+        box = host["chassis"][0]
+        self.assertEqual(int(box["range_base"], 16) % (1 << 20), 0)
+        self.assertGreaterEqual(box["range_size"], sum(int(b, 16) for b in info["bar_sizes"]))
+        self.assertIn(f'label="box\\nchassis\\n{box["range_base"]} + ', self.smartio("--cluster", "tree", "topology",
+                                                                                  "--dot").stdout)
         trunk("left right", "down")
         self.assertEqual(near("a"), [("a0", 0, None), ("b0", 4, 0), ("c1", 6, 0), ("c0", 7, 0)])
         trunk("top right", "down")

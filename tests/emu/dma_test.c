@@ -164,6 +164,39 @@ static void transactions_are_counted_where_they_pass(void **state)
 	fake_free(r.f);
 }
 
+#define BOX_BASE 0x4000000000ull
+
+static void two_boxes(struct sio_topology *t, void *arg)
+{
+	struct sio_topo_chassis *box = t->host[LENDER].chassis;
+
+	(void)arg;
+	box[0] = (struct sio_topo_chassis){
+		.name = "outer", .range_base = BOX_BASE, .range_size = 0x200000};
+	box[1] = (struct sio_topo_chassis){
+		.name = "inner", .in = 1, .range_base = BOX_BASE, .range_size = 0x100000};
+}
+
+/* A chassis passes on what is addressed to its range, though nothing is there. */
+static void what_a_chassis_passes_on_crosses_it(void **state)
+{
+	struct fake *f = fake_new_tree(0, 2, two_boxes, NULL);
+	struct reach r;
+
+	(void)state;
+	reach_init_in(&r, f);
+	assert_fault(&r, SIO_FAULT_WRITE, BOX_BASE + 0xff000, 64, "of host0, behind chassis inner");
+	assert_int_equal(fake_counter(f, LENDER, SIO_STATS_CHASSIS, 0, "wr_bytes"), 64);
+	assert_int_equal(fake_counter(f, LENDER, SIO_STATS_CHASSIS, 1, "wr_bytes"), 64);
+	assert_fault(&r, SIO_FAULT_WRITE, BOX_BASE + 0x100000, 32, "behind chassis outer");
+	assert_int_equal(fake_counter(f, LENDER, SIO_STATS_CHASSIS, 0, "wr_bytes"), 96);
+	assert_int_equal(fake_counter(f, LENDER, SIO_STATS_CHASSIS, 1, "wr_bytes"), 64);
+	assert_fault(&r, SIO_FAULT_WRITE, BOX_BASE + 0x200000, 32, "of host0");
+	assert_fault(&r, SIO_FAULT_WRITE, BOX_BASE - 64, 32, "of host0");
+	assert_int_equal(fake_counter(f, LENDER, SIO_STATS_CHASSIS, 0, "wr_bytes"), 96);
+	fake_free(f);
+}
+
 static void other_domains_addresses_fault(void **state)
 {
 	struct reach r;
@@ -460,6 +493,7 @@ int main(void)
 		cmocka_unit_test(devices_reach_what_was_mapped),
 		cmocka_unit_test(cascades_lead_from_switch_to_switch),
 		cmocka_unit_test(transactions_are_counted_where_they_pass),
+		cmocka_unit_test(what_a_chassis_passes_on_crosses_it),
 		cmocka_unit_test(other_domains_addresses_fault),
 		cmocka_unit_test(fault_names_nearest_mapping),
 		cmocka_unit_test(rights_hold_at_both_ends),

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <inttypes.h>
 
+#include "base/output.h"
 #include "view/graph_text.h"
 
 const char *tool_graph_name(const struct sio_graph *g, unsigned node, char name[TOOL_GRAPH_NAME])
@@ -17,6 +19,16 @@ const char *tool_graph_name(const struct sio_graph *g, unsigned node, char name[
 	else
 		snprintf(name, TOOL_GRAPH_NAME, "%s", own);
 	return name;
+}
+
+/* What it passes on, if something is behind it. */
+static void put_range(FILE *out, const struct sio_topo_chassis *c, const char *gap)
+{
+	char size[TOOL_SIZE_TEXT];
+
+	if (c->range_size)
+		fprintf(out, "%s%#" PRIx64 " + %s", gap, c->range_base,
+			tool_size(c->range_size, size));
 }
 
 /* The lines of a node's label, separated by @gap. */
@@ -39,6 +51,7 @@ static void put_label(FILE *out, const struct sio_graph *g, unsigned node, const
 		break;
 	case SIO_GRAPH_CHASSIS:
 		fprintf(out, "%s%schassis", name, gap);
+		put_range(out, &g->topology->host[n->host].chassis[n->index], gap);
 		break;
 	case SIO_GRAPH_ADAPTER:
 		fprintf(out, "adapter %u", n->index);

@@ -22,6 +22,23 @@ void tool_view_attachment_json(struct json_object *o, const struct tool_view *v,
 		tool_json_number(o, "cable", a->attach_index);
 }
 
+/* Of a machine, whose own firmware decides, there is no range. */
+static struct json_object *chassis_json(const struct sio_topo_host *h, unsigned index)
+{
+	const struct sio_topo_chassis *c = &h->chassis[index];
+	struct json_object *o = tool_json_object();
+	char in[TOOL_CHASSIS_TEXT];
+
+	tool_json_string(o, "name", tool_view_chassis(h, index + 1, in));
+	tool_json_number(o, "link_width", c->link_width);
+	tool_json_number(o, "link_generation", c->link_generation);
+	if (c->range_size) {
+		tool_json_hex(o, "range_base", c->range_base);
+		tool_json_number(o, "range_size", c->range_size);
+	}
+	return o;
+}
+
 static struct json_object *host_json(const struct tool_view *v, const struct tool_view_host *h)
 {
 	struct json_object *o = tool_json_object(), *adapters = tool_json_array();
@@ -33,13 +50,8 @@ static struct json_object *host_json(const struct tool_view *v, const struct too
 	tool_json_number(o, "ram", h->topo->ram_size);
 	tool_json_hex(o, "ram_base", h->topo->ram_base);
 	tool_json_bool(o, "iommu", h->topo->iommu);
-	for (unsigned i = 0; i < h->topo->n_chassis; i++) {
-		a = tool_json_object();
-		tool_json_string(a, "name", tool_view_chassis(h->topo, i + 1, in));
-		tool_json_number(a, "link_width", h->topo->chassis[i].link_width);
-		tool_json_number(a, "link_generation", h->topo->chassis[i].link_generation);
-		tool_json_append(chassis, a);
-	}
+	for (unsigned i = 0; i < h->topo->n_chassis; i++)
+		tool_json_append(chassis, chassis_json(h->topo, i));
 	for (unsigned i = 0; i < h->topo->n_adapters; i++) {
 		a = tool_view_adapter_json(&h->adapter[i], i);
 		tool_view_attachment_json(a, v, h->adapter[i].topo);
