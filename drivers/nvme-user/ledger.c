@@ -47,17 +47,19 @@ void sio_nvme_ledger_release(struct sio_nvme_ledger *l, uint32_t qid)
 	l->used--;
 }
 
-/* Has it the pair, or a place of it, by the request @sequence? UINT64_MAX: by any. */
-static bool has_part(const struct sio_nvme_pair *pair, uint64_t borrower, uint64_t sequence)
+/*
+ * Has it the pair, or a place of it, by the request @sequence? NULL: by any. No number of a request
+ * stands for that: who may be a liar chooses it.
+ */
+static bool has_part(const struct sio_nvme_pair *pair, uint64_t borrower, const uint64_t *sequence)
 {
 	if (!borrower || !pair->borrower)
 		return false;
 	if (!pair->share)
-		return pair->borrower == borrower &&
-		       (sequence == UINT64_MAX || pair->sequence == sequence);
+		return pair->borrower == borrower && (!sequence || pair->sequence == *sequence);
 	for (unsigned i = 0; i < SIO_NVME_SHARERS; i++)
 		if (pair->sharer[i].borrower == borrower && !(pair->dead >> i & 1) &&
-		    (sequence == UINT64_MAX || pair->sharer[i].sequence == sequence))
+		    (!sequence || pair->sharer[i].sequence == *sequence))
 			return true;
 	return false;
 }
@@ -67,7 +69,7 @@ uint32_t sio_nvme_ledger_given(const struct sio_nvme_ledger *l, uint64_t borrowe
 {
 	for (uint32_t i = 1; i <= l->pairs; i++)
 		if (l->pair[i].state == SIO_NVME_PAIR_TAKEN &&
-		    has_part(&l->pair[i], borrower, sequence))
+		    has_part(&l->pair[i], borrower, &sequence))
 			return i;
 	return 0;
 }
@@ -76,7 +78,7 @@ uint32_t sio_nvme_ledger_asked(const struct sio_nvme_ledger *l, uint64_t borrowe
 			       uint64_t sequence)
 {
 	for (uint32_t i = 1; i <= l->pairs; i++)
-		if (has_part(&l->pair[i], borrower, sequence))
+		if (has_part(&l->pair[i], borrower, &sequence))
 			return i;
 	return 0;
 }
@@ -131,7 +133,7 @@ bool sio_nvme_ledger_owns(const struct sio_nvme_ledger *l, uint32_t qid, uint64_
 			  uint64_t key)
 {
 	return qid >= 1 && qid <= l->pairs && l->pair[qid].key == key &&
-	       has_part(&l->pair[qid], borrower, UINT64_MAX);
+	       has_part(&l->pair[qid], borrower, NULL);
 }
 
 bool sio_nvme_ledger_has(const struct sio_nvme_ledger *l, uint32_t qid, uint64_t key)
@@ -142,7 +144,7 @@ bool sio_nvme_ledger_has(const struct sio_nvme_ledger *l, uint32_t qid, uint64_t
 uint32_t sio_nvme_ledger_next(const struct sio_nvme_ledger *l, uint64_t borrower, uint32_t qid)
 {
 	while (++qid <= l->pairs)
-		if (has_part(&l->pair[qid], borrower, UINT64_MAX))
+		if (has_part(&l->pair[qid], borrower, NULL))
 			return qid;
 	return 0;
 }

@@ -98,6 +98,35 @@ static void queue_pair_belongs_to_its_maker(void **state)
 	smartio_nvme_close(other);
 }
 
+/* Who names the maker, but not the request: neither is the pair taken back, nor its key told. */
+static void queue_pair_belongs_to_its_request(void **state)
+{
+	const uint64_t guesses[] = {0, UINT64_MAX, (uint64_t)INT64_MAX};
+	struct smartio_nvme *n = client(), *other = client();
+	struct smartio_nvme_queue *q = queue(n, 4);
+	uint8_t data[512];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(guesses) / sizeof(guesses[0]); i++) {
+		struct sio_nvme_req r = request(other, SIO_NVME_OP_CANCEL);
+		struct sio_nvme_rep rep;
+
+		r.borrower = smartio_borrower_id(n->d.handle);
+		r.cancel.sequence = guesses[i];
+		assert_int_equal(tell(other, &r).h.error, 0);
+		assert_int_equal(fake_counter("queue_pairs"), 1);
+		r = request(other, SIO_NVME_OP_CREATE);
+		r.borrower = smartio_borrower_id(n->d.handle);
+		r.sequence = guesses[i];
+		rep = tell(other, &r);
+		assert_int_equal(rep.h.error, EINVAL);
+		assert_int_equal(fake_counter("queue_pairs"), 1);
+	}
+	assert_ok(smartio_nvme_read(q, data, 0, 512));
+	smartio_nvme_close(n);
+	smartio_nvme_close(other);
+}
+
 /*
  * A completion queue is used by its own borrower alone, who knows the pair's key; and it is not
  * deleted while it is used, by whatever request.
@@ -444,6 +473,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(wrong_requests_are_answered),
 		TEST(queue_pair_belongs_to_its_maker),
+		TEST(queue_pair_belongs_to_its_request),
 		TEST(completion_queue_belongs_to_its_maker),
 		TEST(queue_memory_is_its_borrowers),
 		TEST(live_queue_memory_stays_mapped),
