@@ -3,6 +3,7 @@
 """nbdkit's smartio plugin: hosts of a cluster serve ranges of one drive to the programs of Linux."""
 import os
 import random
+import select
 import shutil
 import signal
 import subprocess
@@ -38,11 +39,24 @@ class Nbd(base.CommandTest):
         """The URI of a server on a host; it is there once its pid file is."""
         name = os.path.join(self.dir, f"{node}-{len(self.children)}")
         os.mkfifo(name + ".pid")
-        self.start("run", "-n", node, "--", "nbdkit", "-f", "-U", name, "-P", name + ".pid", PLUGIN,
-                   "device=nvme0", *parameters)
-        with open(name + ".pid", encoding="ascii") as f:
-            self.assertTrue(f.read().strip().isdigit())
+        server = self.start("run", "-n", node, "--", "nbdkit", "-f", "-U", name, "-P", name + ".pid", PLUGIN,
+                            "device=nvme0", *parameters)
+        self.assertTrue(self.first_words(name + ".pid", server).strip().isdigit())
         return f"nbd+unix:///?socket={name}"
+
+    def first_words(self, fifo, server):
+        """What the server writes there; one that ends, or hangs, before it does is not waited for."""
+        # Open for writing, too: then there is no end of file while the server has not opened it.
+        words, end = os.open(fifo, os.O_RDWR), os.pidfd_open(server.pid)
+        try:
+            ready = select.select([words, end], [], [], 60)[0]
+            if words not in ready:
+                server.kill()
+                self.fail(f"no pid file of {server.args}: {''.join(server.communicate(timeout=60))}")
+            return os.read(words, 64).decode("ascii")
+        finally:
+            os.close(words)
+            os.close(end)
 
     def refuses(self, *parameters, say, node="client1"):
         name = os.path.join(self.dir, "none")
