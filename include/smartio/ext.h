@@ -106,10 +106,11 @@ void smartio_await_device(const char *name, unsigned int state, unsigned int tim
 /**
  * As SCIBorrowDevice(), over adapter @adapter of this host alone: maps of BARs, device segments in
  * memory of the lender or of this host, and what is mapped for the device of those, take no other
- * way. (A local segment or an interrupt is mapped or tied over the adapter that its own call
- * names.) When the link there goes down this borrow is lost, though another way to the device is
- * up; and one over another adapter, of the same program too, is not. So a program that has one over
- * each of two adapters keeps the device. Of a device of this host: the same as SCIBorrowDevice().
+ * way, nor another adapter of the lender's than what the borrow has already. (A local segment or an
+ * interrupt is mapped or tied over the adapter that its own call names.) When the link there goes
+ * down this borrow is lost, though another way to the device is up; and one over another adapter,
+ * of the same program too, is not. So a program that has one over each of two adapters keeps the
+ * device. Of a device of this host: the same as SCIBorrowDevice().
  * @flags: as there. Errors: as there, and SCI_ERR_NO_SUCH_ADAPTERNO, SCI_ERR_NO_LINK_ACCESS the
  * link there is down, SCI_ERR_NO_SUCH_NODEID that adapter does not lead to the device's host.
  * Source: section 6.3 of the paper (a client behind two adapters); our own call.

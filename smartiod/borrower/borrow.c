@@ -142,10 +142,19 @@ void smartiod_borrow_free_all(struct smartiod *d)
 	}
 }
 
+/* Of a borrow over one adapter: the lender's that it has already; SIO_ADAPTER_ANY: none. */
+static uint32_t far_adapter(const struct smartiod_borrow *b)
+{
+	for (const struct smartiod_bar_map *m = b->maps; m; m = m->next)
+		if (!m->closed && m->adapter == b->adapter)
+			return m->peer_adapter;
+	return SIO_ADAPTER_ANY;
+}
+
 int smartiod_borrow_path(struct smartiod *d, const struct smartiod_borrow *b, struct sio_path *ret,
 			 struct sio_err *reterr)
 {
-	return smartiod_path_between(d, b->node, b->adapter, SIO_ADAPTER_ANY, &d->hops,
+	return smartiod_path_between(d, b->node, b->adapter, far_adapter(b), &d->hops,
 				     &b->device->hops, ret, reterr);
 }
 

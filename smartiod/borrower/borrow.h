@@ -112,8 +112,8 @@ static inline bool smartiod_borrow_ended(const struct smartiod_borrow *b)
 struct smartiod_borrow *smartiod_borrow_get(struct smartiod_session *s, uint32_t handle,
 					    struct sio_err *reterr);
 /*
- * The path to a borrowed device of another host: over the borrow's adapter, or the shortest that is
- * up.
+ * The path to a borrowed device of another host: over the borrow's adapter, and then the same as
+ * before as long as it has a map of a BAR; or the shortest that is up.
  */
 int smartiod_borrow_path(struct smartiod *d, const struct smartiod_borrow *b, struct sio_path *ret,
 			 struct sio_err *reterr);

@@ -241,13 +241,31 @@ static void dma_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 	}
 }
 
-int smartiod_lend_path(struct smartiod *d, const struct smartiod_device *dev, uint32_t node,
+/*
+ * The adapter of ours by which the borrower, whose adapter was chosen, reaches the device already,
+ * or the device its memory; SIO_ADAPTER_ANY: none yet.
+ */
+static uint32_t own_adapter(const struct smartiod_loan *l, uint32_t node, uint32_t adapter)
+{
+	if (adapter == SIO_PEER_ANY_ADAPTER)
+		return SIO_ADAPTER_ANY;
+	for (const struct smartiod_view_grant *g = l->grants; g; g = g->next)
+		if (g->node == node && g->peer_adapter == adapter && g->grant && !g->device)
+			return g->adapter;
+	for (const struct smartiod_dma *dma = l->dmas; dma; dma = dma->next)
+		if (dma->map && dma->exporter == node && dma->peer_adapter == adapter)
+			return dma->adapter;
+	return SIO_ADAPTER_ANY;
+}
+
+int smartiod_lend_path(struct smartiod *d, const struct smartiod_loan *l, uint32_t node,
 		       const struct smartiod_device *target, uint32_t adapter, struct sio_path *ret,
 		       struct sio_err *reterr)
 {
 	static const struct smartiod_hops none;
 	const struct smartiod_peer *p = smartiod_peer_find(d, node);
-	int rc = smartiod_path_between(d, node, SIO_ADAPTER_ANY, adapter, &dev->hops,
+	int rc = smartiod_path_between(d, node, own_adapter(l, node, adapter), adapter,
+				       &l->device->hops,
 				       target ? &target->hops
 				       : p    ? &p->hops
 					      : &none,
@@ -297,8 +315,8 @@ static int map_there(struct smartiod *d, struct smartiod_dma_lend *m,
 		.access = sio_to_le32(SIO_ACCESS_READ | SIO_ACCESS_WRITE),
 	};
 	struct sio_path path;
-	int rc = smartiod_lend_path(d, m->lend.loan->device, m->dma->exporter, NULL, adapter, &path,
-				    reterr);
+	int rc =
+		smartiod_lend_path(d, m->lend.loan, m->dma->exporter, NULL, adapter, &path, reterr);
 
 	if (rc < 0)
 		return rc;
@@ -367,7 +385,7 @@ static int map_bar(struct smartiod *d, struct smartiod_dma_lend *m,
 				"%s does not reach its own BARs: another device's can be mapped",
 				m->lend.loan->device->topo->name);
 	if (dma->exporter != d->node)
-		rc = smartiod_lend_path(d, m->lend.loan->device, dma->exporter,
+		rc = smartiod_lend_path(d, m->lend.loan, dma->exporter,
 					smartiod_device_known(d, sio_from_le32(r->target)),
 					SIO_PEER_ANY_ADAPTER, &path, reterr);
 	if (rc < 0)
@@ -396,8 +414,7 @@ static int map_group(struct smartiod *d, struct smartiod_dma_lend *m,
 	int rc = 0;
 
 	if (from->node != d->node)
-		rc = smartiod_lend_path(d, m->lend.loan->device, from->node, NULL, adapter, &path,
-					reterr);
+		rc = smartiod_lend_path(d, m->lend.loan, from->node, NULL, adapter, &path, reterr);
 	if (rc == 0)
 		rc = smartiod_allow_group(d, NULL, d->node, req.group, reterr);
 	if (rc == 0)

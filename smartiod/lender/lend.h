@@ -483,10 +483,12 @@ void smartiod_dma_free_all(struct smartiod *d);
 /* ---- dmalend.c ---- */
 
 /*
- * The shortest path from @dev of this host to the memory of @node, or to @target, a device there.
- * @adapter: the adapter of the other host where it must arrive, or SIO_PEER_ANY_ADAPTER.
+ * The shortest path from @l's device to the memory of @node, or to @target, a device there.
+ * @adapter: the adapter of the other host where it must arrive, or SIO_PEER_ANY_ADAPTER. Through
+ * the adapter of ours that @l has already to that one: what is read of the device pushes what it
+ * wrote only if both go the same way.
  */
-int smartiod_lend_path(struct smartiod *d, const struct smartiod_device *dev, uint32_t node,
+int smartiod_lend_path(struct smartiod *d, const struct smartiod_loan *l, uint32_t node,
 		       const struct smartiod_device *target, uint32_t adapter, struct sio_path *ret,
 		       struct sio_err *reterr);
 

@@ -360,7 +360,7 @@ static int interrupt_there(struct smartiod *d, struct vector_op *o, uint32_t ada
 		.flags = sio_to_le32(SIO_DINT_PLAIN | SIO_PEER_DINT_DEVICE),
 	};
 	struct sio_path path;
-	int rc = smartiod_lend_path(d, o->lend.loan->device, l->node, NULL, adapter, &path, reterr);
+	int rc = smartiod_lend_path(d, o->lend.loan, l->node, NULL, adapter, &path, reterr);
 
 	if (rc < 0)
 		return rc;
