@@ -337,8 +337,8 @@ SIO_WIRE_SIZE(struct sio_peer_dev_seg_end, 32);
  * WHOLE, of an exclusive borrower: for a kernel's driver, all up to the interrupt table, in one
  * piece, which a reset leaves in place, or none. Then also @bar SIO_PEER_BAR_TABLE: a page of
  * zeroed memory, which stands for the interrupt table that no borrower gets.
- * MEMORY: memory alone, for a DMA engine; registers and doorbells are in no piece, and are not
- * taken.
+ * MEMORY: memory alone, for a DMA engine, all that is in one run with some of what was asked for;
+ * registers and doorbells are in no piece, and are not taken.
  * Each piece is a view and, at the lender, a grant of it, until BAR_RELEASE or the borrow's end.
  *
  * @borrower_node not 0: for a device of the sender, which a program of that node has borrowed as

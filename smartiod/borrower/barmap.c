@@ -307,7 +307,7 @@ static int piece_to_reach(const struct map_op *m)
 	return -1;
 }
 
-/* The lender has granted all memory of the BAR: the one piece stays. */
+/* The lender has granted the memory that what was asked for lies in: the one piece stays. */
 static bool keep_one(struct smartiod *d, struct map_op *m)
 {
 	struct smartiod_bar_map *bar = m->bar;
@@ -606,6 +606,7 @@ static int bar_reach(struct smartiod *d, struct smartiod_connection *c, const vo
 {
 	const struct sio_msg_queue_attach *r = msg;
 	struct map_op *m = map_new(d, c->o.session, msg, c, adapter, reterr);
+	uint64_t at;
 
 	if (!m)
 		return reterr->code;
@@ -613,7 +614,10 @@ static int bar_reach(struct smartiod *d, struct smartiod_connection *c, const vo
 	m->arg = arg;
 	m->from = sio_from_le64(r->offset);
 	m->bytes = sio_from_le64(r->bytes);
-	map_ask(d, m, 0, c->bytes, SIO_ACCESS_READ | SIO_ACCESS_WRITE | SIO_PEER_BAR_MEMORY);
+	/* Nothing, which may be at the end, is asked for as the byte there, or before it. */
+	at = m->bytes || m->from < c->bytes ? m->from : m->from - 1;
+	map_ask(d, m, at, m->bytes ? m->bytes : 1,
+		SIO_ACCESS_READ | SIO_ACCESS_WRITE | SIO_PEER_BAR_MEMORY);
 	return 0;
 }
 

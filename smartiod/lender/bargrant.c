@@ -24,7 +24,8 @@
 struct part {
 	struct smartiod_bar_run run;
 	uint64_t offset,
-		length; /* what is granted; all of the run, but of memory, which may be large */
+		length; /* what is granted; all of the run, but of memory, which may be large, and
+			   which an engine alone has all of */
 	uint32_t access, given; /* of the view, and what is reported of it */
 	struct smartiod_view *view;
 	uint64_t grant;
@@ -474,7 +475,7 @@ static void choose_parts(struct bar_op *b, uint64_t offset, uint64_t end, uint32
 		p->given = p->access & access;
 		p->offset = run[i].offset;
 		p->length = run[i].length;
-		if (b->device || run[i].use >= SMARTIOD_BAR_MEMORY)
+		if (b->device || (run[i].use >= SMARTIOD_BAR_MEMORY && !b->memory))
 			clip(p, offset, end);
 		b->n_parts += p->access != 0;
 	}

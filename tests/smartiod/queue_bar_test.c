@@ -141,6 +141,58 @@ static void what_is_no_memory_of_its_own_is_not(void **state)
 	}
 }
 
+static void assign(struct memory_run *r, const struct memory_holder *h, uint64_t of,
+		   uint64_t offset, uint64_t bytes, int error)
+{
+	struct sio_msg_dev_assign msg = {.device = sio_to_le32(h->b.handle),
+					 .bar = sio_to_le32(2),
+					 .borrower = sio_to_le64(of),
+					 .offset = sio_to_le64(offset),
+					 .bytes = sio_to_le64(bytes)};
+	const struct world_message *m;
+
+	m = world_call(r->w, r->c, SIO_MSG_DEV_ASSIGN, &msg, sizeof(msg));
+	assert_non_null(m);
+	assert_int_equal(m->error, error);
+}
+
+/* By its owner, to another borrower: the pages are reached, and nothing beside them. */
+static void what_it_was_given_is_reached(void **state)
+{
+	(void)state;
+	for (unsigned host = 0; host < 2; host++) {
+		struct world_client *other;
+		struct memory_holder h;
+		struct call_borrow b;
+		struct memory_run r;
+		struct attached a;
+		uint32_t queue = 0, memory = 0;
+
+		memory_start(&r, host, 0);
+		memory_hold(r.w, r.c, &h);
+		other = world_client(r.w, 1, SIO_CLIENT_LIBRARY);
+		assert_int_equal(call_borrow(r.w, other, FDID, 0, &b), 0);
+		call_dev_seg_connect(r.w, other, b.handle, 2, SCI_MEMTYPE_BAR, &memory, NULL);
+		assert_int_equal(call_queue_create(r.w, other, 0, &queue), 0);
+		assign(&r, &h, b.id, PAGE, 2 * PAGE, 0);
+		assert_int_equal(attach(r.w, other, queue, memory, PAGE - 1, 2, &a), EACCES);
+		assert_int_equal(attach(r.w, other, queue, memory, 3 * PAGE - 1, 2, &a), EACCES);
+		assert_int_equal(attach(r.w, other, queue, memory, 2 * PAGE + 5, 7, &a), 0);
+		assert_true(a.range && a.first == PAGE && a.length == 2 * PAGE);
+		/* It goes to nobody else before that. */
+		assign(&r, &h, b.id, PAGE, PAGE, EBUSY);
+		assert_int_equal(call_queue_detach(r.w, other, a.range), 0);
+		world_run(r.w);
+		assign(&r, &h, b.id, PAGE, PAGE, 0);
+		assert_int_equal(attach(r.w, other, queue, memory, PAGE, PAGE, &a), 0);
+		assert_true(a.first == PAGE && a.length == PAGE);
+		assert_int_equal(attach(r.w, other, queue, memory, 2 * PAGE, 8, &a), EACCES);
+		/* Nothing of it is of its pages or not. */
+		assert_int_equal(attach(r.w, other, queue, memory, PAGE, 0, &a), 0);
+		memory_end(&r);
+	}
+}
+
 /* Their answers find nobody who wants them. */
 static void the_queue_goes_meanwhile(void **state)
 {
@@ -177,6 +229,7 @@ int main(void)
 		cmocka_unit_test(port_refuses_every_request),
 		cmocka_unit_test(all_memory_around_it_is_reached),
 		cmocka_unit_test(what_is_no_memory_of_its_own_is_not),
+		cmocka_unit_test(what_it_was_given_is_reached),
 		cmocka_unit_test(the_queue_goes_meanwhile),
 	};
 
