@@ -74,6 +74,18 @@ void smartiod_view_put(struct smartiod *d, struct smartiod_loan *l, struct smart
 		smartiod_view_drop_registers(l);
 }
 
+/* Not every port knows what a page is for; the class does. */
+static void know_use(struct smartiod_view *v, enum smartiod_bar_use use)
+{
+	v->doorbells = use == SMARTIOD_BAR_DOORBELLS;
+	v->open = use == SMARTIOD_BAR_MEMORY;
+	if (use == SMARTIOD_BAR_REGISTERS && v->access & SIO_ACCESS_WRITE)
+		v->flags |= SIO_BAR_REGISTERS;
+	if (use >= SMARTIOD_BAR_MEMORY)
+		v->flags |= SIO_BAR_MEMORY;
+	v->holds = v->flags & SIO_BAR_REGISTERS || use == SMARTIOD_BAR_HOLDER;
+}
+
 struct smartiod_view *smartiod_view_new(struct smartiod_loan *l, uint32_t bar, uint32_t access,
 					const struct smartiod_bar_run *run,
 					const struct smartiod_answer *a)
@@ -87,18 +99,11 @@ struct smartiod_view *smartiod_view_new(struct smartiod_loan *l, uint32_t bar, u
 				    .bar = bar,
 				    .access = access,
 				    .flags = evt->bar_flags,
-				    .doorbells = run->use == SMARTIOD_BAR_DOORBELLS,
-				    .open = run->use == SMARTIOD_BAR_MEMORY,
 				    .offset = run->offset,
 				    .length = run->length,
 				    .fd_offset = evt->offset,
 				    .fd = smartiod_take_fd(a, 0)};
-	/* Not every port knows what a page is for; the class does. */
-	if (run->use == SMARTIOD_BAR_REGISTERS && access & SIO_ACCESS_WRITE)
-		v->flags |= SIO_BAR_REGISTERS;
-	if (run->use >= SMARTIOD_BAR_MEMORY)
-		v->flags |= SIO_BAR_MEMORY;
-	v->holds = v->flags & SIO_BAR_REGISTERS || run->use == SMARTIOD_BAR_HOLDER;
+	know_use(v, run->use);
 	v->next = l->views;
 	l->views = v;
 	return v;
@@ -337,14 +342,11 @@ static int view_again(struct smartiod *d, struct smartiod_loan *l, uint32_t bar,
 	*v = (struct smartiod_view){.id = left->by_id.key,
 				    .bar = bar,
 				    .access = (uint32_t)left->cookie,
-				    .doorbells = run->use == SMARTIOD_BAR_DOORBELLS,
 				    .offset = run->offset,
 				    .length = run->length,
 				    .fd_offset = left->fd_offset,
 				    .fd = smartiod_unclaimed_take_fd(left, 0)};
-	if (run->use == SMARTIOD_BAR_REGISTERS && v->access & SIO_ACCESS_WRITE)
-		v->flags = SIO_BAR_REGISTERS;
-	v->holds = v->flags || run->use == SMARTIOD_BAR_HOLDER;
+	know_use(v, run->use);
 	if (v->holds)
 		sio_ledger_hold_again(&l->device->ledger, l->id);
 	smartiod_unclaimed_done(d, left);

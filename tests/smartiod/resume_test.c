@@ -67,6 +67,38 @@ static void the_lenders_daemon_is_started_again(void **state)
 	give_back(f);
 }
 
+/* All of the device's own memory. Return: the flags of the one piece. */
+static uint32_t map_memory(struct fixture *f, uint32_t bar)
+{
+	struct sio_msg_seg_map msg = {.handle = sio_to_le32(bar),
+				      .bytes = sio_to_le64(f->fake.cmb)};
+	const struct world_message *m = world_call(f->w, f->c, SIO_MSG_SEG_MAP, &msg, sizeof(msg));
+	const struct sio_rep_seg_map *rep = (const void *)m->data;
+
+	assert_int_equal(m->error, 0);
+	assert_int_equal(sio_from_le32(rep->n_pieces), 1);
+	return sio_from_le32(rep->piece[0].flags);
+}
+
+/* A reset takes the doorbells away, and leaves the device's memory where it is. */
+static void the_lender_knows_memory_again(void **state)
+{
+	struct fixture *f = *state;
+	unsigned windows;
+	uint32_t bar;
+
+	assert_int_equal(
+		call_dev_seg_connect(f->w, f->c, f->b.handle, 2, SCI_MEMTYPE_BAR, &bar, NULL), 0);
+	assert_int_equal(map_memory(f, bar), SIO_BAR_MEMORY);
+	world_restart(f->w, LENDER);
+	world_pass(f->w, MEET);
+	assert_int_equal(map_memory(f, bar), SIO_BAR_MEMORY);
+	windows = world_count(f->w, BORROWER, SIO_KIND_MAP);
+	assert_int_equal(call_handle(f->w, f->c, SIO_MSG_DEV_RESET, f->b.handle, 0), 0);
+	world_run(f->w);
+	assert_int_equal(world_count(f->w, BORROWER, SIO_KIND_MAP), windows - 1);
+}
+
 /* Who shows it may have the borrowed device's BARs as a target of another one that it borrowed. */
 static uint64_t ticket_at_lender(const struct fixture *f)
 {
@@ -658,6 +690,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_broken_connection_changes_nothing),
 		TEST(the_lenders_daemon_is_started_again),
+		TEST(the_lender_knows_memory_again),
 		TEST(the_lender_knows_the_ticket_again),
 		TEST(an_exporters_daemon_is_started_again),
 		TEST(an_importer_goes_meanwhile),

@@ -16,6 +16,7 @@ int setup(void **state)
 	assert_non_null(f);
 	f->w = w;
 	fake_device_add(w, &f->fake);
+	f->fake.cmb = 4 * SIO_PAGE_SIZE;
 	world_real(w);
 	world_start(w);
 	library_begin(w);
