@@ -43,8 +43,9 @@ static u64 place(const struct sio_dma *m, const struct sio_obj *target, u64 offs
 
 /*
  * Tables of an IOMMU stay when what they have mapped is unmapped, and here who asks chooses how
- * many it takes: one for each 2 MiB, and one more for each GiB. Those of the ranges that were
- * counted last are there: a machine that starts again maps the same ones.
+ * many it takes: one for each 2 MiB, and one more for each GiB. Below 4 GiB, where interrupts come
+ * and go, there are few in all. Those of the ranges that were counted last are there: a machine
+ * that starts again maps the same ones.
  */
 static int count_tables(struct sio_request *rq, const struct sio_dma *m, u64 address)
 {
@@ -53,6 +54,8 @@ static int count_tables(struct sio_request *rq, const struct sio_dma *m, u64 add
 	u64 most = 8192 + 2 * ((d->chosen_bytes + m->length) >> 21);
 	u64 n = (last >> 21) - (address >> 21) + (last >> 30) - (address >> 30) + 2;
 
+	if (last <= DMA_BIT_MASK(32))
+		return 0;
 	for (unsigned int i = 0; i < ARRAY_SIZE(d->counted); i++)
 		if (d->counted[i].length && address >= d->counted[i].first &&
 		    last <= d->counted[i].first + (d->counted[i].length - 1))

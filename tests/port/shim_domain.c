@@ -160,6 +160,37 @@ static void outlives(struct port_world *w, struct shim_drive *d)
 	page_close(&p);
 }
 
+#define PLACES 20u /* more than the ranges whose tables smartio.ko remembers */
+
+/* Places that are not chosen, as interrupts have, each made anew as often as one likes. */
+static void places_often(struct port_world *w, uint64_t owner)
+{
+	struct page kept, p[PLACES];
+	unsigned n = 0;
+
+	if (!page_new(w, owner, &kept) || !page_new(w, owner, &p[0]))
+		return;
+	map_at(w, owner, &kept, LOW, 0, "one address that stays");
+	for (unsigned i = 0; i < PLACES; i++) {
+		p[i] = p[0];
+		map_at(w, owner, &p[i], SIO_PORT_ANY, 0, "any address beside it");
+	}
+	for (; n < 8192 && p[n % PLACES].map; n++) {
+		struct page *again = &p[n % PLACES];
+
+		unmap(w, owner, again);
+		again->map = 0;
+		map_at(w, owner, again, SIO_PORT_ANY, 0, "any address, again");
+	}
+	shim_check(w, n == 8192, "places are had again as often as one likes");
+	for (unsigned i = 0; i < PLACES; i++)
+		if (p[i].map)
+			unmap(w, owner, &p[i]);
+	unmap(w, owner, &kept);
+	page_close(&p[0]);
+	page_close(&kept);
+}
+
 /*
  * A page now here, now there: what the IOMMU keeps of where it was is bounded, and a reset ends it.
  */
@@ -275,6 +306,7 @@ void shim_domain(struct port_world *w)
 		if (is_translated(w) && shim_drive_start(w, &d)) {
 			outlives(w, &d);
 			shim_drive_stop(&d);
+			places_often(w, owner);
 			spreads(w, owner);
 		}
 		shim_drive_close(&d);
