@@ -3,6 +3,7 @@
 """smartio passthrough with two devices of different lenders in one machine: DMA from one to the BAR of the other, where the
 machine has it. What crosses is counted; what the machine moves, disables, resets or loses is out of reach at once."""
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -260,6 +261,27 @@ class Peers(relays.RelayTest):
         done = self.smartio("run", "-n", "client1", "--", base.TOOL, "passthrough", "nvme0", "nvme0", "--socket", path,
                             status=1)
         self.assertIn("nvme0 is named twice", done.stderr)
+
+    def test_machines_that_cannot_be_told_apart(self):
+        """Of processes that the relay does not see any two may be two machines."""
+        apart = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
+        if not shutil.which("unshare") or subprocess.run([*apart, "true"], check=False).returncode:
+            self.skipTest("no namespace of processes can be made here")
+        path = os.path.join(self.dir, "vm")
+        child = self.start("run", "-n", "client1", "--", *apart, base.TOOL, "passthrough", "nvme0", "mem1", "--socket",
+                           path)
+        self.says(child, "mem1: a virtual machine can have it")
+        drive = self.machine(path)
+        self.assertRaises((EOFError, ConnectionError), Memory, path + ".2")
+        self.says(child, "another machine may have the other devices")
+        self.assertEqual(self.device("mem1")["borrowers"], 0)
+        drive.sock.close()
+        self.says(child, "nvme0 is returned")
+        mem = Memory(path + ".2")
+        mem.close()
+        self.says(child, "mem1 is returned")
+        child.kill()
+        child.wait(60)
 
 
 if __name__ == "__main__":

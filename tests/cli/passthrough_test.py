@@ -208,6 +208,26 @@ class Passthrough(relays.RelayTest):
         self.says(child, "is returned")
         self.end(child)
 
+    def test_an_eventfd_that_is_full(self):
+        """Whoever adds to it would wait until its emulator reads it, were it not the kernel that adds."""
+        child, path = self.relay("nvme0", "client1", "--unplug")
+        m = self.machine(path)
+        full, most = os.eventfd(0), (1 << 64) - 2
+        m.ask(SET_IRQS, struct.pack("=IIIII", 20, 4 | 32, 2, 0, 1), [full])
+        os.eventfd_write(full, most)
+        m.ask(SET_IRQS, struct.pack("=IIIII", 20, 1 | 32, 2, 0, 1))  # it is triggered
+        m.ask(SET_IRQS, struct.pack("=IIIII", 20, 4 | 32, 4, 0, 1), [full])
+        self.assertGreaterEqual(os.eventfd_read(full), most)
+        os.eventfd_write(full, most)
+        self.smartio("device", "reset", "nvme0", "--force")
+        self.says(child, "is lost to its machine")  # which is asked to unplug it
+        self.assertTrue(m.dead())
+        self.assertGreaterEqual(os.eventfd_read(full), most)
+        os.close(full)
+        m.sock.close()
+        self.says(child, "is returned")
+        self.end(child)
+
     def test_two_devices_of_different_lenders(self):
         """In one machine, that is: with one memory."""
         children, machines = [], []

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -33,6 +32,7 @@ struct link {
 /* Of one machine. */
 struct links {
 	struct relay_machine machine;
+	struct sio_eventfd events;
 	struct link link[RELAY_DEVICES];
 };
 
@@ -71,8 +71,7 @@ static bool is_event(void *ctx, int fd)
 
 static void signal_event(void *ctx, int fd)
 {
-	(void)ctx;
-	eventfd_write(fd, 1);
+	sio_eventfd_add(link_of(ctx)->relay.machine->events, fd, 1);
 }
 
 static void close_fd(void *ctx, int fd)
@@ -129,23 +128,36 @@ static pid_t emulator(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 ? 0 : who.pid;
 }
 
-/* One machine has all of them, for each reaches the others' BARs. */
-static bool is_another(const struct links *all, int fd)
+/*
+ * One machine has all of them, for each reaches the others' BARs. Return: why whoever is at @fd may
+ * be another one; NULL: it is the same.
+ */
+static const char *is_another(const struct links *all, int fd)
 {
-	for (unsigned i = 0; i < all->machine.n; i++)
-		if (all->link[i].socket >= 0 && emulator(all->link[i].socket) != emulator(fd))
-			return true;
-	return false;
+	pid_t caller = emulator(fd), has;
+
+	for (unsigned i = 0; i < all->machine.n; i++) {
+		if (all->link[i].socket < 0)
+			continue;
+		has = emulator(all->link[i].socket);
+		if (!has || !caller)
+			return "another machine may have the other devices of this command: "
+			       "an emulator whose process is seen from here is right";
+		if (has != caller)
+			return "another machine has the other devices of this command";
+	}
+	return NULL;
 }
 
 static void serve(struct links *all, struct link *l, int fd)
 {
 	struct timeval patience = {.tv_sec = PATIENCE_S};
 	struct relay *r = &l->relay;
+	const char *why = is_another(all, fd);
 	struct sio_err err;
 
-	if (is_another(all, fd)) {
-		turn_away(l, fd, "another machine has the other devices of this command");
+	if (why) {
+		turn_away(l, fd, why);
 		return;
 	}
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
@@ -343,13 +355,29 @@ static void close_link(struct link *l)
 	unlink(l->path);
 }
 
+/* Without AIO eventfds are written to, which their emulator may have wait. */
+static int open_events(struct links *all, struct sio_err *reterr)
+{
+	int rc = sio_eventfd_open(&all->events);
+
+	if (rc < 0)
+		return sio_fail(reterr, rc, "a descriptor: %s", strerror(-rc));
+	rc = sio_eventfd_start(&all->events);
+	if (rc < 0)
+		tool_note("asynchronous I/O: %s: a machine can have this command wait",
+			  strerror(-rc));
+	all->machine.events = &all->events;
+	return 0;
+}
+
 int relay_serve(struct relay *r, unsigned n, const char *path, int stop, struct sio_err *reterr)
 {
 	struct links *all = calloc(1, sizeof(*all));
-	int rc = 0;
+	int rc;
 
 	if (!all)
 		return sio_no_memory(reterr, "borrowed devices");
+	rc = open_events(all, reterr);
 	for (unsigned i = 0; rc == 0 && i < n; i++)
 		rc = open_link(all, &r[i], i, path, reterr);
 	for (unsigned i = 0; rc == 0 && i < n; i++)
@@ -358,6 +386,7 @@ int relay_serve(struct relay *r, unsigned n, const char *path, int stop, struct 
 		;
 	for (unsigned i = 0; i < all->machine.n; i++)
 		close_link(&all->link[i]);
+	sio_eventfd_close(&all->events);
 	free(all);
 	return rc;
 }

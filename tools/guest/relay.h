@@ -46,11 +46,13 @@ enum relay_state {
 
 struct relay;
 struct relay_target;
+struct sio_eventfd;
 
 /* The devices that one machine has through this process. */
 struct relay_machine {
 	struct relay *relay[RELAY_DEVICES];
 	unsigned n;
+	struct sio_eventfd *events; /* adds to the emulator's, which may be full */
 };
 
 struct relay {

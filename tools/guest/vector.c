@@ -3,9 +3,8 @@
  * The device's vectors. Each is tied to an interrupt of this host that triggers the emulator's
  * eventfd, so the device's messages do not pass through this process.
  */
-#include <sys/eventfd.h>
-
 #include "base/output.h"
+#include "eventfd/eventfd.h"
 #include "guest/relay.h"
 #include "smartio/ext.h"
 
@@ -65,6 +64,6 @@ void relay_vector_set(struct relay *r, unsigned vector, int eventfd)
 	 * drivers tolerate one without a cause.
 	 */
 	if (v->again)
-		eventfd_write(eventfd, 1);
+		sio_eventfd_add(r->machine->events, eventfd, 1);
 	v->again = true;
 }
