@@ -193,6 +193,7 @@ void smartiod_views_end(struct smartiod *d, struct smartiod_loan *l)
 		struct smartiod_view *v = l->views;
 
 		l->views = v->next;
+		smartiod_grants_cut(d, v->id); /* of before our start, for devices of others */
 		smartiod_close_fd(d, &v->fd);
 		free(v);
 	}

@@ -377,7 +377,7 @@ static int map_bar(struct smartiod *d, struct smartiod_dma_lend *m,
 	struct sio_path path = {.adapter = 0};
 	int rc = 0;
 
-	/* Shadows end with their daemon. */
+	/* For a shadow, with which lenders that were started again can cut it (resume.c). */
 	if (smartiod_is_real(d) && !whole && check_real(d, m, from, reterr) < 0)
 		return reterr->code;
 	if (sio_from_le32(r->target) == m->lend.loan->device->fdid)

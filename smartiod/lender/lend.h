@@ -172,7 +172,8 @@ struct smartiod_dma {
 	bool unmapping;
 	bool chosen; /* its address is the borrower's choice, who must be alone */
 	/* Of BAR pages of a device: dmabar.c. */
-	uint64_t bar_borrow;  /* the borrow of that device; 0: it is of memory */
+	/* The borrow of that device; UINT64_MAX: only its lender knows it; 0: it is of memory */
+	uint64_t bar_borrow;
 	uint64_t view;	      /* its lender's; 0: none any more */
 	uint32_t target_fdid; /* that device */
 	bool cut;	      /* it leads nowhere any more; or (held) the other end sees to that */
@@ -182,6 +183,7 @@ struct smartiod_dma {
 	uint64_t bus_addr;    /* the same, of a map: what it leads to at its exporter, */
 	uint64_t there_grant; /* by which of its grants */
 	bool disowned;	      /* the same: its exporter has reported all grants, and none for it */
+	uint32_t granted_at;  /* the meeting with its exporter that reported the grant last */
 	uint32_t meeting;     /* at which the borrower's daemon reported it last */
 	struct smartiod_hold *holds; /* not to be unmapped */
 	struct smartiod_charge charge;

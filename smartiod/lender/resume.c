@@ -80,6 +80,17 @@ static bool is_ungranted(const struct smartiod_dma *dma, uint32_t node)
 	return dma->map && dma->target && !dma->grant && dma->exporter == node;
 }
 
+/*
+ * Where the exporter keeps the address alone, what its BAR's pages were mapped for is cut here,
+ * unless the address is the device's, too (smartiod_peer_bar_cut()).
+ */
+static void note_granted(struct smartiod *d, struct smartiod_dma *dma,
+			 const struct sio_peer_resume_grant *q)
+{
+	if (!sio_from_le32(q->empty) || dma->loan->device->port.iommu_mode == SIO_IOMMU_OFF)
+		dma->granted_at = meeting_with(d, dma->exporter);
+}
+
 bool smartiod_dma_grant_again(struct smartiod *d, uint32_t node,
 			      const struct sio_peer_resume_grant *q)
 {
@@ -87,6 +98,8 @@ bool smartiod_dma_grant_again(struct smartiod *d, uint32_t node,
 	bool some = false;
 
 	while ((dma = dma_after(d, dma))) {
+		if (dma->exporter == node && dma->grant && dma->grant == sio_from_le64(q->grant))
+			note_granted(d, dma, q);
 		if (!is_ungranted(dma, node) || dma->disowned ||
 		    dma->there_grant != sio_from_le64(q->grant) ||
 		    dma->bus_addr != sio_from_le64(q->bus_addr) ||
@@ -94,18 +107,29 @@ bool smartiod_dma_grant_again(struct smartiod *d, uint32_t node,
 		    dma->peer_adapter != sio_from_le32(q->adapter))
 			continue;
 		dma->grant = sio_from_le64(q->grant);
+		note_granted(d, dma, q);
 		some = true;
 	}
 	return some;
 }
 
-/* A grant that @node makes from now on is another one, be it of the same address. */
+/*
+ * A grant that @node makes from now on is another one, be it of the same address. Pages of a BAR
+ * that it has not reported it has taken back, and its word of that was lost.
+ */
 static void disown(struct smartiod *d, uint32_t node)
 {
 	struct smartiod_dma *dma = NULL;
 
-	while ((dma = dma_after(d, dma)))
-		dma->disowned |= is_ungranted(dma, node);
+	while ((dma = dma_after(d, dma))) {
+		bool reported = dma->granted_at == meeting_with(d, node);
+
+		if (!dma->map || dma->exporter != node)
+			continue;
+		dma->disowned |= !reported || is_ungranted(dma, node);
+		if (!reported)
+			smartiod_dma_bar_lost(d, dma);
+	}
 }
 
 void smartiod_dma_fill_held(struct smartiod *d, uint32_t node, struct sio_peer_resume_held *held)
@@ -381,11 +405,11 @@ static void drop_views(struct smartiod *d, struct smartiod_loan *l)
 
 /*
  * A BAR of another shadow of the borrower's. What maps one through a window is adopted without the
- * borrow that the BAR is of.
+ * borrow that the BAR is of, and what was cut without anything: its address stays taken.
  */
 static bool is_peers(const struct smartiod_loan *l, const struct smartiod_dma *dma)
 {
-	return l->peers && (dma->bar_borrow || (dma->map && dma->exporter != l->node));
+	return l->peers && (dma->bar_borrow || dma->cut || (dma->map && dma->exporter != l->node));
 }
 
 /* A queue that lies there keeps it. */
@@ -402,6 +426,19 @@ static void drop_dmas(struct smartiod *d, struct smartiod_loan *l)
 }
 
 /*
+ * Of before our start, and of another host's device: that one says when it takes the pages back
+ * (BAR_CUT), or has done so.
+ */
+static void far_peer_again(struct smartiod *d, struct smartiod_dma *dma)
+{
+	dma->adopted = false;
+	dma->bar_borrow = UINT64_MAX;
+	if (dma->lost || dma->disowned ||
+	    !smartiod_path_up(d, dma->exporter, dma->adapter, dma->peer_adapter))
+		smartiod_dma_bar_lost(d, dma);
+}
+
+/*
  * Of before our start, and of a device beside it: its view is that of the other shadow, which has
  * claimed it by now, if it is there.
  */
@@ -412,8 +449,12 @@ static void peers_again(struct smartiod *d, struct smartiod_loan *l)
 		const struct smartiod_view *v = of ? of->views : NULL;
 		struct sio_err err;
 
-		if (!dma->adopted || !is_peers(l, dma) || !dma->bar_borrow)
+		if (!dma->adopted || !is_peers(l, dma) || dma->cut)
 			continue;
+		if (!dma->bar_borrow) {
+			far_peer_again(d, dma);
+			continue;
+		}
 		dma->adopted = false;
 		while (v && v->id != dma->view)
 			v = v->next;

@@ -92,6 +92,19 @@ void smartiod_grant_cut(struct smartiod *d, uint64_t id)
 		smartiod_grant_end(d, id);
 }
 
+/* Of before our start: its importer may have pages of a BAR for a device, which it cuts. */
+static void notify_cut(struct smartiod *d, const struct smartiod_grant *g)
+{
+	struct sio_peer_bar_cut msg = {
+		.h.type = sio_to_le32(SIO_PEER_BAR_CUT),
+		.grant = sio_to_le64(g->by_id.key),
+		.held = sio_to_le32(is_translated(d, g)),
+	};
+
+	if (!g->irq && g->node != d->node)
+		smartiod_notify(d, g->node, &msg, sizeof(msg));
+}
+
 void smartiod_grants_cut(struct smartiod *d, uint64_t target)
 {
 	struct smartiod_tree_node *n;
@@ -103,6 +116,7 @@ void smartiod_grants_cut(struct smartiod *d, uint64_t target)
 		key = n->key;
 		if (g->target != target)
 			continue;
+		notify_cut(d, g);
 		if (is_translated(d, g))
 			orphan_address(d, g);
 		else

@@ -12,7 +12,8 @@
 #include "smartiod/device/device.h"
 
 static struct fake_device *fake;
-static struct fake_device *second;     /* NULL: there is none */
+static struct fake_device *second; /* NULL: there is none */
+static unsigned second_host;
 static struct sio_topo_device both[2]; /* in the topology, where there are two */
 
 /* By its id at the port; NULL: none has it. */
@@ -439,16 +440,16 @@ static struct fake_device *device_in(const struct sio_req *req)
 }
 
 /* The next one that is there; NULL: none is left. */
-static const struct fake_device *device_after(uint64_t after)
+static const struct fake_device *device_after(unsigned host, uint64_t after)
 {
-	if (!fake->gone && after < fake->id)
+	if (host == 0 && !fake->gone && after < fake->id)
 		return fake;
-	return second && !second->gone && after < second->id ? second : NULL;
+	return second && host == second_host && !second->gone && after < second->id ? second : NULL;
 }
 
 static bool list_device(struct world *w, unsigned host, const struct sio_req_device_list *req)
 {
-	const struct fake_device *f = host == 0 ? device_after(req->after) : NULL;
+	const struct fake_device *f = device_after(host, req->after);
 
 	if (f)
 		device(w, host, &req->h, f);
@@ -537,19 +538,19 @@ static bool port_other(struct world *w, unsigned host, const struct sio_req *req
 	}
 }
 
-static void make(struct world *w, struct fake_device *f, unsigned slot)
+static void make(struct world *w, struct fake_device *f, unsigned host, unsigned slot)
 {
 	*f = (struct fake_device){.generation = 1, .id = FAKE_PORT_ID + slot - 1};
 	snprintf(f->topo.name, sizeof(f->topo.name), "drive%u", slot - 1);
 	strcpy(f->topo.type, "nvme");
 	f->topo.bdf = 0x100 * slot;
-	f->topo.fdid = sio_topology_fdid(w->topology->host[0].node, slot);
+	f->topo.fdid = sio_topology_fdid(w->topology->host[host].node, slot);
 	f->topo.dma_bits = 64;
 }
 
 void fake_device_add(struct world *w, struct fake_device *f)
 {
-	make(w, f, 1);
+	make(w, f, 0, 1);
 	fake = f;
 	second = NULL;
 	w->topology->host[0].device = &f->topo;
@@ -560,12 +561,22 @@ void fake_device_add(struct world *w, struct fake_device *f)
 
 void fake_device_add_second(struct world *w, struct fake_device *f)
 {
-	make(w, f, 2);
+	make(w, f, 0, 2);
 	second = f;
+	second_host = 0;
 	both[0] = fake->topo;
 	both[1] = f->topo;
 	w->topology->host[0].device = both;
 	w->topology->host[0].n_devices = 2;
+}
+
+void fake_device_add_far(struct world *w, struct fake_device *f, unsigned host)
+{
+	make(w, f, host, 2);
+	second = f;
+	second_host = host;
+	w->topology->host[host].device = &f->topo;
+	w->topology->host[host].n_devices = 1;
 }
 
 void fake_device_resets(struct world *w, bool can)

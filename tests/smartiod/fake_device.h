@@ -38,6 +38,8 @@ struct fake_device {
 void fake_device_add(struct world *w, struct fake_device *f);
 /* Then it has this one, too. */
 void fake_device_add_second(struct world *w, struct fake_device *f);
+/* Or @host has that one, not host 0. */
+void fake_device_add_far(struct world *w, struct fake_device *f, unsigned host);
 /* At any time: it has a function reset, as at first, or none: then quarantines last. */
 void fake_device_resets(struct world *w, bool can);
 /* It is pulled out, or put back. Return: false: it was so already. */
