@@ -71,6 +71,22 @@ void smartiod_shadow_fill_claims(const struct smartiod_session *s, const struct 
 
 /* ---- as the library says ---- */
 
+/*
+ * Was an interrupt of the program not restored, as its descriptors could not be opened again? It
+ * may be the shadow's, whose driver would wait for it for ever.
+ */
+static bool lacks_interrupt(struct smartiod *d, const struct smartiod_session *s,
+			    struct sio_err *reterr)
+{
+	struct smartiod_unclaimed *l;
+
+	for (l = smartiod_unclaimed_after(d, 0); l; l = smartiod_unclaimed_after(d, l->by_id.key))
+		if (l->kind == SIO_KIND_IRQ && l->owner == s->owner &&
+		    smartiod_unclaimed_check(l, reterr) < 0)
+			return true;
+	return false;
+}
+
 static int check(struct smartiod *d, struct smartiod_session *s, const struct smartiod_borrow *b,
 		 const struct sio_msg_restore *m, struct sio_err *reterr)
 {
@@ -90,6 +106,8 @@ static int check(struct smartiod *d, struct smartiod_session *s, const struct sm
 	if (l->ending)
 		return sio_fail(reterr, -ENOENT, "shadow %" PRIu64 " is being ended",
 				sio_from_le64(m->key));
+	if (lacks_interrupt(d, s, reterr))
+		return reterr->code;
 	for (unsigned i = 0; i <= TABLE; i++)
 		if (m->claim[i].map &&
 		    !smartiod_unclaimed_get(d, SIO_KIND_MAP, s->owner,

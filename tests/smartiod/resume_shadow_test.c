@@ -362,6 +362,25 @@ static void it_has_gone_by_itself_meanwhile(void **state)
 	assert_int_equal(call_handle(f->w, f->c, SIO_MSG_DEV_RETURN, f->b.handle, 0), 0);
 }
 
+/* Without its interrupts its driver would wait for ever: the device is lost. */
+static void its_interrupts_are_lost(void **state)
+{
+	struct fixture *f = *state;
+
+	f->w->lossy = true;
+	world_stop(f->w, BORROWER);
+	world_run(f->w);
+	f->w->no_fds_for = SIO_OP_REOPEN;
+	world_restart(f->w, BORROWER);
+	world_pass(f->w, MEET);
+	f->w->no_fds_for = 0;
+	assert_true(library_lost() > 0);
+	assert_non_null(call_device_event(f->c, 0));
+	assert_int_equal(sio_from_le32(call_device_event(f->c, 0)->event), SIO_DEVICE_EV_LOST);
+	assert_int_equal(world_resources(f->w, SIO_KIND_SHADOW), 0);
+	assert_int_equal(world_count(f->w, BORROWER, SIO_KIND_MAP), 0);
+}
+
 /* The daemon dies while it is plugged in, or unplugged: the library asks once more. */
 static void the_daemon_dies_in_the_middle(void **state)
 {
@@ -557,6 +576,7 @@ int main(void)
 		SHADOW(its_program_dies_meanwhile),
 		SHADOW(its_program_does_not_come_back),
 		SHADOW(it_has_gone_by_itself_meanwhile),
+		SHADOW(its_interrupts_are_lost),
 		SHADOW(the_daemon_dies_in_the_middle),
 		SHADOW(it_dies_while_one_is_made),
 		SHADOW(a_lie_of_a_view),
