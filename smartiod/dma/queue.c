@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "smartiod/base/allow.h"
 #include "smartiod/base/room.h"
 #include "smartiod/dma/queue.h"
 #include "smartiod/segment/connection.h"
@@ -331,10 +332,28 @@ static int attach_connection(struct smartiod *d, struct attach_op *t, struct sma
 
 /* Nothing that is reached of it is anybody's. */
 static void reach_fail(struct smartiod *d, struct smartiod_op *op, struct smartiod_connection *c,
-		       const struct smartiod_reached *r, int error, const char *text)
+		       const struct smartiod_reached *r, const struct sio_err *err)
 {
-	smartiod_op_error(d, op, error, "%s", text);
+	smartiod_op_fail(d, op, err);
 	c->ops->unreach(d, r->bar);
+}
+
+/* As a program's map, it has a window of its own. */
+static struct smartiod_range *bar_range(struct smartiod *d, struct smartiod_session *s,
+					struct smartiod_connection *c, struct smartiod_queue *q,
+					struct sio_err *reterr)
+{
+	bool far = c->node != d->node;
+	struct smartiod_range *g;
+
+	if (far && smartiod_quota_program(d, s, SIO_QUOTA_WINDOWS, 1, reterr) < 0)
+		return NULL;
+	g = smartiod_range_new(c, q);
+	if (!g)
+		sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
+	else if (far)
+		smartiod_account_add(&s->account, &g->charge, SIO_QUOTA_WINDOWS, 1);
+	return g;
 }
 
 /* The queue was pinned for it. */
@@ -349,15 +368,14 @@ static void bar_reached(struct smartiod *d, struct smartiod_op *op, struct smart
 	if (r && !q->closed)
 		t = smartiod_op_new(d, op->session, &request, sizeof(*t), attach_step, &err);
 	if (t)
-		t->range = smartiod_range_new(c, q);
+		t->range = bar_range(d, op->session, c, q, &err);
 	if (t && !t->range) {
 		smartiod_op_free(d, &t->w.op);
 		t = NULL;
-		sio_fail(&err, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 	}
 	if (!t) {
 		if (r)
-			reach_fail(d, op, c, r, err.code, err.text);
+			reach_fail(d, op, c, r, &err);
 		queue_unpin(d, q);
 		return;
 	}

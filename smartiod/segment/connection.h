@@ -202,6 +202,7 @@ struct smartiod_range {
 	struct smartiod_queue *queue;
 	uint64_t id; /* the port's; 0: not yet */
 	void *bar;   /* of a connection to a BAR: what it reaches; NULL: not yet */
+	struct smartiod_charge charge; /* the same, of another host's: a window of its own */
 };
 
 /* A new range of @c, for queue @q. NULL: no memory. */

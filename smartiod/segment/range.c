@@ -32,6 +32,7 @@ static void range_free(struct smartiod *d, const struct smartiod_connection *c,
 {
 	if (g->bar)
 		c->ops->unreach(d, g->bar);
+	smartiod_charge_drop(&g->charge);
 	free(g);
 }
 

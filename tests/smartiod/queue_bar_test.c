@@ -141,6 +141,37 @@ static void what_is_no_memory_of_its_own_is_not(void **state)
 	}
 }
 
+/* Each has a window, as a map has. */
+static void a_quota_of_windows_holds(void **state)
+{
+	(void)state;
+	for (unsigned host = 0; host < 2; host++) {
+		struct sio_limit *most;
+		struct memory_holder h;
+		struct memory_run r;
+		struct attached a, b;
+		uint32_t queue = 0;
+
+		memory_start(&r, host, 0);
+		memory_hold(r.w, r.c, &h);
+		most = &r.w->topology->policy.program[SIO_QUOTA_WINDOWS];
+		*most = (struct sio_limit){true, 2};
+		assert_int_equal(call_queue_create(r.w, r.c, 0, &queue), 0);
+		assert_int_equal(attach(r.w, r.c, queue, h.memory, PAGE, 8, &a), 0);
+		assert_int_equal(attach(r.w, r.c, queue, h.memory, PAGE, 8, &b), host ? ENOSPC : 0);
+		world_run(r.w);
+		assert_int_equal(world_count(r.w, host, SIO_KIND_MAP), host ? 3 : 0);
+		assert_int_equal(call_queue_detach(r.w, r.c, a.range), 0);
+		assert_int_equal(attach(r.w, r.c, queue, h.memory, PAGE, 8, &b), 0);
+		assert_int_equal(call_handle(r.w, r.c, SIO_MSG_QUEUE_REMOVE, queue, 0), 0);
+		assert_int_equal(call_queue_create(r.w, r.c, 0, &queue), 0);
+		assert_int_equal(attach(r.w, r.c, queue, h.memory, PAGE, 8, &b), 0);
+		assert_int_equal(call_handle(r.w, r.c, SIO_MSG_SEG_DISCONNECT, h.memory, 0), 0);
+		*most = (struct sio_limit){false, 0};
+		memory_end(&r);
+	}
+}
+
 static void assign(struct memory_run *r, const struct memory_holder *h, uint64_t of,
 		   uint64_t offset, uint64_t bytes, int error)
 {
@@ -229,6 +260,7 @@ int main(void)
 		cmocka_unit_test(port_refuses_every_request),
 		cmocka_unit_test(all_memory_around_it_is_reached),
 		cmocka_unit_test(what_is_no_memory_of_its_own_is_not),
+		cmocka_unit_test(a_quota_of_windows_holds),
 		cmocka_unit_test(what_it_was_given_is_reached),
 		cmocka_unit_test(the_queue_goes_meanwhile),
 	};
