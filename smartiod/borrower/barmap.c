@@ -523,9 +523,9 @@ static void map_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 static int find_path(struct smartiod *d, const struct smartiod_borrow *b, uint32_t adapter,
 		     struct sio_path *ret, struct sio_err *reterr)
 {
-	if (adapter == SIO_ADAPTER_ANY)
+	if (adapter == SIO_ADAPTER_ANY || adapter == b->adapter)
 		return smartiod_borrow_path(d, b, ret, reterr);
-	if (b->adapter != SIO_ADAPTER_ANY && b->adapter != adapter)
+	if (b->adapter != SIO_ADAPTER_ANY)
 		return sio_fail(reterr, -ENOTCONN,
 				"the device is borrowed through adapter %" PRIu32
 				", the queue is of adapter %" PRIu32,

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "memory_world.h"
+#include "smartiod/borrower/borrow.h"
 
 struct attached {
 	uint64_t range, first, length;
@@ -224,6 +225,61 @@ static void what_it_was_given_is_reached(void **state)
 	}
 }
 
+static void hear(struct world *w, unsigned host, uint32_t adapter, uint32_t peer_adapter, bool up)
+{
+	unsigned peer = 1 - host;
+	struct sio_evt_link evt = {.adapter = adapter,
+				   .peer_adapter = peer_adapter,
+				   .peer_node = w->host[peer].node,
+				   .state = up ? SIO_LINK_UP : SIO_LINK_DOWN,
+				   .generation = up ? w->host[peer].boot_generation : 0};
+
+	world_port_event(w, host, SIO_EV_LINK, 0, &evt, sizeof(evt));
+}
+
+/* The way from the borrower's first adapter to @adapter of the lender. */
+static void way(struct world *w, uint32_t adapter, bool up)
+{
+	hear(w, 0, adapter, 0, up);
+	hear(w, 1, 0, adapter, up);
+	world_run(w);
+}
+
+/* Two ways lead to the lender: a borrow over one adapter keeps to the one that it has taken. */
+static void it_goes_the_way_of_maps(void **state)
+{
+	struct sio_msg_dev_borrow over = {.fdid = sio_to_le32(FDID), .over = sio_to_le32(1)};
+	struct memory_run r = {.host = 1, .w = world_new(3, 0)};
+	const struct smartiod_bar_map *map;
+	const struct world_message *m;
+	uint32_t handle, bar = 0, memory = 0, mapped, queue = 0, access[4];
+	struct attached a;
+
+	(void)state;
+	world_adapters(r.w, 2);
+	r.w->topology->host[0].adapter[1].attach_index = 0;
+	fake_device_add(r.w, &r.fake);
+	r.fake.cmb = 4 * PAGE;
+	world_start(r.w);
+	r.c = world_client(r.w, 1, SIO_CLIENT_LIBRARY);
+	way(r.w, 1, true);
+	way(r.w, 0, false);
+	m = world_call(r.w, r.c, SIO_MSG_DEV_BORROW, &over, sizeof(over));
+	assert_int_equal(m->error, 0);
+	handle = sio_from_le32(((const struct sio_rep_dev_borrow *)(const void *)m->data)->handle);
+	call_dev_seg_connect(r.w, r.c, handle, 0, SCI_MEMTYPE_BAR, &bar, NULL);
+	call_dev_seg_connect(r.w, r.c, handle, 2, SCI_MEMTYPE_BAR, &memory, NULL);
+	assert_int_equal(call_bar_map(r.w, r.c, bar, 0, &mapped, access), 0);
+	map = r.w->host[1].daemon->borrows->maps;
+	assert_int_equal(map->peer_adapter, 1);
+	way(r.w, 0, true);
+	assert_int_equal(call_queue_create(r.w, r.c, 0, &queue), 0);
+	assert_int_equal(attach(r.w, r.c, queue, memory, 0, 8, &a), 0);
+	map = r.w->host[1].daemon->borrows->maps;
+	assert_int_equal(map->peer_adapter, 1);
+	memory_end(&r);
+}
+
 /* Their answers find nobody who wants them. */
 static void the_queue_goes_meanwhile(void **state)
 {
@@ -262,6 +318,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_memory_of_its_own_is_not),
 		cmocka_unit_test(a_quota_of_windows_holds),
 		cmocka_unit_test(what_it_was_given_is_reached),
+		cmocka_unit_test(it_goes_the_way_of_maps),
 		cmocka_unit_test(the_queue_goes_meanwhile),
 	};
 
