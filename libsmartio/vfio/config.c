@@ -29,6 +29,12 @@ static unsigned get16(const uint8_t *at)
 	return at[0] | (unsigned)at[1] << 8;
 }
 
+/* Two words, if there is room for the second. */
+static bool is_wide(const struct sio_vfio_config_identity *id, unsigned bar)
+{
+	return bar < 5 && !id->bar_size[bar + 1];
+}
+
 static void add_bars(struct sio_vfio_config *c, const struct sio_vfio_config_identity *id)
 {
 	for (unsigned i = 0; i < 6; i++) {
@@ -38,10 +44,10 @@ static void add_bars(struct sio_vfio_config *c, const struct sio_vfio_config_ide
 		if (!id->bar_size[i])
 			continue;
 		put32(c->fresh + at,
-		      PCI_BASE_ADDRESS_MEM_TYPE_64 |
+		      (is_wide(id, i) ? PCI_BASE_ADDRESS_MEM_TYPE_64 : 0u) |
 			      (id->prefetchable[i] ? PCI_BASE_ADDRESS_MEM_PREFETCH : 0u));
 		put32(c->writable + at, (uint32_t)mask & ~0xfu);
-		if (i < 5)
+		if (is_wide(id, i))
 			put32(c->writable + at + 4, (uint32_t)(mask >> 32));
 	}
 }
@@ -142,9 +148,10 @@ bool sio_vfio_config_is_master(const struct sio_vfio_config *c)
 bool sio_vfio_config_bar(const struct sio_vfio_config *c, unsigned index, uint64_t *ret)
 {
 	const uint8_t *at = c->now + PCI_BASE_ADDRESS_0 + (size_t)4 * index;
+	unsigned bytes = at[0] & PCI_BASE_ADDRESS_MEM_TYPE_64 ? 8 : 4;
 	uint64_t value = 0;
 
-	for (unsigned i = 0; i < sizeof(value); i++)
+	for (unsigned i = 0; i < bytes; i++)
 		value |= (uint64_t)at[i] << 8 * i;
 	*ret = value & (uint64_t)PCI_BASE_ADDRESS_MEM_MASK;
 	return get16(c->now + PCI_COMMAND) & PCI_COMMAND_MEMORY;

@@ -22,7 +22,7 @@ struct sio_vfio_config_functions {
 
 struct sio_vfio_config_identity {
 	uint32_t vendor, device, subsys_vendor, subsys_device, class_code;
-	uint64_t bar_size[6]; /* powers of 2, or 0; of 64 bits, so that the next one is 0 */
+	uint64_t bar_size[6]; /* powers of 2, or 0; of 64 bits, if the next one is 0 */
 	bool prefetchable[6];
 	uint32_t msix_count; /* 0: no capability */
 	uint32_t msix_bar;
@@ -47,10 +47,7 @@ void sio_vfio_config_read(const struct sio_vfio_config *c, size_t offset, void *
 bool sio_vfio_config_write(struct sio_vfio_config *c, size_t offset, const void *buf, size_t len);
 /* Does the command register allow the function to send requests (its DMA and its messages)? */
 bool sio_vfio_config_is_master(const struct sio_vfio_config *c);
-/*
- * Where the function's BAR @index, of 64 bits, answers. Return: false: nowhere, its memory is not
- * enabled.
- */
+/* Where the function's BAR @index answers. Return: false: nowhere, its memory is not enabled. */
 bool sio_vfio_config_bar(const struct sio_vfio_config *c, unsigned index, uint64_t *ret);
 /* How many virtual functions are enabled, with their memory. */
 unsigned sio_vfio_config_functions(const struct sio_vfio_config *c);

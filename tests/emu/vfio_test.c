@@ -576,6 +576,35 @@ static void config_space_is_an_endpoints(void **state)
 	assert_false(sio_vfio_config_is_master(&c));
 }
 
+/* As those of older network cards: the upper half of a BAR has no place where the next one is. */
+static void bars_beside_each_other_are_of_32_bits(void **state)
+{
+	const struct sio_vfio_config_identity id = {
+		.bar_size = {0x20000, 0x10000, 0, 0x4000, 0, 0x1000}};
+	const uint64_t is[] = {0xfffe0000, 0xffffffffffff0000, 0, 0xffffffffffffc000,
+			       0,	   0xfffff000};
+	const uint32_t word[] = {0xfffe0000, 0xffff0004, 0xffffffff,
+				 0xffffc004, 0xffffffff, 0xfffff000};
+	static struct sio_vfio_config c;
+	uint64_t base;
+	uint32_t got;
+
+	(void)state;
+	sio_vfio_config_init(&c, &id);
+	for (size_t i = 0; i < 6; i++) {
+		sio_vfio_config_write(&c, PCI_BASE_ADDRESS_0 + 4 * i, "\xff\xff\xff\xff", 4);
+		sio_vfio_config_read(&c, PCI_BASE_ADDRESS_0 + 4 * i, &got, 4);
+		assert_int_equal(got, word[i]);
+	}
+	sio_vfio_config_write(&c, PCI_COMMAND, "\2", 1);
+	for (unsigned i = 0; i < 6; i++) {
+		if (!id.bar_size[i])
+			continue;
+		assert_true(sio_vfio_config_bar(&c, i, &base));
+		assert_int_equal(base, is[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -587,6 +616,7 @@ int main(void)
 		cmocka_unit_test(the_peer_does_what_is_no_memory),
 		cmocka_unit_test(heads_are_not_believed),
 		cmocka_unit_test(config_space_is_an_endpoints),
+		cmocka_unit_test(bars_beside_each_other_are_of_32_bits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
