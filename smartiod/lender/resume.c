@@ -81,14 +81,15 @@ static bool is_ungranted(const struct smartiod_dma *dma, uint32_t node)
 }
 
 /*
- * Where the exporter keeps the address alone, what its BAR's pages were mapped for is cut here,
- * unless the address is the device's, too (smartiod_peer_bar_cut()).
+ * It has reported the grant of @dma. Where it keeps the address alone, what its BAR's pages were
+ * mapped for is cut here, unless the address is the device's, too (smartiod_peer_bar_cut()).
  */
-static void note_granted(struct smartiod *d, struct smartiod_dma *dma,
+static void note_granted(struct smartiod *d, struct smartiod_dma *dma, uint32_t node,
 			 const struct sio_peer_resume_grant *q)
 {
-	if (!sio_from_le32(q->empty) || dma->loan->device->port.iommu_mode == SIO_IOMMU_OFF)
-		dma->granted_at = meeting_with(d, dma->exporter);
+	if (dma->exporter == node && dma->grant && dma->grant == sio_from_le64(q->grant) &&
+	    (!sio_from_le32(q->empty) || dma->loan->device->port.iommu_mode == SIO_IOMMU_OFF))
+		dma->granted_at = meeting_with(d, node);
 }
 
 bool smartiod_dma_grant_again(struct smartiod *d, uint32_t node,
@@ -98,8 +99,7 @@ bool smartiod_dma_grant_again(struct smartiod *d, uint32_t node,
 	bool some = false;
 
 	while ((dma = dma_after(d, dma))) {
-		if (dma->exporter == node && dma->grant && dma->grant == sio_from_le64(q->grant))
-			note_granted(d, dma, q);
+		note_granted(d, dma, node, q);
 		if (!is_ungranted(dma, node) || dma->disowned ||
 		    dma->there_grant != sio_from_le64(q->grant) ||
 		    dma->bus_addr != sio_from_le64(q->bus_addr) ||
@@ -107,9 +107,12 @@ bool smartiod_dma_grant_again(struct smartiod *d, uint32_t node,
 		    dma->peer_adapter != sio_from_le32(q->adapter))
 			continue;
 		dma->grant = sio_from_le64(q->grant);
-		note_granted(d, dma, q);
+		note_granted(d, dma, node, q);
 		some = true;
 	}
+	for (dma = d->loose; dma; dma = dma->next) /* that are being mapped; of none that ended */
+		if (dma->loan)
+			note_granted(d, dma, node, q);
 	return some;
 }
 

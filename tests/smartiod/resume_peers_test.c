@@ -178,6 +178,55 @@ static void what_is_cut_stays_so(void **state)
 	}
 }
 
+static uint32_t plug_in_second(struct fixture *f)
+{
+	struct sio_msg_shadow msg = {.device = sio_to_le32(b2.handle),
+				     .flags = sio_to_le32(SIO_SHADOW_WITH_PEERS)};
+
+	if (f->w->iommu)
+		msg.window = sio_to_le64(SIO_SHADOW_WINDOW_UNIT);
+	else
+		msg.flags = sio_to_le32(SIO_SHADOW_WITH_PEERS | SIO_SHADOW_ALL_MEMORY);
+	return world_send(f->w, other, SIO_MSG_SHADOW, &msg, sizeof(msg));
+}
+
+/* What was granted before, and is mapped at a step of the meeting, is not taken for another's. */
+static void they_meet_while_it_is_mapped(void **state)
+{
+	struct fixture *f = *state;
+	unsigned steps = 0;
+	bool more = true;
+	uint32_t id;
+
+	for (; more; steps++) {
+		assert_int_equal(fake_shadow_unplug(f->w, other, b2.handle), 0);
+		assert_int_equal(call_handle(f->w, other, SIO_MSG_DEV_RETURN, b2.handle, 0), 0);
+		world_pass(f->w, MEET);
+		assert_int_equal(call_borrow(f->w, other, FDID2, SCI_FLAG_EXCLUSIVE, &b2), 0);
+		id = plug_in_second(f);
+		while (world_resources(f->w, SIO_KIND_SHADOW) < 2)
+			assert_true(world_step(f->w));
+		f->w->late = SIO_OP_DMAMAP;
+		world_run(f->w);
+		assert_null(world_reply(other, id));
+		world_cut(f->w, LENDER, OTHER);
+		world_run(f->w);
+		world_tick(f->w, MEET);
+		for (unsigned i = 0; i < steps && more; i++)
+			more = world_step(f->w);
+		f->w->late = 0;
+		world_pass(f->w, MEET);
+		assert_non_null(world_reply(other, id));
+		assert_int_equal(world_reply(other, id)->error, 0);
+		if (reaches(f->w, LENDER) != 1 || reaches(f->w, OTHER) != 1)
+			fail_msg("after %u steps: %u and %u", steps, reaches(f->w, LENDER),
+				 reaches(f->w, OTHER));
+		world_forget(other);
+		world_forget(f->c);
+	}
+	assert_true(steps > 5);
+}
+
 /* Its host is given up. */
 static void the_reached_host_is_lost(void **state)
 {
@@ -207,6 +256,7 @@ int main(void)
 		TEST(it_is_returned_meanwhile),
 		TEST(nobody_says_so),
 		TEST(what_is_cut_stays_so),
+		TEST(they_meet_while_it_is_mapped),
 		TEST(the_reached_host_is_lost),
 	};
 
