@@ -262,6 +262,26 @@ class Peers(relays.RelayTest):
                             status=1)
         self.assertIn("nvme0 is named twice", done.stderr)
 
+    def test_what_is_said_again_and_again(self):
+        """A machine that turns a BAR off and on does not fill the log of its host."""
+        child, _, drive, mem = self.start_machine("mem1")
+        mem.place(BAR)
+        self.announce(drive, BAR)
+        for _ in range(300):
+            mem.enable(False)
+            mem.enable(True)
+        self.reaches(drive, mem, BAR)
+        drive.sock.close()
+        said = 0
+        while "is returned" not in (line := child.stderr.readline()):
+            self.assertTrue(line)
+            said += "reaches" in line
+        self.assertGreater(said, 10)
+        self.assertLess(said, 100)
+        mem.sock.close()
+        self.says(child, "is returned")
+        self.end(child)
+
     def test_machines_that_cannot_be_told_apart(self):
         """Of processes that the relay does not see any two may be two machines."""
         apart = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")

@@ -325,6 +325,7 @@ int relay_borrow(struct relay *r, struct sio_err *reterr)
 	enter(r, RELAY_STOPPED);
 	memset(r->vector, 0, sizeof(r->vector));
 	r->restarts = 0;
+	r->told = 0;
 	for (unsigned i = 0; rc == 0 && i < RELAY_BARS; i++)
 		if (r->bar[i].size)
 			rc = map_bar(r, i, reterr);

@@ -74,6 +74,7 @@ struct relay {
 	struct sio_vfio_session *session;    /* NULL: no machine */
 	const struct relay_machine *machine; /* whose others it may reach */
 	struct relay_target *targets;	     /* target.c: what it reaches of them */
+	unsigned long told;		     /* lines about them, of this machine */
 };
 
 /* Tables for a session: the relay is its function and its edge's context. */

@@ -6,6 +6,7 @@
  * both is mapped for the device, at the machine's address, and is unmapped as soon as it does not:
  * when the machine moves or disables the BAR, when either device is reset, lost or returned.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/output.h"
@@ -100,9 +101,22 @@ static void cut_old(struct relay *r)
 	}
 }
 
-static void map(const struct relay *r, struct relay_target *t)
+/* A machine can turn a BAR off and on for ever: of many lines the 128th, 256th, ... */
+static void tell(struct relay *r, const struct relay_target *t, const char *reaches,
+		 const char *why)
+{
+	r->told++;
+	if (r->told > 64 && r->told & (r->told - 1))
+		return;
+	tool_note("%s %s %#llx bytes at %#llx, BAR %u of %s%s", r->name, reaches,
+		  (unsigned long long)t->size, (unsigned long long)t->address, t->place.bar,
+		  t->place.other->name, why);
+}
+
+static void map(struct relay *r, struct relay_target *t)
 {
 	sci_error_t err, ignored;
+	char why[256];
 
 	SCIConnectDeviceSegment(t->place.other->device, &t->segment, t->place.bar, SCI_MEMTYPE_BAR,
 				NULL, NULL, 0, &err);
@@ -112,14 +126,11 @@ static void map(const struct relay *r, struct relay_target *t)
 		smartio_map_remote_segment_at(t->segment, r->device, t->address, t->place.offset,
 					      t->size, 0, &err);
 	if (err == SCI_ERR_OK) {
-		tool_note("%s reaches %#llx bytes at %#llx, BAR %u of %s", r->name,
-			  (unsigned long long)t->size, (unsigned long long)t->address, t->place.bar,
-			  t->place.other->name);
+		tell(r, t, "reaches", "");
 		return;
 	}
-	tool_note("%s does not reach %#llx bytes at %#llx, BAR %u of %s: %s", r->name,
-		  (unsigned long long)t->size, (unsigned long long)t->address, t->place.bar,
-		  t->place.other->name, smartio_last_error());
+	snprintf(why, sizeof(why), ": %s", smartio_last_error());
+	tell(r, t, "does not reach", why);
 	if (t->segment)
 		SCIDisconnectSegment(t->segment, 0, &ignored);
 	t->segment = NULL;
