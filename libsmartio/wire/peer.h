@@ -18,7 +18,7 @@
 #include "wire/client.h"
 #include "wire/wire.h"
 
-#define SIO_PEER_VERSION 19
+#define SIO_PEER_VERSION 20
 #define SIO_PEER_REPLY 0x8000u
 #define SIO_TOKEN_BYTES 32
 
@@ -51,7 +51,8 @@ struct sio_no_reply {
 	X(RESUME_HELD, peer_resume_held, 609, sio_peer_resume_held, h, sio_no_reply, h) \
 	X(RESUME_SEG, peer_resume_seg, 610, sio_peer_resume_seg, reserved, sio_no_reply, h)
 #define SIO_PEER_INTERRUPT(X) \
-	X(DINT_LOOKUP, peer_dint_lookup, 544, sio_peer_dint_lookup, h, sio_prep_dint_lookup, h) \
+	X(DINT_LOOKUP, peer_dint_lookup, 544, sio_peer_dint_lookup, reserved, \
+	  sio_prep_dint_lookup, h) \
 	X(DINT_RELEASE, peer_dint_release, 545, sio_peer_dint_release, h, sio_no_reply, h) \
 	X(DINT_EVENT, peer_dint_event, 546, sio_peer_dint_event, h, sio_no_reply, h) \
 	X(RESUME_RING, peer_resume_ring, 619, sio_peer_resume_ring, h, sio_no_reply, h)
@@ -223,9 +224,10 @@ struct sio_peer_dint_lookup {
 	sio_le32 number, adapter, peer_adapter; /* peer_adapter: the asker's */
 	/* SIO_DINT_PLAIN: the reply has no memory; besides, SIO_PEER_DINT_DEVICE: a device sends */
 	sio_le32 flags;
+	sio_le32 borrower, reserved; /* DEVICE: the node of the program that has it so; else 0 */
 };
 #define SIO_PEER_DINT_DEVICE 0x10000000u
-SIO_WIRE_SIZE(struct sio_peer_dint_lookup, 40);
+SIO_WIRE_SIZE(struct sio_peer_dint_lookup, 48);
 struct sio_prep_dint_lookup {
 	struct sio_msg h;
 	sio_le64 link, ring; /* ring: the receiver's number */

@@ -524,6 +524,29 @@ void smartiod_rings_forbidden(struct smartiod *d, const struct smartiod_forbid *
 	}
 }
 
+/*
+ * May @from connect as @m asks? That a program of this host lets a device send its interrupt says
+ * nothing of the devices of that lender that others have: these need a right of the borrower, too.
+ */
+static int may_look_up(struct smartiod *d, const struct smartiod_from *from,
+		       const struct sio_peer_dint_lookup *m, const struct smartiod_dint *dint,
+		       struct sio_err *reterr)
+{
+	const struct sio_policy_thing thing =
+		smartiod_thing(d, SIO_POLICY_INTERRUPTS, d->node, dint->number);
+	bool device = sio_from_le32(m->flags) & SIO_PEER_DINT_DEVICE;
+	uint32_t borrower = sio_from_le32(m->borrower);
+	bool ours = device && borrower == d->node;
+
+	if (dint->own && !(ours && smartiod_dint_lets_devices(dint, from->node)))
+		return smartiod_dint_not_own(d, dint, reterr);
+	if (!device || ours)
+		return smartiod_dint_may_send(d, from->node, dint, reterr);
+	if (smartiod_allow_node(d, &thing, borrower, reterr) < 0)
+		return reterr->code;
+	return smartiod_allow_node(d, &thing, from->node, reterr);
+}
+
 int smartiod_peer_dint_lookup(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			      struct sio_err *reterr)
 {
@@ -542,10 +565,7 @@ int smartiod_peer_dint_lookup(struct smartiod *d, const struct smartiod_from *fr
 	if (!dint)
 		return sio_fail(reterr, -ENOENT, "%s has no %s %u on adapter %u", d->host->name,
 				smartiod_dint_word(plain), sio_from_le32(m->number), adapter);
-	if (dint->own &&
-	    !(flags & SIO_PEER_DINT_DEVICE && smartiod_dint_lets_devices(dint, from->node)))
-		return smartiod_dint_not_own(d, dint, reterr);
-	rc = smartiod_dint_may_send(d, from->node, dint, reterr);
+	rc = may_look_up(d, from, m, dint, reterr);
 	if (rc < 0)
 		return rc;
 	r = smartiod_op_new_peer(d, from->node, msg, sizeof(*r), smartiod_ring_step, reterr);

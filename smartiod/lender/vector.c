@@ -358,6 +358,7 @@ static int interrupt_there(struct smartiod *d, struct vector_op *o, uint32_t ada
 		.link = sio_to_le64(l->id),
 		.number = sio_to_le32(l->number),
 		.flags = sio_to_le32(SIO_DINT_PLAIN | SIO_PEER_DINT_DEVICE),
+		.borrower = sio_to_le32(o->v->loan->node),
 	};
 	struct sio_path path;
 	int rc = smartiod_lend_path(d, o->lend.loan, l->node, NULL, adapter, &path, reterr);

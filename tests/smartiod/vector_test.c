@@ -304,6 +304,8 @@ static void a_rule_about_interrupts_is_about_devices_too(void **state)
 	assert_int_equal(connect(f, 1, 1, 2), EACCES);
 	assert_int_equal(call_plain_connect(f->w, f->c[0], 12, f->number[2], &link), EACCES);
 	assert_int_equal(connect(f, 2, 1, 2), 0);
+	/* Nor does that its own device sends it let the lender's devices of others. */
+	assert_int_equal(connect(f, 1, 2, 2), EACCES);
 	rule.all_nodes = true;
 	assert_int_equal(connect(f, 1, 2, 0), 0);
 	policy->n_rules = 0;
