@@ -181,9 +181,11 @@ void smartiod_borrow_session_end(struct smartiod *d, struct smartiod_session *s)
 void smartiod_borrow_free_all(struct smartiod *d);
 bool smartiod_borrow_segment_idle(struct smartiod *d, struct smartiod_segment *seg);
 
-/* ---- barmap.c ---- */
+/* ---- barmap_ask.c ---- */
 
 extern const struct smartiod_connection_ops smartiod_bar_ops;
+
+/* ---- barmap.c ---- */
 
 /*
  * A new mapping of @c (NULL: for a shadow, until the borrow ends), which is about to be requested.
@@ -191,6 +193,11 @@ extern const struct smartiod_connection_ops smartiod_bar_ops;
 struct smartiod_bar_map *smartiod_bar_map_new(struct smartiod *d, struct smartiod_borrow *b,
 					      struct smartiod_connection *c,
 					      const struct sio_path *path);
+/* Gives it back, with what was mapped. Nobody waits for the port: the device can be returned. */
+void smartiod_bar_map_close(struct smartiod *d, struct smartiod_bar_map *bar);
+/* The same of one piece, whose mapping stays. */
+void smartiod_bar_piece_release(struct smartiod *d, struct smartiod_bar_map *bar,
+				struct smartiod_bar_piece *p);
 /* Mappings for a shadow. _is_of: are there some? */
 bool smartiod_shadow_is_of(const struct smartiod_borrow *b);
 void smartiod_shadow_bars_close(struct smartiod *d, struct smartiod_borrow *b);
