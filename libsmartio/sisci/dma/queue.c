@@ -57,7 +57,6 @@ static void over(struct sio_dma_queue *q, int result)
 		sio_copy_from(q->out, q->through_at, q->out_bytes);
 	q->out = NULL;
 	release_users(q);
-	q->failed |= result != 0;
 	sio_dma_step(q, q->aborting ? SIO_DMA_ABORT : result == 0 ? SIO_DMA_DONE : SIO_DMA_FAIL);
 	if (!call)
 		return;

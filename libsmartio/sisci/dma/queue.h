@@ -17,7 +17,7 @@ extern const struct sio_kind_ops sio_dma_queue_kind, sio_dma_channel_kind;
 struct sio_dma_slot {
 	uint64_t range; /* smartiod's; 0: free */
 	uint32_t id;	/* smartiod's handle of the segment, and never another's */
-	bool remote, bar;
+	bool remote;
 	uint32_t slot;
 	uint64_t first, length; /* of a BAR: the bytes that it reaches; else all */
 	uint64_t used;		/* the transfer that did so last */
@@ -45,7 +45,6 @@ struct sio_dma_queue {
 	bool starting;		/* a thread is about to post */
 	uint32_t tail, number;	/* entries and transfers that the engine was given */
 	bool aborting;
-	bool failed; /* a transfer did, since the last start */
 	/*
 	 * For an estimate of when a long transfer completes: its bytes, and when it was posted; 0:
 	 * it is not long.
@@ -99,11 +98,6 @@ struct sio_dma_side {
  */
 int sio_dma_place(struct sio_dma_queue *q, const struct sio_dma_side *side, uint64_t first,
 		  uint32_t *ret_slot, uint64_t *ret_offset, struct sio_err *err);
-/*
- * The same thread: pages of a BAR may have been taken away, and its slot is empty then; so they are
- * asked for anew.
- */
-void sio_dma_forget_bars(struct sio_dma_queue *q);
 
 /* One copy. The references to the objects are the caller's. */
 struct sio_dma_copy {

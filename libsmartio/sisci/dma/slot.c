@@ -80,7 +80,6 @@ static int note_slot(struct sio_dma_queue *q, struct sio_dma_slot *ret,
 	*ret = (struct sio_dma_slot){.range = sio_from_le64(rep->range),
 				     .id = s->segment->id,
 				     .remote = s->remote,
-				     .bar = s->bar,
 				     .slot = sio_from_le32(rep->slot),
 				     .first = s->bar ? sio_from_le64(rep->first) : 0,
 				     .length = sio_from_le64(rep->length)};
@@ -134,11 +133,4 @@ int sio_dma_place(struct sio_dma_queue *q, const struct sio_dma_side *side, uint
 	*ret_slot = s->slot;
 	*ret_offset = side->offset - s->first;
 	return 0;
-}
-
-void sio_dma_forget_bars(struct sio_dma_queue *q)
-{
-	for (unsigned i = 0; i < q->n_slots; i++)
-		if (q->slot[i].range && q->slot[i].bar)
-			detach(q, &q->slot[i]);
 }

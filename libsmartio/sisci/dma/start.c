@@ -167,9 +167,6 @@ static int write_entries(struct sio_dma_queue *q, const struct post *p, struct s
 {
 	uint64_t first = q->uses + 1;
 
-	if (q->failed)
-		sio_dma_forget_bars(q);
-	q->failed = false;
 	for (unsigned i = 0; i < p->n; i++) {
 		struct sio_dma_entry e;
 		int rc = write_entry(q, &p->copy[i], first, &e, err);

@@ -21,6 +21,20 @@ static struct smartio_nvme_queue *far_queue(struct smartio_nvme *n, uint32_t dep
 	return q;
 }
 
+/* Of four commands; @several: its completion queue may have several submission queues. */
+static struct smartio_nvme_queue *far_queue_of(struct smartio_nvme *n, bool several)
+{
+	struct smartio_nvme_queue_options o = {.size = sizeof(o),
+					       .depth = 4,
+					       .cq_depth = several ? 8 : 0,
+					       .cq_placement = SMARTIO_NVME_PLACE_DEVICE};
+	struct smartio_nvme_queue *q = NULL;
+
+	fake.far = true;
+	assert_ok(smartio_nvme_queue_open(n, &o, &q));
+	return q;
+}
+
 /* What stands where the doorbells were when the link is lost: ones, and what is stored there. */
 static volatile uint32_t ones[1024];
 
@@ -156,23 +170,16 @@ static void its_own_store_is_no_answer(void **state)
  */
 static void no_answer_counts_after_a_link_was_down(void **state)
 {
-	const bool several[] = {false, true};
-
 	(void)state;
-	for (unsigned i = 0; i < 2; i++) {
-		struct smartio_nvme_queue_options o = {.size = sizeof(o),
-						       .depth = 4,
-						       .cq_depth = several[i] ? 8 : 0,
-						       .cq_placement = SMARTIO_NVME_PLACE_DEVICE};
+	for (unsigned several = 0; several < 2; several++) {
 		struct smartio_nvme *n = client();
 		struct smartio_nvme_buffer *b = buffer(n, 4 * BLOCK);
 		struct smartio_nvme_counters counted;
-		struct smartio_nvme_queue *q = NULL;
+		struct smartio_nvme_queue *q;
 		struct smartio_nvme_completion c;
 
 		fill_media();
-		fake.far = true;
-		assert_ok(smartio_nvme_queue_open(n, &o, &q));
+		q = far_queue_of(n, several);
 		put(q, b, false, 0);
 		one(q);
 		put(q, b, false, 1);
@@ -184,7 +191,7 @@ static void no_answer_counts_after_a_link_was_down(void **state)
 		assert_int_equal(smartio_nvme_buffer_free(b), -EBUSY);
 		smartio_nvme_queue_close(q);
 		/* The next one begins with the link as it is. */
-		assert_ok(smartio_nvme_queue_open(n, &o, &q));
+		q = far_queue_of(n, several);
 		put(q, b, false, 2);
 		one(q);
 		assert_read(b, 2);
@@ -195,22 +202,15 @@ static void no_answer_counts_after_a_link_was_down(void **state)
 /* Of the loss the library tells before the doorbells change. */
 static void no_answer_counts_after_a_loss(void **state)
 {
-	const bool several[] = {false, true};
-
 	(void)state;
-	for (unsigned i = 0; i < 2; i++) {
-		struct smartio_nvme_queue_options o = {.size = sizeof(o),
-						       .depth = 4,
-						       .cq_depth = several[i] ? 8 : 0,
-						       .cq_placement = SMARTIO_NVME_PLACE_DEVICE};
+	for (unsigned several = 0; several < 2; several++) {
 		struct smartio_nvme *n = client();
 		struct smartio_nvme_buffer *b = buffer(n, 4 * BLOCK);
 		struct smartio_nvme_counters counted;
-		struct smartio_nvme_queue *q = NULL;
+		struct smartio_nvme_queue *q;
 		struct smartio_nvme_completion c;
 
-		fake.far = true;
-		assert_ok(smartio_nvme_queue_open(n, &o, &q));
+		q = far_queue_of(n, several);
 		put(q, b, false, 0);
 		drive_does(q);
 		fake_lose(smartio_borrower_id(n->d.handle));
