@@ -315,7 +315,8 @@ static void mem_free(void *ctx, struct emu_mem *m)
 {
 	struct fabric_mem *mem = sim_fd(m->fd)->mem;
 
-	mem->crashed = !sim_host_alive(mem->host);
+	/* A device's own memory goes with it alone, when it leaves its slot. */
+	mem->gone = !sim_host_alive(mem->host) || mem->kind == FABRIC_BAR;
 	sim_mem_free(ctx, m);
 }
 

@@ -48,8 +48,8 @@ struct fabric_mem {
 	unsigned in; /* of a device: the chassis that it is in, as the topology has it */
 	enum fabric_kind kind;
 	bool sealed;
-	bool freed;   /* by the room: it is nobody's any more */
-	bool crashed; /* with its host */
+	bool freed; /* by the room: it is nobody's any more */
+	bool gone;  /* with its host or its device: what is in flight to it ends nowhere */
 	const char *name;
 	uint64_t number; /* counts all */
 	uint64_t size;

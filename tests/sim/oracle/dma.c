@@ -330,13 +330,13 @@ static bool refused_at_the_end(const struct fabric_post *post)
 	return sim_may_lose_borrowers() && sim_cluster->topology->host[post->host].iommu;
 }
 
-/* When a host crashes its memory is gone, with everything that is in flight to it. */
+/* Memory of a host that crashed, or of a device that was pulled out, went with what was in flight. */
 static void freed(const struct fabric_post *post)
 {
 	struct fabric_view v = {post->mem, post->offset};
 
 	/* A manager that lies has drives use queues again that their clients have closed. */
-	if (!post->mem->crashed && !refused_at_the_end(post) && sim_wild.lies == sim_wild.guarded)
+	if (!post->mem->gone && !refused_at_the_end(post) && sim_wild.lies == sim_wild.guarded)
 		sim_fail("dma", "what a device sent arrives at %s, which was freed",
 			 fabric_where(&v));
 }
