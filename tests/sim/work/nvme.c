@@ -258,13 +258,14 @@ static void judge(struct client *c, const struct command *cmd)
 {
 	uint64_t data[BLOCK_BYTES / 8];
 
-	if (!is_sound(c))
-		return;
 	/* The completion took another path than the data, which are waited for. */
-	if (c->on)
+	if (c->on && is_sound(c))
 		fabric_path_all(c->at, sim_now());
 	for (uint32_t i = 0; i < cmd->n; i++) {
 		sio_copy_from(data, data_of(c, cmd) + (size_t)i * c->block, c->block);
+		/* The device may be pulled out while it is being read. */
+		if (!is_sound(c))
+			return;
 		blocks_judge(c->drive, cmd->epoch, cmd->lba + i, data, c->block, cmd->sent, lossy(),
 			     sim_self()->name);
 	}
