@@ -162,7 +162,8 @@ struct smartiod {
 	uint64_t next_uid; /* segments, connections, dints, rings, links: one space */
 	uint32_t next_cookie;
 	uint64_t timer_at;
-	bool later; /* smartiod_later() will come */
+	bool later;	    /* smartiod_later() will come */
+	bool device_missed; /* one has come that is still to be looked at */
 
 	struct smartiod_tree sessions;	  /* by client */
 	struct smartiod_tree ops_all;	  /* by id */

@@ -371,6 +371,12 @@ static void port_event(struct smartiod *d, const struct sio_evt *evt)
 		state_event(d, (const struct sio_evt_device_state *)evt);
 }
 
+static void later(struct smartiod *d)
+{
+	smartiod_devices_announce_changed(d);
+	smartiod_devices_look_missed(d);
+}
+
 /* ---- requests ---- */
 
 int smartiod_dev_list(struct smartiod *d, struct smartiod_session *s, const void *msg,
@@ -434,7 +440,7 @@ const struct smartiod_room smartiod_room_device = {
 	.free_all = free_all,
 	.peer_ready = smartiod_devices_expect,
 	.announce = smartiod_devices_announce,
-	.later = smartiod_devices_announce_changed,
+	.later = later,
 	.answered = smartiod_devices_heard,
 	.exports_end = exports_end,
 	.path = path,

@@ -69,8 +69,12 @@ struct smartiod_device *smartiod_device_ours(struct smartiod *d, uint32_t fdid,
 struct smartiod_device *smartiod_device_by_port(struct smartiod *d, uint64_t id);
 /* Fills in what is announced of a device of this host, from the port's description. */
 void smartiod_device_describe(struct smartiod *d, struct smartiod_device *dev);
-/* Opens a device that was added to the port. */
+/*
+ * Opens a device that was added to the port. If there is no memory to look at it, look_missed()
+ * does so, which the room's later() calls.
+ */
 void smartiod_device_look(struct smartiod *d, uint64_t id);
+void smartiod_devices_look_missed(struct smartiod *d);
 /*
  * Announces the device's state to all peers, and to who waits for it here: at once, because it has
  * come or gone; or, because a borrow or a reset has changed it, to the peers a little later with

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Opens the devices of this host at the port: all of them at the start, later each that is added.
+ * For one that could not be looked at for want of memory all are listed when there is some: nothing
+ * else would tell of it once more.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,12 +15,20 @@
 #define AGAIN_NS 10000000ull
 #define AGAIN_MAX 100
 
+enum look {
+	LOOK_START, /* at all; the daemon is ready when they are open */
+	LOOK_ONE,
+	LOOK_MISSED, /* at all that are not open */
+};
+
 struct start_op {
 	struct smartiod_op op;
+	enum look look;
 	uint64_t after;
-	uint64_t only;	     /* this one; 0: all */
+	uint64_t only;	     /* LOOK_ONE */
 	uint64_t generation; /* of @after, when it was listed */
-	bool opening, force, dozing;
+	bool opening, force;
+	bool dozing;	/* until it is opened, or listed, once more */
 	unsigned again; /* how often it was opened once more */
 };
 
@@ -27,7 +37,6 @@ static void ask_next(struct smartiod *d, struct start_op *s)
 	struct sio_req_device_list req = {.h.op = SIO_OP_DEVICE_LIST, .after = s->after};
 
 	s->opening = false;
-	s->again = 0;
 	smartiod_port_ask(d, &s->op, &req, sizeof(req));
 }
 
@@ -148,21 +157,42 @@ static void ask_open(struct smartiod *d, struct start_op *s, bool force)
 }
 
 /*
- * At the start a port that lacks something for a moment is asked again: who has borrowed the device
- * and goes on with it would lose it.
+ * A port that lacks something for a moment is asked again: at the start who has borrowed the device
+ * and goes on with it would lose it, and one that has come back is reported once.
  */
 static bool is_asked_again(struct smartiod *d, struct start_op *s, int error)
 {
-	if (s->only || (error != -ENOMEM && error != -ENOSPC) || s->again++ == AGAIN_MAX)
+	if ((error != -ENOMEM && error != -ENOSPC) || s->again++ == AGAIN_MAX)
 		return false;
 	s->dozing = true;
 	smartiod_op_doze(d, &s->op, AGAIN_NS);
 	return true;
 }
 
+static void over(struct smartiod *d, struct start_op *s)
+{
+	bool start = s->look == LOOK_START;
+
+	smartiod_op_free(d, &s->op);
+	if (start)
+		smartiod_started(d);
+}
+
+/* The device that was looked at is done with. */
+static void go_on(struct smartiod *d, struct start_op *s)
+{
+	s->again = 0;
+	if (s->look == LOOK_ONE)
+		over(d, s);
+	else
+		ask_next(d, s);
+}
+
 static void opening_step(struct smartiod *d, struct start_op *s, const struct smartiod_answer *a)
 {
-	if (a->error == -EBUSY && !s->force && smartiod_is_real(d)) {
+	bool open = is_open(d, s, a->error);
+
+	if (a->error == -EBUSY && !open && !s->force && smartiod_is_real(d)) {
 		ask_open(d, s, true);
 		return;
 	}
@@ -170,59 +200,61 @@ static void opening_step(struct smartiod *d, struct start_op *s, const struct sm
 		return;
 	if (!a->error)
 		opened(d, a->msg, is_fresh(s, a->msg));
-	else if (!is_open(d, s, a->error))
+	else if (!open)
 		smartiod_log(d, SMARTIOD_ERROR, "device %#" PRIx64 " cannot be lent: %s", s->after,
 			     a->text);
-	if (s->only)
-		smartiod_op_free(d, &s->op);
+	go_on(d, s);
+}
+
+static void listed(struct smartiod *d, struct start_op *s, const struct sio_evt_device *evt)
+{
+	const struct smartiod_device *dev = smartiod_device_by_port(d, evt->id);
+
+	s->after = evt->id;
+	s->generation = evt->generation;
+	if (s->look == LOOK_ONE && s->only != s->after) /* it has gone again */
+		over(d, s);
+	else if ((s->look != LOOK_START && dev && dev->present) || is_unknown(d, evt))
+		go_on(d, s);
 	else
-		ask_next(d, s);
+		ask_open(d, s, false);
 }
 
 static void start_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct start_op *s = (struct start_op *)op;
 
-	if (a->error == -ENOENT && !s->opening) {
-		bool all = !s->only;
-
-		smartiod_op_free(d, op);
-		if (all)
-			smartiod_started(d);
-		return;
-	}
-	if (a->error && !s->opening) {
-		smartiod_fatal(d, "the port's devices cannot be listed: %s", a->text);
-		smartiod_op_free(d, op);
-		return;
-	}
 	if (s->dozing) {
 		s->dozing = false;
-		ask_open(d, s, s->force);
-		return;
-	}
-	if (s->opening) {
+		if (s->opening)
+			ask_open(d, s, s->force);
+		else
+			ask_next(d, s);
+	} else if (s->opening) {
 		opening_step(d, s, a);
-		return;
-	}
-	s->after = ((const struct sio_evt_device *)a->msg)->id;
-	s->generation = ((const struct sio_evt_device *)a->msg)->generation;
-	if (s->only && s->only != s->after) { /* it has gone again */
+	} else if (a->error == -ENOENT) {
+		over(d, s);
+	} else if (!a->error) {
+		listed(d, s, a->msg);
+	} else if (!is_asked_again(d, s, a->error)) {
+		smartiod_fatal(d, "the port's devices cannot be listed: %s", a->text);
 		smartiod_op_free(d, op);
-		return;
 	}
-	if (!is_unknown(d, a->msg))
-		ask_open(d, s, false);
-	else if (s->only)
-		smartiod_op_free(d, op);
-	else
-		ask_next(d, s);
+}
+
+static struct start_op *new_look(struct smartiod *d, enum look look, struct sio_err *reterr)
+{
+	struct start_op *s = smartiod_op_new(d, NULL, NULL, sizeof(*s), start_step, reterr);
+
+	if (s)
+		s->look = look;
+	return s;
 }
 
 void smartiod_devices_start(struct smartiod *d)
 {
 	struct sio_err err;
-	struct start_op *s = smartiod_op_new(d, NULL, NULL, sizeof(*s), start_step, &err);
+	struct start_op *s = new_look(d, LOOK_START, &err);
 
 	if (!s) {
 		smartiod_fatal(d, "%s", err.text);
@@ -234,13 +266,32 @@ void smartiod_devices_start(struct smartiod *d)
 void smartiod_device_look(struct smartiod *d, uint64_t id)
 {
 	struct sio_err err;
-	struct start_op *s = smartiod_op_new(d, NULL, NULL, sizeof(*s), start_step, &err);
+	struct start_op *s = new_look(d, LOOK_ONE, &err);
 
 	if (!s) {
-		smartiod_log(d, SMARTIOD_ERROR, "device %#" PRIx64 ": %s", id, err.text);
+		smartiod_log(d, SMARTIOD_ERROR,
+			     "device %#" PRIx64 " waits until it can be looked at: %s", id,
+			     err.text);
+		d->device_missed = true;
+		smartiod_ask_later(d);
 		return;
 	}
 	s->only = id;
 	s->after = id - 1;
 	ask_next(d, s);
+}
+
+void smartiod_devices_look_missed(struct smartiod *d)
+{
+	struct start_op *s;
+	struct sio_err err;
+
+	if (!d->device_missed)
+		return;
+	s = new_look(d, LOOK_MISSED, &err);
+	d->device_missed = !s;
+	if (s)
+		ask_next(d, s);
+	else
+		smartiod_ask_later(d);
 }

@@ -330,7 +330,7 @@ static bool refused_at_the_end(const struct fabric_post *post)
 	return sim_may_lose_borrowers() && sim_cluster->topology->host[post->host].iommu;
 }
 
-/* Memory of a host that crashed, or of a device that was pulled out, went with what was in flight. */
+/* With a host that crashed, or a device that was pulled out, goes what is in flight to it. */
 static void freed(const struct fabric_post *post)
 {
 	struct fabric_view v = {post->mem, post->offset};
