@@ -64,11 +64,12 @@ COLD int sio_nvme_queue_dead(struct smartio_nvme_queue *q)
 				     "been done or not, and may be done until the queue is closed",
 				     q->id, name, q->options.timeout_ms);
 	if (q->error == -ENETDOWN)
-		return sio_nvme_fail(q->error,
-				     "the path to %s was lost while completions of queue pair %u "
-				     "were read; what was in flight may have been done or not, and "
-				     "may be done until the queue is closed",
-				     name, q->id);
+		return sio_nvme_fail(
+			q->error,
+			"%s, or the path to it, was lost while completions of queue "
+			"pair %u were read; what was in flight may have been done or not, and "
+			"may be done until the queue is closed",
+			name, q->id);
 	if (q->error == -EPIPE)
 		return sio_nvme_fail(q->error,
 				     "queue pair %u of %s has ended with a program that shared it",

@@ -609,8 +609,9 @@ void smartio_nvme_ring(struct smartio_nvme_queue *q);
  * Return: how many; -ECONNRESET: the drive was reset or lost: every command in flight is void;
  * -EPROTO: the drive completed what was not in flight: the queue is dead; -ETIMEDOUT: a command
  * took longer than the queue's timeout_ms allows, and could not be aborted: so is the queue;
- * -ENETDOWN: the path was lost before the data of completions in the lender's memory were known to
- * be here: so is the queue, and what was in flight may yet be done until it is closed.
+ * -ENETDOWN: the path, or the drive itself, was lost before the data of completions in the lender's
+ * memory were known to be here: so is the queue, and what was in flight may yet be done until it is
+ * closed.
  */
 int smartio_nvme_poll(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c,
 		      unsigned max);

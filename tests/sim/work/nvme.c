@@ -49,7 +49,8 @@ struct client {
 	struct smartio_nvme_buffer *b;
 	struct blocks_drive *drive;
 	uint32_t block, blocks, depth, in_flight;
-	uint64_t size; /* blocks of the namespace, of which @blocks are used */
+	uint64_t size;	 /* blocks of the namespace, of which @blocks are used */
+	uint64_t opened; /* when the queue began to be */
 	bool interrupts;
 	bool moves;  /* its queues survive the loss of their pair */
 	bool places; /* its data lie on a memory device, where there is one */
@@ -87,8 +88,12 @@ static bool may_be_dead(const struct client *c, int rc)
 	for (size_t i = 0; c->moves && i < sizeof(ends) / sizeof(ends[0]); i++)
 		if (rc == ends[i])
 			return true;
-	/* What the drive answers to who pushes its data before a completion are ones then. */
-	if (rc == -ENETDOWN && (lossy() || sim_has_fault("stop")))
+	/*
+	 * What the drive answers to who pushes its data before a completion are ones then, and when
+	 * it has just been pulled out.
+	 */
+	if (rc == -ENETDOWN &&
+	    (lossy() || sim_has_fault("stop") || sim_drive_pulled(c->n->d.fdid) > c->opened))
 		return true;
 	return blocks_distrusted(c->drive) || rc == -ECONNRESET || rc == -ENODEV ||
 	       (rc == -EPROTO && (lossy() || sim_has_fault("doubled") || sim_has_fault("stray") ||
@@ -491,6 +496,7 @@ static int open_queue(struct client *c)
 		o.cq_depth = SIM_SEVERAL * o.depth;
 	o.wait_ms = sim_pick(3) ? 0 : (uint32_t)sim_pick(1500); /* for a pair to become free */
 	resets = sim_resets_noted(c->n->d.fdid);
+	c->opened = sim_now();
 	sim_call("smartio_nvme_queue_open", 0);
 	rc = smartio_nvme_queue_open(c->n, &o, &c->q);
 	if (rc == 0 && !c->moves) /* later pairs of a mover are not reported to oracles */
