@@ -167,6 +167,7 @@ void smartio_nvme_close(struct smartio_nvme *n)
 		return;
 	while (n->queues)
 		smartio_nvme_queue_close(n->queues);
+	sio_nvme_aside_end(n);
 	sio_nvme_leases_close(n);
 	sio_nvme_lock(n);
 	while (n->buffers)

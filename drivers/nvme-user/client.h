@@ -30,8 +30,7 @@ struct sio_nvme_doorbells {
 
 /*
  * What a client has of the drive over its adapter. A leg that was lost is torn down and set up
- * again in steps. Each step asks little of the daemons, because the caller is a thread that polls a
- * queue.
+ * again in steps, between which others get the lock.
  */
 enum sio_nvme_leg_stage {
 	SIO_NVME_LEG_SHUT,     /* nothing */
@@ -42,6 +41,25 @@ enum sio_nvme_leg_stage {
 	SIO_NVME_LEG_CLOSING,  /* the memory of queues is released */
 	SIO_NVME_LEG_PARTING   /* buffers are released */
 };
+
+/* A step of something. Return: 1: there are more; else it has ended. */
+typedef int sio_nvme_task(struct smartio_nvme *n, void *of);
+
+/*
+ * Work that may wait for the lender's daemon or the manager, in a thread of the library, so that no
+ * I/O waits for it: aside.c. One at a time.
+ */
+struct sio_nvme_aside {
+	/* The thread has not ended: whoever sets it may start the next one. */
+	bool working;
+	smartio_thread_t thread; /* the last one; of whoever has set @working */
+	/* Under the lock: what it does, step by step, and of which queue or path. NULL: nothing. */
+	sio_nvme_task *task;
+	void *of;
+};
+
+/* Can the queue return to its own path? Asked aside, and answered once. */
+enum sio_nvme_home { SIO_NVME_HOME_UNKNOWN, SIO_NVME_HOME_READY, SIO_NVME_HOME_NOT_READY };
 
 struct smartio_nvme {
 	struct sio_nvme_device d;
@@ -80,6 +98,7 @@ struct smartio_nvme {
 	 */
 	struct smartio_nvme *second;
 	unsigned homes; /* queues that were given one of the two ways, in turn */
+	struct sio_nvme_aside aside;
 };
 
 /* The generation word of queues that have no pair. */
@@ -145,6 +164,7 @@ struct sio_nvme_survivor {
 	uint64_t pause_ns;
 	/* away: it does not return before; how long it stayed the last time that it could not */
 	uint64_t home_at, stay_ns;
+	enum sio_nvme_home ready; /* written by another thread */
 	unsigned looks;
 	/* submits so far; the latest ones, whose doorbell was not rung */
 	uint64_t noted, unrung;
@@ -375,6 +395,13 @@ bool sio_nvme_manager_answers(struct smartio_nvme *n);
 void sio_nvme_say_cancel(struct smartio_nvme *n, uint64_t sequence);
 /* Connects to the manager ahead of a request that is in a hurry (n->trusts). */
 int sio_nvme_link_manager(struct smartio_nvme *n);
+/*
+ * The two halves of that. The first: 1: the manager that serves is to be connected to; 0: it is.
+ * The second waits for the manager's host; @owner: whose lock is released meanwhile; NULL: none.
+ */
+int sio_nvme_seek_manager(struct smartio_nvme *n);
+int sio_nvme_connect_manager(struct smartio_nvme *owner, struct smartio_nvme *n,
+			     sci_remote_data_interrupt_t *ret);
 /* Finds the manager that serves, or a successor that takes over within a moment. -ENOTCONN. */
 int sio_nvme_find_serving(struct smartio_nvme *n);
 void sio_nvme_unlink_manager(struct smartio_nvme *n);
@@ -402,6 +429,21 @@ struct smartio_nvme *sio_nvme_leg_for(struct smartio_nvme *n, const struct smart
  * the leg is open; -EBUSY: a queue still uses something of it; -errno: the path is not back.
  */
 int sio_nvme_leg_step(struct smartio_nvme *n, struct smartio_nvme *leg);
+/* Would a step of a leg that is not open do anything? Under the lock. */
+bool sio_nvme_leg_can_step(const struct smartio_nvme *n, const struct smartio_nvme *leg);
+
+/* aside.c */
+/*
+ * Under the lock: @task is to be done, each step under the lock. Return: true: the caller starts
+ * it, without the lock; false: something is under way.
+ */
+bool sio_nvme_aside_claim(struct smartio_nvme *n, sio_nvme_task *task, void *of);
+void sio_nvme_aside_start(struct smartio_nvme *n);
+/* Under the lock: @q is closed. */
+void sio_nvme_aside_forget(const struct smartio_nvme_queue *q);
+/* Waits for the thread, which no queue is left to start again. */
+void sio_nvme_aside_end(struct smartio_nvme *n);
+
 /* The address of @b for the drive, for commands of @q. */
 static inline uint64_t sio_nvme_reach(const struct smartio_nvme_queue *q,
 				      const struct smartio_nvme_buffer *b)

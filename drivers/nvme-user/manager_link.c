@@ -151,11 +151,9 @@ static int wait_generation(struct smartio_nvme *n)
 	return 0;
 }
 
-/* Connected to the manager that serves now. */
-int sio_nvme_link_manager(struct smartio_nvme *n)
+int sio_nvme_seek_manager(struct smartio_nvme *n)
 {
 	uint64_t instance = n->meta.instance;
-	sci_error_t err;
 	int rc = sio_nvme_find_manager(n);
 
 	if (rc) {
@@ -167,16 +165,34 @@ int sio_nvme_link_manager(struct smartio_nvme *n)
 		return 0;
 	sio_nvme_unlink_manager(n);
 	rc = wait_generation(n);
-	if (rc)
-		return rc;
-	err = sio_nvme_connect(&n->d, n->meta.node, n->meta.interrupt, &n->manager);
+	return rc ? rc : 1;
+}
+
+int sio_nvme_connect_manager(struct smartio_nvme *owner, struct smartio_nvme *n,
+			     sci_remote_data_interrupt_t *ret)
+{
+	const unsigned node = n->meta.node, number = n->meta.interrupt;
+	sci_error_t err;
+
+	if (owner)
+		sio_nvme_unlock(owner);
+	err = sio_nvme_connect(&n->d, node, number, ret);
+	if (owner)
+		sio_nvme_lock(owner);
 	if (err == SCI_ERR_OK)
 		return 0;
-	n->manager = NULL;
+	*ret = NULL;
 	if (err == SCI_ERR_NO_SUCH_INTNO)
 		return no_manager(n);
-	return sio_nvme_fail_sci(err, "%s: cannot reach its manager on node %u", n->d.name,
-				 n->meta.node);
+	return sio_nvme_fail_sci(err, "%s: cannot reach its manager on node %u", n->d.name, node);
+}
+
+/* Connected to the manager that serves now. */
+int sio_nvme_link_manager(struct smartio_nvme *n)
+{
+	int rc = sio_nvme_seek_manager(n);
+
+	return rc > 0 ? sio_nvme_connect_manager(NULL, n, &n->manager) : rc;
 }
 
 static int send_request(struct smartio_nvme *n, struct sio_nvme_req *req)

@@ -113,6 +113,32 @@ static int find(struct smartio_nvme *leg)
 	return sio_nvme_leg_find(leg, &w);
 }
 
+/*
+ * The last step. The manager's host is another one than the lender's: while it does not answer a
+ * queue may get a pair over the other path, if it gets the lock. A request that comes meanwhile may
+ * find another manager; then this one is of no use.
+ */
+static int link_manager(struct smartio_nvme *n, struct smartio_nvme *leg)
+{
+	sci_remote_data_interrupt_t manager;
+	uint64_t instance;
+	sci_error_t err;
+	int rc = sio_nvme_seek_manager(leg);
+
+	if (rc <= 0)
+		return rc;
+	instance = leg->meta.instance;
+	rc = sio_nvme_connect_manager(n, leg, &manager);
+	if (rc)
+		return rc;
+	if (leg->manager || leg->meta.instance != instance) {
+		SCIDisconnectDataInterrupt(manager, 0, &err);
+		return leg->manager ? 0 : -EAGAIN;
+	}
+	leg->manager = manager;
+	return 0;
+}
+
 /* The next thing that @leg lacks. */
 static int step_on(struct smartio_nvme *n, struct smartio_nvme *leg)
 {
@@ -127,15 +153,18 @@ static int step_on(struct smartio_nvme *n, struct smartio_nvme *leg)
 		return sio_nvme_doorbells_open(leg);
 	default:
 		b = next_buffer(n, leg, false);
-		return b ? reach(n, leg, b) : sio_nvme_link_manager(leg);
+		return b ? reach(n, leg, b) : link_manager(n, leg);
 	}
 }
 
 static int start(struct smartio_nvme *n, struct smartio_nvme *leg)
 {
-	const bool more = leg->stage == SIO_NVME_LEG_RINGS && next_buffer(n, leg, false);
 	int rc = step_on(n, leg);
+	bool more = false;
 
+	/* Buffers that others have made meanwhile are reached before it is open. */
+	if (leg->stage == SIO_NVME_LEG_RINGS)
+		more = !leg->manager || next_buffer(n, leg, false);
 	if (rc == 0 && !more)
 		leg->stage++;
 	if (rc && leg->d.handle)
@@ -168,8 +197,10 @@ int sio_nvme_second_open(struct smartio_nvme *n)
 	leg->sequence = smartio_random();
 	leg->generation = &sio_nvme_no_generation;
 	/* The link of this path may be down now. */
+	sio_nvme_lock(n);
 	while (sio_nvme_leg_step(n, leg) > 0)
 		;
+	sio_nvme_unlock(n);
 	return 0;
 }
 
@@ -215,6 +246,11 @@ static bool in_use(const struct smartio_nvme *n, const struct smartio_nvme *leg)
 		if ((q->leg == leg && q->sq_mem) || (q->life && q->life->old_leg == leg))
 			return true;
 	return false;
+}
+
+bool sio_nvme_leg_can_step(const struct smartio_nvme *n, const struct smartio_nvme *leg)
+{
+	return leg->stage != SIO_NVME_LEG_OPEN || !in_use(n, leg);
 }
 
 int sio_nvme_leg_step(struct smartio_nvme *n, struct smartio_nvme *leg)

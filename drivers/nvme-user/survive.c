@@ -335,7 +335,7 @@ static bool is_hopeless(int rc)
 	return rc == -ESTALE || rc == -EINVAL || rc == -ENOTSUP || rc == -EPROTO;
 }
 
-/* Between two pairs. */
+/* Between two pairs. Under the lock. */
 static void leave_pair(struct smartio_nvme_queue *q)
 {
 	struct sio_nvme_survivor *s = q->life;
@@ -346,9 +346,8 @@ static void leave_pair(struct smartio_nvme_queue *q)
 	s->look_at = 0;
 	s->pause_ns = FIRST_PAUSE_NS;
 	s->deadline = smartio_now_ns() + s->limit_ns;
-	sio_nvme_lock(q->n);
+	free_old(q); /* of before that, if nobody came to it */
 	set_aside(q);
-	sio_nvme_unlock(q->n);
 }
 
 /* It does not return now. */
@@ -360,7 +359,10 @@ static void stay(struct sio_nvme_survivor *s)
 	s->home_at = smartio_now_ns() + s->stay_ns;
 }
 
-/* Something happened: what failover.c says is done. What it does not know is an error of ours. */
+/*
+ * Something happened: what failover.c says is done. What it does not know is an error of ours. The
+ * lock is held where a pair is left.
+ */
 static void step(struct smartio_nvme_queue *q, enum sio_nvme_life_event event)
 {
 	enum sio_nvme_life_act act = SIO_NVME_END;
@@ -423,6 +425,15 @@ static void look_at_rings(struct smartio_nvme_queue *q)
 	q->life->look_at = smartio_now_ns() + LOOK_NS;
 }
 
+/* Once another pair is there it can wait until nobody else has the lock. */
+static void drop_old(struct smartio_nvme_queue *q)
+{
+	if (!q->life->old_leg || !sio_nvme_trylock(q->n))
+		return;
+	free_old(q);
+	sio_nvme_unlock(q->n);
+}
+
 static void made(struct smartio_nvme_queue *q)
 {
 	q->old_id = 0;
@@ -431,9 +442,7 @@ static void made(struct smartio_nvme_queue *q)
 	q->life->home_at = q->life->stay_ns = 0;
 	look_at_rings(q);
 	step(q, q->leg == q->life->home ? SIO_NVME_MADE_HOME : SIO_NVME_MADE_AWAY);
-	sio_nvme_lock(q->n);
-	free_old(q);
-	sio_nvme_unlock(q->n);
+	drop_old(q);
 }
 
 static int give_up(struct smartio_nvme_queue *q, int rc)
@@ -454,9 +463,15 @@ static int renew(struct smartio_nvme_queue *q)
 		smartio_yield();
 		return 0;
 	}
+	/* Who has it may wait for a host that does not answer. */
+	if (!sio_nvme_trylock(q->n)) {
+		if (now >= s->deadline)
+			return give_up(q, 1);
+		smartio_yield();
+		return 0;
+	}
 	/* What is made may set it. */
 	q->error = 0;
-	sio_nvme_lock(q->n);
 	rc = make_any(q);
 	if (rc)
 		drop_interrupt(q);
@@ -475,54 +490,108 @@ static int renew(struct smartio_nvme_queue *q)
 }
 
 /* ---- the two ways ---- */
-/*
- * Has its own path all that the next pair needs? Without a manager that answers there the queue
- * would have no pair for long, while the one that it has is as good. Under the lock.
- */
-static bool is_ready(struct smartio_nvme_queue *q, struct smartio_nvme *home)
+static int make_path(struct smartio_nvme *n, void *leg)
 {
-	if (sio_nvme_pair_prepare(q, home))
+	return sio_nvme_leg_step(n, leg);
+}
+
+/*
+ * Has the queue's own path all that its next pair needs? Without a manager that answers there it
+ * would have no pair for long, while the one that it has is as good.
+ */
+static int prepare(struct smartio_nvme *n, void *of)
+{
+	struct smartio_nvme_queue *q = of;
+	struct smartio_nvme *home = q->life->home;
+	enum sio_nvme_home ready = SIO_NVME_HOME_UNKNOWN;
+
+	(void)n;
+	if (sio_nvme_leg_open(home) && sio_nvme_pair_prepare(q, home) == 0)
+		ready = sio_nvme_manager_answers(home) ? SIO_NVME_HOME_READY
+						       : SIO_NVME_HOME_NOT_READY;
+	/* pairs with look_home() */
+	__atomic_store_n(&q->life->ready, ready, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/*
+ * Under the lock, where both ways are open: may it go home now? Else that is asked, if it is time.
+ */
+static bool look_home(struct smartio_nvme_queue *q, uint64_t now, bool *ret_work)
+{
+	struct sio_nvme_survivor *s = q->life;
+	/* pairs with prepare() */
+	enum sio_nvme_home ready =
+		__atomic_exchange_n(&s->ready, SIO_NVME_HOME_UNKNOWN, __ATOMIC_ACQUIRE);
+
+	if (s->state != SIO_NVME_AWAY || now < s->home_at)
 		return false;
-	if (sio_nvme_manager_answers(home))
+	if (ready == SIO_NVME_HOME_READY)
 		return true;
-	stay(q->life);
+	if (ready == SIO_NVME_HOME_NOT_READY)
+		stay(s);
+	else
+		*ret_work = sio_nvme_aside_claim(q->n, prepare, q);
 	return false;
 }
 
 /*
  * Only a way that is ready when the other goes is of use, so a queue looks after both while it is
- * used. Where its own way is back it goes home.
+ * used. What there is to do is done aside. Return: it goes home.
  */
+static bool look_at_ways(struct smartio_nvme_queue *q, uint64_t now)
+{
+	struct smartio_nvme *n = q->n, *other = q->leg == n ? n->second : n;
+	bool home = false, work = false;
+
+	/* Who has it may wait for a host that does not answer. */
+	if (!sio_nvme_trylock(n))
+		return false;
+	if (q->life->old_leg)
+		free_old(q);
+	if (other && sio_nvme_leg_open(other))
+		home = look_home(q, now, &work);
+	else if (other && sio_nvme_leg_can_step(n, other))
+		work = sio_nvme_aside_claim(n, make_path, other);
+	sio_nvme_unlock(n);
+	if (work)
+		sio_nvme_aside_start(n);
+	return home;
+}
+
+/* Where its own way is back, with all that the next pair needs, it goes home. */
 void sio_nvme_look(struct smartio_nvme_queue *q)
 {
 	struct sio_nvme_survivor *s = q->life;
-	struct smartio_nvme *other;
-	bool home = false;
 	uint64_t now;
 
 	if (!s || !s->told) /* whose list it would break */
 		sio_nvme_limit_look(q, false);
-	if (!s || !q->n->second || (s->state != SIO_NVME_AWAY && s->state != SIO_NVME_HOME) ||
-	    q->error || ++s->looks % RINGS_PER_LOOK)
+	if (!s || (!q->n->second && !s->old_leg) ||
+	    (s->state != SIO_NVME_AWAY && s->state != SIO_NVME_HOME) || q->error ||
+	    ++s->looks % RINGS_PER_LOOK)
 		return;
 	now = smartio_now_ns();
 	if (now < s->look_at)
 		return;
 	s->look_at = now + LOOK_NS;
-	/* Another thread may have it while it waits for a manager: this queue's I/O does not. */
-	if (!sio_nvme_trylock(q->n))
-		return;
-	other = q->leg == q->n ? q->n->second : q->n;
-	if (!sio_nvme_leg_open(other)) {
-		/* A step at a time, for this thread's I/O waits; the next one at the next look. */
-		if (sio_nvme_leg_step(q->n, other) > 0)
-			s->look_at = now;
-	} else if (s->state == SIO_NVME_AWAY && now >= s->home_at) {
-		home = is_ready(q, s->home);
-	}
-	sio_nvme_unlock(q->n);
-	if (home && !q->error)
+	if (look_at_ways(q, now))
 		step(q, SIO_NVME_HOME_IS_BACK);
+}
+
+/*
+ * @event, by which it leaves its pair. Return: false: not now. Who has the lock may wait for a host
+ * that does not answer, and the polls of this queue do not.
+ */
+static bool leaves(struct smartio_nvme_queue *q, enum sio_nvme_life_event event)
+{
+	if (!sio_nvme_trylock(q->n)) {
+		smartio_yield();
+		return false;
+	}
+	step(q, event);
+	sio_nvme_unlock(q->n);
+	return true;
 }
 
 /* What is in flight ends; nothing is added. */
@@ -537,7 +606,7 @@ static int drain(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c
 		return n;
 	q->error = -EAGAIN;
 	if (sio_nvme_in_flight(q) == 0)
-		step(q, SIO_NVME_DRAINED);
+		leaves(q, SIO_NVME_DRAINED);
 	else if (n == 0 && smartio_now_ns() >= q->life->deadline)
 		step(q, SIO_NVME_STAYS);
 	return n;
@@ -547,8 +616,8 @@ int sio_nvme_survive(struct smartio_nvme_queue *q, struct smartio_nvme_completio
 {
 	struct sio_nvme_survivor *s = q->life;
 
-	if (q->error != -EAGAIN && s->state != SIO_NVME_DEAD)
-		step(q, SIO_NVME_LOST);
+	if (q->error != -EAGAIN && s->state != SIO_NVME_DEAD && !leaves(q, SIO_NVME_LOST))
+		return 0;
 	if (s->told)
 		return tell(q, c, max);
 	return s->state == SIO_NVME_DRAIN ? drain(q, c, max) : renew(q);
@@ -603,6 +672,9 @@ void sio_nvme_survivor_end(struct smartio_nvme_queue *q)
 	while (s->told)
 		tell(q, none, 16);
 	sio_nvme_lock(q->n);
+	sio_nvme_aside_forget(q);
+	if (q->sq_mem)
+		free_old(q);
 	if (s->old_leg) {
 		take_back(q);
 		q->id = q->old_id;

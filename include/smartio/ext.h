@@ -45,6 +45,22 @@ void smartio_yield(void);
 /** 64 random bits, for names and back-off; not for secrets. */
 uint64_t smartio_random(void);
 
+/** A thread that the library has started for its caller. */
+typedef struct smartio_thread *smartio_thread_t;
+
+/**
+ * Run @fn(@arg) in a thread of the library: for calls of this API that may wait for other hosts, in
+ * a program that polls and must not wait. Signals of the program do not come there. Each such
+ * thread ends with smartio_thread_join(), which waits until @fn has returned, and which must be
+ * called before SCITerminate(); after fork() there is no such thread in the child. In simulated
+ * time it is a coroutine, so a driver that starts its threads here runs there unchanged.
+ * Errors of the first: SCI_ERR_NOSPC, SCI_ERR_ILLEGAL_PARAMETER, SCI_ERR_NOT_INITIALIZED. The
+ * second never fails; NULL is nothing. Source: our own.
+ */
+void smartio_thread_start(void (*fn)(void *arg), void *arg, smartio_thread_t *thread,
+			  sci_error_t *error);
+void smartio_thread_join(smartio_thread_t thread);
+
 /**
  * Find a device by the name that its lender gave it (topology file, or smartio device add), or by
  * number ("0x4f4093").

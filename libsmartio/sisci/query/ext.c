@@ -56,6 +56,45 @@ uint64_t smartio_random(void)
 	return w->random(w);
 }
 
+/* ---- threads ---- */
+static int start(struct sio_world *w, void (*fn)(void *), void *arg, smartio_thread_t *ret,
+		 struct sio_err *err)
+{
+	struct sio_world_thread *t;
+
+	if (w->thread_start(w, fn, arg, &t))
+		return sio_fail(err, -ENOMEM,
+				"no thread can be started: end some, or raise the limit (ulimit "
+				"-u, pids.max)");
+	*ret = (smartio_thread_t)t;
+	return 0;
+}
+
+void smartio_thread_start(void (*fn)(void *arg), void *arg, smartio_thread_t *thread,
+			  sci_error_t *error)
+{
+	struct sio_err err;
+	struct sio_library *lib = sio_api_enter(&err);
+	int rc = err.code;
+
+	if (lib)
+		rc = sio_check_pointer((const void *)(uintptr_t)fn, "fn", &err);
+	if (!rc)
+		rc = sio_check_pointer(thread, "thread", &err);
+	if (!rc)
+		rc = start(lib->world, fn, arg, thread, &err);
+	sio_api_leave(error, rc, &err);
+}
+
+void smartio_thread_join(smartio_thread_t thread)
+{
+	struct sio_world *w = sio_world_current();
+
+	if (thread)
+		w->thread_join(w, (struct sio_world_thread *)thread);
+}
+
+/* ---- names ---- */
 /* A number that fits a device id, "1025" or "0x401"; 0: it is none. */
 static uint32_t parse_id(const char *text)
 {

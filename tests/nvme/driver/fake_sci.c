@@ -94,6 +94,20 @@ void smartio_yield(void)
 	fake_step();
 }
 
+/* At once, in the caller's own: everything here is one thread. */
+void smartio_thread_start(void (*fn)(void *arg), void *arg, smartio_thread_t *thread,
+			  sci_error_t *error)
+{
+	*thread = NULL;
+	if (!fake_injected(error))
+		fn(arg);
+}
+
+void smartio_thread_join(smartio_thread_t thread)
+{
+	assert(!thread);
+}
+
 uint64_t smartio_random(void)
 {
 	W.random ^= W.random << 13;
