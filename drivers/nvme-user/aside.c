@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What queues need that may wait for other hosts: a lost path made anew, and what a queue wants on its
- * own path before it returns. A thread of the library does it, one task at a time, so that a lender
- * whose daemon has been stopped, or a manager that does not answer, holds no queue's I/O. The thread
- * has the client's lock meanwhile; what a queue does while it is polled tries the lock, and never
- * waits for it.
+ * What queues need that may wait for other hosts: a lost path made anew, and what a queue wants on
+ * its own path before it returns. A thread of the library does it, one task at a time, so that a
+ * lender whose daemon has been stopped, or a manager that does not answer, holds no queue's I/O.
+ * The thread has the client's lock meanwhile; what a queue does while it is polled tries the lock,
+ * and never waits for it.
  */
 #include "client.h"
 #include "error.h"

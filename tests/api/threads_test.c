@@ -112,6 +112,44 @@ static void threads_make_all_calls_at_once(void **state)
 	assert_int_equal(cluster_wait(cluster_fork(*state, 4, all_at_once, NULL)), 0);
 }
 
+static void live(void *arg)
+{
+	work(arg);
+}
+
+/* The same in threads that the library starts. */
+static int started_by_the_library(void *arg)
+{
+	struct worker worker[THREADS];
+	smartio_thread_t thread[THREADS];
+	sci_error_t error;
+	sci_desc_t sd;
+
+	(void)arg;
+	smartio_thread_start(live, &worker[0], &thread[0], &error);
+	CHECK_IS(error, SCI_ERR_NOT_INITIALIZED);
+	sd = api_begin();
+	smartio_thread_start(NULL, &worker[0], &thread[0], &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	smartio_thread_start(live, &worker[0], NULL, &error);
+	CHECK_IS(error, SCI_ERR_ILLEGAL_PARAMETER);
+	for (unsigned i = 0; i < THREADS; i++) {
+		worker[i] = (struct worker){sd, i};
+		smartio_thread_start(live, &worker[i], &thread[i], &error);
+		CHECK_OK(error);
+	}
+	for (unsigned i = 0; i < THREADS; i++)
+		smartio_thread_join(thread[i]);
+	smartio_thread_join(NULL);
+	api_end(sd);
+	return 0;
+}
+
+static void the_library_starts_threads(void **state)
+{
+	assert_int_equal(cluster_wait(cluster_fork(*state, 4, started_by_the_library, NULL)), 0);
+}
+
 /* Threads that use, and remove, the same handles: one wins, the others get an error. */
 struct contest {
 	sci_desc_t sd;
@@ -236,6 +274,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		API_TEST(threads_make_all_calls_at_once),
+		API_TEST(the_library_starts_threads),
 		API_TEST(one_thread_wins_a_removal),
 		API_TEST(terminate_ends_calls_under_way),
 	};

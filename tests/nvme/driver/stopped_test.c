@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A lender whose daemon is stopped (SIGSTOP) while its links are up: what a client asks of it to have
- * a lost path again is not answered. The queue's I/O goes on over the other path all the while, and
- * when the daemon goes on the queue returns to its own path.
+ * A lender whose daemon is stopped (SIGSTOP) while its links are up: what a client asks of it to
+ * have a lost path again is not answered. The queue's I/O goes on over the other path all the
+ * while, and when the daemon goes on the queue returns to its own path.
  */
 #include <errno.h>
 #include <setjmp.h>
