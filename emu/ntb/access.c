@@ -178,6 +178,17 @@ bool emu_ntb_waits(const struct emu_ntb *n, const struct emu_ntb_adapter *to,
 	return found;
 }
 
+bool emu_ntb_is_silent(const struct emu_ntb *n, const struct emu_ntb_adapter *to)
+{
+	const uint64_t now = n->ops->now(n->ctx);
+	const struct emu_ntb_access *x;
+
+	DL_FOREACH (n->accesses, x)
+		if (x->read && x->deadline <= now && x->to->machine == to->machine)
+			return true;
+	return false;
+}
+
 void emu_ntb_abandon(struct emu_ntb_adapter *a)
 {
 	struct emu_ntb_access *x;

@@ -174,6 +174,11 @@ bool emu_ntb_join(const struct emu_ntb_access *access, const void *data);
 /* Would @to wait for @from, directly or through others? */
 bool emu_ntb_waits(const struct emu_ntb *n, const struct emu_ntb_adapter *to,
 		   const struct emu_ntb_adapter *from);
+/*
+ * Has the machine of @to a read to answer for which nobody waits any more? Another one would be
+ * waited for as long, and all that a processor reads are waited for one after the other.
+ */
+bool emu_ntb_is_silent(const struct emu_ntb *n, const struct emu_ntb_adapter *to);
 /* Returns what @a last read there, or ones. */
 void emu_ntb_recall(const struct emu_ntb_adapter *a, const struct emu_ntb_adapter *peer,
 		    uint64_t address, void *buf, size_t len);

@@ -282,6 +282,8 @@ static int read_device(struct emu_ntb_adapter *a, const struct access *x, const 
 		emu_ntb_recall(a, w->row->peer, w->address, buf, x->len);
 		return 0;
 	}
+	if (emu_ntb_is_silent(a->ntb, w->row->peer))
+		return -SIO_VNTB_REASON_PEER;
 	ticket = w->row->reads < EMU_NTB_READS ? sio_vfio_session_later(a->session) : -1;
 	if (ticket < 0)
 		return -SIO_VNTB_REASON_LIMIT;

@@ -92,6 +92,38 @@ static void who_does_not_answer_holds_nobody_for_long(void **state)
 	ntbs_free(s);
 }
 
+/* Of a machine that has not answered in time no other read is waited for until it does. */
+static void who_does_not_answer_is_waited_for_once(void **state)
+{
+	struct ntbs *s = connected(3);
+	const uint32_t value = 1;
+	uint32_t got = 0;
+
+	(void)state;
+	lead_to_device(s, 0, 1);
+	ntbs_grant(s, 2, 0, 0, NTBS_DEVICE, NTBS_DEVICE_BYTES, BOTH);
+	ntbs_lead(s, 0, 1, 1, NTBS_DEVICE, 0);
+	assert_false(ntbs_read(s, 0, NTBS_WINDOW, 0, &got, 4));
+	s->now += EMU_NTB_PATIENCE_NS;
+	emu_ntb_expire(s->ntb);
+	assert_int_equal(next_fault(s, 0, 1, 0), SIO_VNTB_REASON_PEER);
+	assert_true(ntbs_read(s, 0, NTBS_WINDOW, 4, &got, 4)); /* at once */
+	assert_int_equal(got, ONES);
+	assert_int_equal(next_fault(s, 0, 1, 4), SIO_VNTB_REASON_PEER);
+	assert_int_equal(s->machine[1].n_asks, 1);
+	/* Another machine is not concerned, nor are stores. */
+	assert_false(ntbs_read(s, 0, NTBS_WINDOW, NTBS_ENTRY, &got, 4));
+	assert_int_equal(s->machine[2].n_asks, 1);
+	window_set32(s, 0, 0, 1);
+	assert_int_equal(s->machine[1].n_asks, 2);
+	ntbs_answer(s, 1, 0, 0, &value);
+	assert_false(ntbs_read(s, 0, NTBS_WINDOW, 4, &got, 4));
+	s->machine[0].n_replies = 0;
+	ntbs_answer(s, 1, 2, 0, &value);
+	assert_int_equal(reply32(&s->machine[0]), 1);
+	ntbs_free(s);
+}
+
 static void many_under_way_are_refused(void **state)
 {
 	struct ntbs *s = connected(3);
@@ -258,6 +290,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(registers_of_devices),
 		cmocka_unit_test(who_does_not_answer_holds_nobody_for_long),
+		cmocka_unit_test(who_does_not_answer_is_waited_for_once),
 		cmocka_unit_test(many_under_way_are_refused),
 		cmocka_unit_test(many_reads_are_refused),
 		cmocka_unit_test(two_that_wait_for_each_other),
