@@ -2,7 +2,7 @@
 /*
  * Opens the devices of this host at the port: all of them at the start, later each that is added.
  * For one that could not be looked at for want of memory all are listed when there is some: nothing
- * else would tell of it once more.
+ * else reports it once more.
  */
 #include <errno.h>
 #include <inttypes.h>
