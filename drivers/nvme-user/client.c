@@ -64,19 +64,6 @@ int sio_nvme_leg_find(struct smartio_nvme *leg, struct sio_nvme_wait *w)
 	return rc || leg->ns ? rc : sio_nvme_copy_namespaces(leg, &leg->meta);
 }
 
-void sio_nvme_leg_end(struct smartio_nvme *leg)
-{
-	struct sio_nvme_mem *spare;
-
-	while ((spare = leg->spare)) {
-		leg->spare = spare->next;
-		sio_nvme_mem_done(spare);
-		free(spare);
-	}
-	sio_nvme_unlink_manager(leg);
-	sio_nvme_doorbells_close(leg);
-}
-
 static int open_client(struct smartio_nvme *n, const struct smartio_nvme_open_options *o,
 		       const char *device)
 {
@@ -173,6 +160,7 @@ void smartio_nvme_close(struct smartio_nvme *n)
 	while (n->buffers)
 		sio_nvme_buffer_end(n->buffers);
 	sio_nvme_queues_forget(n, true);
+	sio_nvme_remains_end(n);
 	sio_nvme_unlock(n);
 	sio_nvme_second_close(n);
 	close_client(n);

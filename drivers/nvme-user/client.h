@@ -97,6 +97,11 @@ struct smartio_nvme {
 	 * no queues and no buffers in its lists, and uses this client's lock. NULL: none.
 	 */
 	struct smartio_nvme *second;
+	/*
+	 * Of lost paths: borrows of which queues still have something, in a list by this word
+	 * (remains.c).
+	 */
+	struct smartio_nvme *gone;
 	unsigned homes; /* queues that were given one of the two ways, in turn */
 	struct sio_nvme_aside aside;
 };
@@ -426,11 +431,18 @@ static inline struct smartio_nvme *sio_nvme_way(struct smartio_nvme *n)
 struct smartio_nvme *sio_nvme_leg_for(struct smartio_nvme *n, const struct smartio_nvme_queue *q);
 /*
  * One step by which a leg that was lost is opened again, under the lock. 1: more steps follow; 0:
- * the leg is open; -EBUSY: a queue still uses something of it; -errno: the path is not back.
+ * the leg is open; -errno: the path is not back.
  */
 int sio_nvme_leg_step(struct smartio_nvme *n, struct smartio_nvme *leg);
-/* Would a step of a leg that is not open do anything? Under the lock. */
-bool sio_nvme_leg_can_step(const struct smartio_nvme *n, const struct smartio_nvme *leg);
+
+/* remains.c, under the lock */
+/* Frees what queues need of @leg; the borrow and its buffers stay. */
+void sio_nvme_leg_end(struct smartio_nvme *leg);
+/* Ends the lost borrow of @leg, or leaves it to the queues that have something of it. -ENOMEM. */
+int sio_nvme_remains_leave(struct smartio_nvme *n, struct smartio_nvme *leg);
+/* Is there one that no queue has anything of any more? The second function ends these. */
+bool sio_nvme_remains_idle(const struct smartio_nvme *n);
+void sio_nvme_remains_end(struct smartio_nvme *n);
 
 /* aside.c */
 /*
@@ -556,7 +568,6 @@ void sio_nvme_keep(struct smartio_nvme_queue *q);
 /* client.c: borrows the drive for @leg, whose device was found, with all that queues need. */
 int sio_nvme_leg_borrow(struct smartio_nvme *leg, struct sio_nvme_wait *w);
 int sio_nvme_leg_find(struct smartio_nvme *leg, struct sio_nvme_wait *w);
-void sio_nvme_leg_end(struct smartio_nvme *leg);
 
 /* io.c: was the device reset since the queues were made? Then the queue is dead. */
 bool sio_nvme_queue_stale(struct smartio_nvme_queue *q);

@@ -470,6 +470,7 @@ void smartio_nvme_queue_close(struct smartio_nvme_queue *q)
 		end(q);
 	else
 		sio_nvme_keep(q);
+	sio_nvme_remains_end(n);
 	sio_nvme_unlock(n);
 }
 

@@ -74,25 +74,28 @@ static void part(struct smartio_nvme *n, struct smartio_nvme *leg, struct smarti
 }
 
 /* Apart: first what lies in the lender's memory, then the buffers, then the borrow. */
-static void step_back(struct smartio_nvme *n, struct smartio_nvme *leg)
+static int step_back(struct smartio_nvme *n, struct smartio_nvme *leg)
 {
 	struct sio_nvme_mem *spare = leg->spare;
 	struct smartio_nvme_buffer *b;
+	int rc;
 
 	if (leg->stage == SIO_NVME_LEG_CLOSING && spare) {
 		leg->spare = spare->next;
 		sio_nvme_mem_done(spare);
 		free(spare);
 	} else if (leg->stage == SIO_NVME_LEG_CLOSING) {
-		sio_nvme_leg_end(leg);
 		leg->stage = SIO_NVME_LEG_PARTING;
 	} else if ((b = next_buffer(n, leg, true))) {
 		part(n, leg, b);
 	} else {
+		rc = sio_nvme_remains_leave(n, leg);
+		if (rc)
+			return rc;
 		leg->generation = &sio_nvme_no_generation;
-		sio_nvme_device_return(&leg->d);
 		leg->stage = SIO_NVME_LEG_SHUT;
 	}
+	return 1;
 }
 
 static int borrow(struct smartio_nvme *leg)
@@ -240,31 +243,15 @@ struct smartio_nvme *sio_nvme_leg_for(struct smartio_nvme *n, const struct smart
 	return leg == n ? n->second : n;
 }
 
-static bool in_use(const struct smartio_nvme *n, const struct smartio_nvme *leg)
-{
-	for (const struct smartio_nvme_queue *q = n->queues; q; q = q->next)
-		if ((q->leg == leg && q->sq_mem) || (q->life && q->life->old_leg == leg))
-			return true;
-	return false;
-}
-
-bool sio_nvme_leg_can_step(const struct smartio_nvme *n, const struct smartio_nvme *leg)
-{
-	return leg->stage != SIO_NVME_LEG_OPEN || !in_use(n, leg);
-}
-
 int sio_nvme_leg_step(struct smartio_nvme *n, struct smartio_nvme *leg)
 {
 	if (sio_nvme_leg_open(leg))
 		return 0;
 	if (leg->stage == SIO_NVME_LEG_OPEN) {
-		if (in_use(n, leg))
-			return -EBUSY;
 		sio_nvme_queues_forget(n, false);
 		leg->stage = SIO_NVME_LEG_CLOSING;
 	}
 	if (leg->stage < SIO_NVME_LEG_OPEN)
 		return start(n, leg);
-	step_back(n, leg);
-	return 1;
+	return step_back(n, leg);
 }

@@ -490,6 +490,13 @@ static int renew(struct smartio_nvme_queue *q)
 }
 
 /* ---- the two ways ---- */
+static int end_remains(struct smartio_nvme *n, void *of)
+{
+	(void)of;
+	sio_nvme_remains_end(n);
+	return 0;
+}
+
 static int make_path(struct smartio_nvme *n, void *leg)
 {
 	return sio_nvme_leg_step(n, leg);
@@ -549,9 +556,11 @@ static bool look_at_ways(struct smartio_nvme_queue *q, uint64_t now)
 		return false;
 	if (q->life->old_leg)
 		free_old(q);
-	if (other && sio_nvme_leg_open(other))
+	if (sio_nvme_remains_idle(n))
+		work = sio_nvme_aside_claim(n, end_remains, n);
+	else if (other && sio_nvme_leg_open(other))
 		home = look_home(q, now, &work);
-	else if (other && sio_nvme_leg_can_step(n, other))
+	else if (other)
 		work = sio_nvme_aside_claim(n, make_path, other);
 	sio_nvme_unlock(n);
 	if (work)

@@ -9,6 +9,7 @@
 
 #include "client.h"
 #include "common.h"
+#include "smartio/ext.h"
 
 #define BLOCK 512u
 #define DEPTH 8u
@@ -75,6 +76,36 @@ static inline void assert_read(struct smartio_nvme_buffer *b, unsigned i)
 {
 	for (unsigned k = 0; k < BLOCK; k++)
 		assert_int_equal(data(b, i)[k], 0x80 + i);
+}
+
+/* ---- with two ways to the drive ---- */
+static inline struct smartio_nvme *two_ways(void)
+{
+	const struct smartio_nvme_open_options o = {.size = sizeof(o),
+						    .flags = SMARTIO_NVME_MULTIPATH};
+	struct smartio_nvme *n = NULL;
+
+	assert_ok(smartio_nvme_open_with("nvme0", &o, &n));
+	assert_non_null(n->second);
+	return n;
+}
+
+static inline uint64_t way(const struct smartio_nvme *leg)
+{
+	return smartio_borrower_id(leg->d.handle);
+}
+
+/* I/O until both ways are open, and it is at home. */
+static inline void go_home(struct smartio_nvme *n, struct smartio_nvme_queue *q,
+			   struct smartio_nvme_buffer *b)
+{
+	for (unsigned i = 0; i < 5000 && !(q->leg == n && sio_nvme_leg_open(n->second)); i++) {
+		put(q, b, false, 0);
+		assert_int_equal(poll_all(q, 1), 0);
+		fake.now += 1000000;
+	}
+	assert_ptr_equal(q->leg, n);
+	assert_true(sio_nvme_leg_open(n->second));
 }
 
 #endif

@@ -6,35 +6,6 @@
 #include "smartio/ext.h"
 #include "surviving.h"
 
-static struct smartio_nvme *two_ways(void)
-{
-	const struct smartio_nvme_open_options o = {.size = sizeof(o),
-						    .flags = SMARTIO_NVME_MULTIPATH};
-	struct smartio_nvme *n = NULL;
-
-	assert_ok(smartio_nvme_open_with("nvme0", &o, &n));
-	assert_non_null(n->second);
-	return n;
-}
-
-static uint64_t way(const struct smartio_nvme *leg)
-{
-	return smartio_borrower_id(leg->d.handle);
-}
-
-/* I/O until both ways are open, and it is at home. */
-static void go_home(struct smartio_nvme *n, struct smartio_nvme_queue *q,
-		    struct smartio_nvme_buffer *b)
-{
-	for (unsigned i = 0; i < 5000 && !(q->leg == n && sio_nvme_leg_open(n->second)); i++) {
-		put(q, b, false, 0);
-		assert_int_equal(poll_all(q, 1), 0);
-		fake.now += 1000000;
-	}
-	assert_ptr_equal(q->leg, n);
-	assert_true(sio_nvme_leg_open(n->second));
-}
-
 static void the_other_way_takes_over_and_home_takes_back(void **state)
 {
 	struct smartio_nvme *n = two_ways();
