@@ -11,11 +11,16 @@
 #include "client.h"
 #include "error.h"
 
+/* Has it something of a pair over @leg? Between two pairs it has not, whatever its leg. */
+static bool has_pair(const struct smartio_nvme_queue *q, const struct smartio_nvme *leg)
+{
+	return q->leg == leg && (q->sq_mem || q->cq_mem || q->share || q->doorbells);
+}
+
 static bool has(const struct smartio_nvme_queue *q, const struct smartio_nvme *leg)
 {
 	for (; q; q = q->next)
-		if ((q->leg == leg && (q->sq_mem || q->cq_mem || q->share || q->doorbells)) ||
-		    (q->life && q->life->old_leg == leg))
+		if (has_pair(q, leg) || (q->life && q->life->old_leg == leg))
 			return true;
 	return false;
 }
@@ -37,7 +42,7 @@ static void move_queue(struct smartio_nvme_queue *q, const struct smartio_nvme *
 {
 	struct sio_nvme_survivor *s = q->life;
 
-	if (q->leg == from && (!s || q->sq_mem)) {
+	if (has_pair(q, from)) {
 		move_memory(q->sq_mem, to);
 		move_memory(q->cq_mem, to);
 		if (q->share)
