@@ -31,8 +31,7 @@ static const char topology[] =
 
 static struct smartio_nvme_queue *open_queue(struct smartio_nvme *n, uint32_t flags)
 {
-	const struct smartio_nvme_queue_options o = {
-		.size = sizeof(o), .depth = 4, .flags = flags};
+	const struct smartio_nvme_queue_options o = {.size = sizeof(o), .depth = 4, .flags = flags};
 	struct smartio_nvme_queue *q;
 
 	OK(smartio_nvme_queue_open(n, &o, &q));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queues that still have something of a path that was lost: they are dead, or nobody polls them. The
- * path is made anew all the same, for the queues that are used, and these find later what became of
- * them.
+ * Queues that still have something of a path that was lost: they are dead, or nobody polls them.
+ * The path is made anew all the same, for the queues that are used, and these find later what
+ * became of them.
  */
 #include <errno.h>
 
@@ -26,7 +26,7 @@ static void lose(const struct smartio_nvme *n)
 
 /* The first way is lost, and @q goes on over the other; it comes back, and @q goes home. */
 static void come_home(struct smartio_nvme *n, struct smartio_nvme_queue *q,
-			struct smartio_nvme_buffer *b)
+		      struct smartio_nvme_buffer *b)
 {
 	put(q, b, false, 0);
 	assert_int_equal(poll_all(q, 1), 0);
@@ -135,10 +135,8 @@ static void an_idle_queue_keeps_its_path_from_nothing(void **state)
 /* It survived until it had waited for too long. */
 static void a_queue_that_has_ended_keeps_its_path_from_nothing(void **state)
 {
-	const struct smartio_nvme_queue_options o = {.size = sizeof(o),
-						     .depth = DEPTH,
-						     .flags = SMARTIO_NVME_SURVIVE,
-						     .survive_ms = 1};
+	const struct smartio_nvme_queue_options o = {
+		.size = sizeof(o), .depth = DEPTH, .flags = SMARTIO_NVME_SURVIVE, .survive_ms = 1};
 	struct smartio_nvme *n = two_ways();
 	struct smartio_nvme_buffer *b = buffer(n, DEPTH * BLOCK);
 	struct smartio_nvme_manager *m = fake.manager;
