@@ -3,6 +3,12 @@
  * Accesses that a peer's machine carries out itself: to its devices, and its interrupt messages.
  * Those that it has not answered yet are kept here, from which follows which adapter waits for
  * which.
+ *
+ * An access that the peer's bus refuses rests for a moment and is sent again, some times: QEMU lets
+ * nobody reach a device's registers while it is busy with that device (a drive that ends the
+ * commands of a deleted queue, say), which no hardware does. What its adapter sends to that machine
+ * meanwhile rests behind it. What was under way by then may have passed it; a store that a later
+ * one to the same place has passed is over, as if it had come first.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -97,6 +103,132 @@ bool emu_ntb_join(const struct emu_ntb_access *access, const void *data)
 	return true;
 }
 
+static void end(struct emu_ntb_access *x)
+{
+	DL_DELETE(x->from->ntb->accesses, x);
+	*(x->read ? &x->row->reads : &x->row->writes) -= 1;
+	free(x);
+}
+
+/* It comes to nothing, which is reported if its sender is still the same. */
+static void drop(struct emu_ntb_access *x, uint32_t reason)
+{
+	if (x->read && x->ticket >= 0)
+		give_up(x, reason);
+	else if (!x->read && x->start == x->from->start)
+		emu_ntb_refused(x->from, x->row, false, x->offset, x->address, x->len, reason);
+	end(x);
+}
+
+/* ---- what rests ---- */
+
+#define REST_NS 1000000ull /* the first time, then twice as long each time */
+#define REFUSALS 10u	   /* the last one counts: half a second, with all rests */
+
+static bool same_pair(const struct emu_ntb_access *x, const struct emu_ntb_access *y)
+{
+	return x->from == y->from && x->to->machine == y->to->machine;
+}
+
+/* Has another one been refused that was sent before? @x may not be in the list yet. */
+static bool is_behind(const struct emu_ntb *n, const struct emu_ntb_access *x)
+{
+	const struct emu_ntb_access *y;
+
+	DL_FOREACH (n->accesses, y) {
+		if (y == x)
+			break;
+		if (y->refusals && same_pair(x, y))
+			return true;
+	}
+	return false;
+}
+
+/* A later store goes to the same place; each interrupt message is one of its own. */
+static bool is_passed(const struct emu_ntb_access *x)
+{
+	const struct emu_ntb_access *y;
+
+	if (x->read || x->to->tables.range[x->range].control & SIO_VNTB_RANGE_MESSAGE)
+		return false;
+	for (y = x->next; y; y = y->next)
+		if (!y->read && same_pair(x, y) && y->address == x->address && y->len == x->len)
+			return true;
+	return false;
+}
+
+/* Does somebody still want it, and may it still go there? */
+static bool is_wanted(const struct emu_ntb_access *x)
+{
+	return x->start == x->from->start && (!x->read || x->ticket >= 0) &&
+	       x->to->tables.range[x->range].control & SIO_VNTB_RANGE_VALID && x->to->session &&
+	       emu_ntb_joined(x->from, x->to);
+}
+
+static void rest(struct emu_ntb_access *x)
+{
+	struct emu_ntb *n = x->from->ntb;
+
+	x->rests = EMU_NTB_BEHIND;
+	if (x->refusals++ == 0 && is_behind(n, x))
+		return;
+	x->rests = n->ops->now(n->ctx) + (REST_NS << (x->refusals - 1));
+	n->ops->alarm(n->ctx, x->rests);
+}
+
+static void done(void *arg, int rc, const void *data, size_t len);
+
+static int dispatch(struct emu_ntb_access *x)
+{
+	struct sio_vfio_session *s = x->to->session;
+
+	x->rests = 0;
+	if (x->read)
+		return sio_vfio_session_dma_read(s, x->address, x->len, done, x);
+	return sio_vfio_session_dma_write(s, x->address, x->data, x->len, done, x);
+}
+
+/* What rests between the two goes on: up to the first one that was refused, which goes alone. */
+static void go_on(struct emu_ntb *n, const struct emu_ntb_adapter *from,
+		  const struct emu_ntb_adapter *to)
+{
+	const uint64_t now = n->ops->now(n->ctx);
+	struct emu_ntb_access *x, *next;
+	bool alone = false;
+
+	DL_FOREACH_SAFE (n->accesses, x, next) {
+		if (x->from != from || x->to->machine != to->machine)
+			continue;
+		if (alone || (x->refusals && !x->rests) ||
+		    (x->rests != EMU_NTB_BEHIND && x->rests > now))
+			return;
+		if (!x->rests)
+			continue;
+		alone = x->refusals > 0;
+		if (!is_wanted(x) || dispatch(x) < 0) {
+			alone = false;
+			drop(x, SIO_VNTB_REASON_PEER);
+		}
+	}
+}
+
+/* Sends what rests behind others that are not there any more. */
+static void wake(struct emu_ntb *n)
+{
+	struct emu_ntb_access *x = n->accesses;
+
+	while (x) {
+		if (x->rests == EMU_NTB_BEHIND && !is_behind(n, x)) {
+			go_on(n, x->from, x->to);
+			x = n->accesses; /* some may have ended */
+		} else {
+			x = x->next;
+		}
+	}
+}
+
+/* ---- what is under way ---- */
+
 /* Sends it again if the range is still granted, to the same start of the sender. */
 static void send_again(const struct emu_ntb_access *done)
 {
@@ -104,6 +236,7 @@ static void send_again(const struct emu_ntb_access *done)
 	struct emu_ntb_access x = *done;
 
 	x.again = false;
+	x.refusals = 0;
 	if (x.start == x.from->start && r->control & SIO_VNTB_RANGE_VALID &&
 	    r->control & SIO_VNTB_RANGE_MESSAGE && r->base == x.address)
 		emu_ntb_send(&x, &x.message);
@@ -112,37 +245,46 @@ static void send_again(const struct emu_ntb_access *done)
 static void done(void *arg, int rc, const void *data, size_t len)
 {
 	struct emu_ntb_access *x = arg;
-	uint32_t reason = rc == -EPIPE ? SIO_VNTB_REASON_LINK : SIO_VNTB_REASON_PEER;
+	struct emu_ntb *n = x->from->ntb;
+	bool refused = rc < 0 && rc != -EPIPE && is_wanted(x), was_refused = x->refusals > 0;
 
-	DL_DELETE(x->from->ntb->accesses, x);
-	*(x->read ? &x->row->reads : &x->row->writes) -= 1;
+	if (refused && is_passed(x)) {
+		rc = 0;
+	} else if (refused && x->refusals + 1 < REFUSALS) {
+		rest(x);
+		return;
+	}
 	if (x->read && x->ticket >= 0 && rc == 0 && len == x->len) {
 		remember(x, data);
 		emu_ntb_count_both(x->from, x->to, EMU_NTB_ANSWER, x->address, x->len);
 		sio_vfio_session_answer(x->from->session, x->ticket, 0, data);
-	} else if (x->read && x->ticket >= 0) {
-		give_up(x, reason);
-	} else if (!x->read && rc < 0 && x->start == x->from->start) {
-		emu_ntb_refused(x->from, x->row, false, x->offset, x->address, x->len, reason);
+		x->ticket = -1;
 	}
 	if (x->again && rc == 0)
 		send_again(x);
-	free(x);
+	if (rc < 0 || x->ticket >= 0)
+		drop(x, rc == -EPIPE ? SIO_VNTB_REASON_LINK : SIO_VNTB_REASON_PEER);
+	else
+		end(x);
+	if (was_refused)
+		wake(n);
 }
 
 int emu_ntb_send(const struct emu_ntb_access *access, const void *data)
 {
 	struct emu_ntb *n = access->from->ntb;
-	struct emu_ntb_access *x = malloc(sizeof(*x));
-	int rc;
+	struct emu_ntb_access *x = malloc(sizeof(*x) + (access->read ? 0 : access->len));
+	int rc = 0;
 
 	if (!x)
 		return -ENOMEM;
 	*x = *access;
-	if (x->read)
-		rc = sio_vfio_session_dma_read(x->to->session, x->address, x->len, done, x);
+	if (!x->read)
+		memcpy(x->data, data, x->len);
+	if (is_behind(n, x))
+		x->rests = EMU_NTB_BEHIND;
 	else
-		rc = sio_vfio_session_dma_write(x->to->session, x->address, data, x->len, done, x);
+		rc = dispatch(x);
 	if (rc < 0) {
 		free(x);
 		return rc;
@@ -191,24 +333,34 @@ bool emu_ntb_is_silent(const struct emu_ntb *n, const struct emu_ntb_adapter *to
 
 void emu_ntb_abandon(struct emu_ntb_adapter *a)
 {
-	struct emu_ntb_access *x;
+	struct emu_ntb_access *x, *next;
 
-	DL_FOREACH (a->ntb->accesses, x) {
+	DL_FOREACH_SAFE (a->ntb->accesses, x, next) {
 		if (x->ticket >= 0 && x->from == a)
 			x->ticket = -1;
 		else if (x->ticket >= 0 && x->to == a)
 			give_up(x, SIO_VNTB_REASON_LINK);
+		if (x->rests && x->from == a)
+			end(x);
+		else if (x->rests && x->to == a)
+			drop(x, SIO_VNTB_REASON_LINK);
 	}
+	wake(a->ntb);
 }
 
 void emu_ntb_abandon_cut(struct emu_ntb *n)
 {
-	struct emu_ntb_access *x;
+	struct emu_ntb_access *x, *next;
 
-	DL_FOREACH (n->accesses, x) {
-		if (x->ticket >= 0 && !emu_ntb_joined(x->from, x->to))
+	DL_FOREACH_SAFE (n->accesses, x, next) {
+		if (emu_ntb_joined(x->from, x->to))
+			continue;
+		if (x->ticket >= 0)
 			give_up(x, SIO_VNTB_REASON_LINK);
+		if (x->rests)
+			drop(x, SIO_VNTB_REASON_LINK);
 	}
+	wake(n);
 }
 
 bool emu_ntb_range_busy(const struct emu_ntb_adapter *a, unsigned range)
@@ -216,25 +368,41 @@ bool emu_ntb_range_busy(const struct emu_ntb_adapter *a, unsigned range)
 	const struct emu_ntb_access *x;
 
 	DL_FOREACH (a->ntb->accesses, x) {
-		if (x->to == a && x->range == range)
+		if (x->to == a && x->range == range && !x->rests)
 			return true;
 	}
 	return false;
 }
 
-void emu_ntb_expire_reads(struct emu_ntb *n)
+void emu_ntb_range_changed(struct emu_ntb_adapter *a, unsigned range)
+{
+	struct emu_ntb_access *x, *next;
+
+	DL_FOREACH_SAFE (a->ntb->accesses, x, next)
+		if (x->to == a && x->range == range && x->rests)
+			drop(x, SIO_VNTB_REASON_RANGE);
+	wake(a->ntb);
+}
+
+void emu_ntb_expire_accesses(struct emu_ntb *n)
 {
 	uint64_t now = n->ops->now(n->ctx);
-	struct emu_ntb_access *x;
+	struct emu_ntb_access *x, *next;
 
-	DL_FOREACH (n->accesses, x) {
-		if (x->ticket < 0)
-			continue;
-		if (x->deadline > now) {
-			/* All wait equally long: the others came later. */
-			n->ops->alarm(n->ctx, x->deadline);
-			return;
+	DL_FOREACH_SAFE (n->accesses, x, next) {
+		if (x->rests && x->rests <= now)
+			x->rests = EMU_NTB_BEHIND;
+		if (x->ticket >= 0 && x->deadline <= now) {
+			give_up(x, SIO_VNTB_REASON_PEER);
+			if (x->rests)
+				end(x);
 		}
-		give_up(x, SIO_VNTB_REASON_PEER);
+	}
+	wake(n);
+	DL_FOREACH (n->accesses, x) {
+		if (x->ticket >= 0)
+			n->ops->alarm(n->ctx, x->deadline);
+		if (x->rests && x->rests != EMU_NTB_BEHIND)
+			n->ops->alarm(n->ctx, x->rests);
 	}
 }

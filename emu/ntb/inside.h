@@ -115,7 +115,12 @@ struct emu_ntb_access {
 	uint64_t deadline;
 	uint64_t offset, address; /* in the window; on the peer's bus */
 	size_t len;
+	unsigned refusals; /* by the peer's bus, so far */
+	uint64_t rests;	   /* until then; EMU_NTB_BEHIND: another one; 0: it is under way */
+	uint8_t data[];	   /* of a write */
 };
+
+#define EMU_NTB_BEHIND UINT64_MAX
 
 struct emu_ntb {
 	const struct sio_topology *topo;
@@ -189,9 +194,15 @@ void emu_ntb_recall(const struct emu_ntb_adapter *a, const struct emu_ntb_adapte
 void emu_ntb_abandon(struct emu_ntb_adapter *a);
 /* Reads between adapters that are not connected any more are answered with ones. */
 void emu_ntb_abandon_cut(struct emu_ntb *n);
-/* Answers reads that have waited for too long, and sets the alarm for the next one. */
-void emu_ntb_expire_reads(struct emu_ntb *n);
+/*
+ * Answers reads that have waited for too long, sends again what has rested, and sets the alarm for
+ * the next one.
+ */
+void emu_ntb_expire_accesses(struct emu_ntb *n);
+/* Is an access to the range under way? */
 bool emu_ntb_range_busy(const struct emu_ntb_adapter *a, unsigned range);
+/* The range's CONTROL was stored to: what rests goes there no more. */
+void emu_ntb_range_changed(struct emu_ntb_adapter *a, unsigned range);
 /* Reports at both ends that an access was refused; @row: NULL: it led nowhere. */
 void emu_ntb_refused(struct emu_ntb_adapter *a, struct emu_ntb_row *row, bool read, uint64_t offset,
 		     uint64_t address, size_t len, uint32_t reason);

@@ -143,7 +143,7 @@ void emu_ntb_trunk(struct emu_ntb *n, unsigned index, bool in)
 
 void emu_ntb_expire(struct emu_ntb *n)
 {
-	emu_ntb_expire_reads(n);
+	emu_ntb_expire_accesses(n);
 	emu_ntb_power_due(n);
 }
 

@@ -221,6 +221,7 @@ static void store_range(struct emu_ntb_adapter *a, unsigned row, unsigned at, ui
 	if (at != SIO_VNTB_RANGE_CONTROL)
 		return;
 	r->control = (uint32_t)value & RANGE_BITS;
+	emu_ntb_range_changed(a, row);
 	if (r->control & SIO_VNTB_RANGE_VALID && row >= t->n_ranges)
 		t->n_ranges = row + 1;
 	while (t->n_ranges > 0 && !(t->range[t->n_ranges - 1].control & SIO_VNTB_RANGE_VALID))

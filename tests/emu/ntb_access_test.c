@@ -4,21 +4,6 @@
 
 #include "ntb_checks.h"
 
-static void lead_to_device(struct ntbs *s, unsigned from, unsigned to)
-{
-	ntbs_grant(s, to, 0, 0, NTBS_DEVICE, NTBS_DEVICE_BYTES, BOTH);
-	ntbs_lead(s, from, 0, 0, NTBS_DEVICE, 0);
-}
-
-static uint32_t reply32(const struct ntbs_machine *m)
-{
-	uint32_t value;
-
-	assert_int_equal(m->reply_len, sizeof(struct sio_vfio_access) + sizeof(value));
-	memcpy(&value, m->reply + sizeof(struct sio_vfio_access), sizeof(value));
-	return value;
-}
-
 static void registers_of_devices(void **state)
 {
 	struct ntbs *s = connected(2);
@@ -52,12 +37,12 @@ static void registers_of_devices(void **state)
 	/* The peer's bus says no. */
 	lead_to_device(s, 0, 1);
 	assert_false(ntbs_read(s, 0, NTBS_WINDOW, 0x14, &got, 4));
-	ntbs_answer(s, 1, 2, -EFAULT, NULL);
+	ntbs_refuse(s, 1, 2);
 	assert_int_equal(reply32(&s->machine[0]), ONES);
 	assert_int_equal(next_fault(s, 0, 1, 0x14), SIO_VNTB_REASON_PEER);
 	assert_int_equal(next_fault(s, 1, 3, NTBS_DEVICE + 0x14), SIO_VNTB_REASON_PEER);
 	window_set32(s, 0, 0x10, 99);
-	ntbs_answer(s, 1, 3, -EFAULT, NULL);
+	ntbs_refuse(s, 1, s->machine[1].n_asks - 1);
 	assert_int_equal(next_fault(s, 0, 0, 0x10), SIO_VNTB_REASON_PEER);
 	ntbs_free(s);
 }

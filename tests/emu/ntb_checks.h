@@ -26,6 +26,22 @@ static inline struct ntbs *connected(unsigned n)
 	return s;
 }
 
+/* The first page of @from's window leads to a device of @to. */
+static inline void lead_to_device(struct ntbs *s, unsigned from, unsigned to)
+{
+	ntbs_grant(s, to, 0, 0, NTBS_DEVICE, NTBS_DEVICE_BYTES, BOTH);
+	ntbs_lead(s, from, 0, 0, NTBS_DEVICE, 0);
+}
+
+static inline uint32_t reply32(const struct ntbs_machine *m)
+{
+	uint32_t value;
+
+	assert_int_equal(m->reply_len, sizeof(struct sio_vfio_access) + sizeof(value));
+	memcpy(&value, m->reply + sizeof(struct sio_vfio_access), sizeof(value));
+	return value;
+}
+
 static inline uint32_t window32(struct ntbs *s, unsigned machine, uint64_t offset)
 {
 	uint32_t value = 0x5a5a5a5a;

@@ -100,19 +100,19 @@ static void what_the_peer_does_itself(void **state)
 	both_have(s,
 		  (struct sio_pcie_count){.read_requests = 1, .completions = 1, .read_bytes = 4});
 	assert_false(ntbs_read(s, 0, NTBS_WINDOW, 0x14, &got, 4));
-	ntbs_answer(s, 1, 1, -EFAULT, NULL);
+	ntbs_refuse(s, 1, 1); /* what is sent again is the same packet */
 	both_have(s,
 		  (struct sio_pcie_count){.read_requests = 2, .completions = 2, .read_bytes = 4});
 	/* No answer in time; that which comes later counts for nothing. */
 	assert_false(ntbs_read(s, 0, NTBS_WINDOW, 0x14, &got, 4));
 	s->now += EMU_NTB_PATIENCE_NS;
 	emu_ntb_expire(s->ntb);
-	ntbs_answer(s, 1, 2, 0, &value);
+	ntbs_answer(s, 1, s->machine[1].n_asks - 1, 0, &value);
 	both_have(s,
 		  (struct sio_pcie_count){.read_requests = 3, .completions = 3, .read_bytes = 4});
 	/* A write counts when it is sent, whatever becomes of it. */
 	window_set32(s, 0, 0x10, 1);
-	ntbs_answer(s, 1, 3, -EFAULT, NULL);
+	ntbs_refuse(s, 1, s->machine[1].n_asks - 1);
 	both_have(s, (struct sio_pcie_count){.read_requests = 3,
 					     .completions = 3,
 					     .read_bytes = 4,

@@ -364,6 +364,28 @@ void ntbs_answer(struct ntbs *s, unsigned machine, unsigned ask, int rc, const v
 	must(sio_vfio_session_take(m->session, message, head.size, NULL, 0) == 0, "a reply");
 }
 
+void ntbs_rest(struct ntbs *s)
+{
+	s->now = s->alarm;
+	s->alarm = 0;
+	emu_ntb_expire(s->ntb);
+}
+
+void ntbs_refuse(struct ntbs *s, unsigned machine, unsigned ask)
+{
+	const struct ntbs_machine *m = &s->machine[machine];
+	unsigned n;
+
+	do {
+		n = m->n_asks;
+		s->alarm = 0;
+		ntbs_answer(s, machine, ask, -EFAULT, NULL);
+		if (s->alarm)
+			ntbs_rest(s);
+		ask = m->n_asks - 1;
+	} while (m->n_asks > n);
+}
+
 void ntbs_grant(struct ntbs *s, unsigned machine, unsigned range, unsigned row, uint64_t base,
 		uint64_t size, uint32_t rights)
 {

@@ -91,6 +91,10 @@ void ntbs_set(struct ntbs *s, unsigned machine, uint64_t reg, uint32_t value);
 void ntbs_set64(struct ntbs *s, unsigned machine, uint64_t reg, uint64_t value);
 /* Does what the machine was asked: @rc 0, with @data of a read; else it fails. */
 void ntbs_answer(struct ntbs *s, unsigned machine, unsigned ask, int rc, const void *data);
+/* Refuses that, and as long as it comes again, until it does not. */
+void ntbs_refuse(struct ntbs *s, unsigned machine, unsigned ask);
+/* Lets the time pass until the next alarm. */
+void ntbs_rest(struct ntbs *s);
 
 /* Row i's granted range to row @row, and entry @entry of the look-up table. */
 void ntbs_grant(struct ntbs *s, unsigned machine, unsigned range, unsigned row, uint64_t base,

@@ -193,7 +193,7 @@ def run(kind, build, kernel, iommu, folder, options, log):
                 print(f"--- {m.name}: {kind.tell}\n{ask(m, kind.tell)}")
     if wrong:
         for m in machines:
-            print(f"--- console of {m.name}\n{m.console()}")
+            print(f"--- console of {m.name}\n{m.console()}\n--- QEMU of {m.name}\n{m.errors()}")
     return wrong
 
 
