@@ -16,7 +16,8 @@ class ShellMachine:
     def __init__(self, name, kernel, initrd, folder, sockets, tsc_khz, memory=384, more=(), parameters=""):
         self.name = name
         self.console_path = f"{folder}/console.{name}"
-        self.stderr = open(f"{folder}/stderr.{name}", "w+", encoding="utf-8", errors="replace")
+        self.stderr_path = f"{folder}/stderr.{name}"
+        self.stderr = open(self.stderr_path, "w", encoding="utf-8")
         self.control = Channel("control")
         self.since = time.monotonic()
         self.limit(120)
@@ -53,8 +54,8 @@ class ShellMachine:
 
     def errors(self):
         """What QEMU complained of."""
-        self.stderr.seek(0)
-        return self.stderr.read().strip() or "it said nothing"
+        with open(self.stderr_path, encoding="utf-8", errors="replace") as f:
+            return f.read().strip() or "it said nothing"
 
     def _receive(self):
         left = self.deadline - time.monotonic()
