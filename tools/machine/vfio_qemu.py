@@ -43,7 +43,8 @@ def command():
     """The words that start it; fetched first if need be."""
     root = os.path.join(cache.have(NAME, fetch), "root")
     libraries = os.path.join(root, "usr/lib/x86_64-linux-gnu")
-    return ["env", f"QEMU_MODULE_DIR={libraries}/qemu", os.path.join(root, "usr/lib64/ld-linux-x86-64.so.2"),
+    return [sys.executable, "-IB", os.path.join(os.path.dirname(os.path.abspath(__file__)), "no_io_uring.py"),
+            "env", f"QEMU_MODULE_DIR={libraries}/qemu", os.path.join(root, "usr/lib64/ld-linux-x86-64.so.2"),
             "--library-path", libraries, os.path.join(root, "usr/bin/qemu-system-x86_64"),
             "-L", os.path.join(root, "usr/share/qemu"), "-L", os.path.join(root, "usr/share/seabios")]
 

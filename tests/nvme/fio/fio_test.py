@@ -39,7 +39,9 @@ class Fio(base.CommandTest):
 
     def manage(self):
         manager = self.start("run", "-n", "client2", "--", NVME, "manager", "nvme0")
-        self.assertIn("ready", manager.stdout.readline())
+        said = manager.stdout.readline()
+        if "ready" not in said:
+            self.fail(f"no manager: {said}{manager.communicate(timeout=60)}")
         return manager
 
     def fio(self, *options, status=0, engine=ENGINE, node="client1", words=("--name=job", "--filename=nvme0")):
