@@ -41,14 +41,31 @@ void sio_nvme_wake(sci_map_t map, const volatile uint32_t *sleeps)
 		smartio_map_wake(map);
 }
 
-int sio_nvme_device_query(struct sio_nvme_device *d)
+static sci_error_t query(unsigned fdid, sci_smartio_device_info_t *ret)
 {
-	sci_smartio_device_info_t info = {0};
-	sci_smartio_query_device_t q = {
-		.fdid = d->fdid, .subcommand = SCI_Q_DEVICE_INFO, .data = &info};
+	sci_smartio_query_device_t q = {.fdid = fdid, .subcommand = SCI_Q_DEVICE_INFO, .data = ret};
 	sci_error_t err;
 
 	SCIQuery(SCI_Q_DEVICE, &q, 0, &err);
+	return err;
+}
+
+bool sio_nvme_is_drive(const char *name)
+{
+	sci_smartio_device_info_t info = {0};
+	unsigned fdid = 0;
+	sci_error_t err;
+
+	smartio_find_device(name, &fdid, &err);
+	return err == SCI_ERR_OK && query(fdid, &info) == SCI_ERR_OK &&
+	       info.pci_class == CLASS_NVME;
+}
+
+int sio_nvme_device_query(struct sio_nvme_device *d)
+{
+	sci_smartio_device_info_t info = {0};
+	sci_error_t err = query(d->fdid, &info);
+
 	if (err != SCI_ERR_OK)
 		return sio_nvme_fail_sci(err, "%s: cannot ask what it is", d->name);
 	if (info.pci_class != CLASS_NVME)

@@ -84,6 +84,8 @@ int sio_nvme_mem_local(struct sio_nvme_device *d, size_t size, struct sio_nvme_m
 /* The same for the program's own pages that hold @size bytes at @address, with their contents. */
 int sio_nvme_mem_foreign(struct sio_nvme_device *d, void *address, size_t size,
 			 struct sio_nvme_mem *mem);
+/* Is there a device of this name, and is it an NVMe drive? */
+bool sio_nvme_is_drive(const char *name);
 /*
  * @size bytes from @offset on of BAR @bar of device @name, which is borrowed for that; @flags: as
  * of sio_nvme_device_borrow().

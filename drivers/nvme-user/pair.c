@@ -59,12 +59,24 @@ static int get_memory(struct smartio_nvme *n, size_t size, unsigned hints, unsig
 }
 
 /* Of a device that this queue has for itself. */
+/*
+ * Of another drive the lender would refuse it, too, but only when the drive had been reset for us:
+ * its memory is what the owner of its registers makes of it, who may switch it off, or give it to
+ * another borrower, while this drive fetches commands there.
+ */
 static int get_device(struct smartio_nvme *n, const char *device, size_t size,
 		      struct sio_nvme_mem **ret)
 {
-	struct sio_nvme_mem *mem = calloc(1, sizeof(*mem));
+	struct sio_nvme_mem *mem;
 	int rc;
 
+	if (sio_nvme_is_drive(device))
+		return sio_nvme_fail(-EOPNOTSUPP,
+				     "%s is a drive, whose memory is its owner's, who may switch "
+				     "it off under a queue of %s: a memory device or an "
+				     "accelerator is right, or memory of %s itself",
+				     device, n->d.name, n->d.name);
+	mem = calloc(1, sizeof(*mem));
 	if (!mem)
 		return sio_nvme_no_memory("a queue");
 	rc = sio_nvme_mem_bar(&n->d, device, SIO_MEMDEV_BAR_RAM, SCI_FLAG_EXCLUSIVE, 0, size, mem);

@@ -417,9 +417,10 @@ struct smartio_nvme_queue_options {
 	 * commands from device to device; sq_placement is 0. The queue borrows it exclusively until
 	 * it is closed, and takes it from the start of its memory. It is a device of the drive's
 	 * host, or else -ENOTSUP: when this process dies that host's daemon keeps the memory until
-	 * the manager has deleted the queue, and lends the device to nobody meanwhile. A ring also
-	 * reads once from there, as doorbells go another way than commands. Not for queues that
-	 * survive or are shared (-EINVAL). Source: paper, section 7.4.1.
+	 * the manager has deleted the queue, and lends the device to nobody meanwhile. Nor is it
+	 * another drive (-ENOTSUP), whose owner may switch its memory off. A ring also reads once
+	 * from there, as doorbells go another way than commands. Not for queues that survive or are
+	 * shared (-EINVAL). Source: paper, section 7.4.1.
 	 */
 	const char *sq_device;
 	/* The queue does I/O within this lease alone; NULL: within the namespace. */

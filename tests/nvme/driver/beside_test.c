@@ -76,6 +76,8 @@ static int client(void *arg)
 	(void)arg;
 	begin();
 	OK(smartio_nvme_open("nvme0", &n));
+	CHECK(open_in(n, "nvme1", &more) == -EOPNOTSUPP);
+	CHECK(strstr(smartio_nvme_error(), "nvme1 is a drive, whose memory is its owner's"));
 	for (unsigned round = 0; round < 3; round++) {
 		for (unsigned i = 0; i < 2; i++)
 			OK(open_in(n, device[i], &q[i]));
