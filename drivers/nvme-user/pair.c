@@ -59,9 +59,10 @@ static int get_memory(struct smartio_nvme *n, size_t size, unsigned hints, unsig
 }
 
 /*
- * Of a device that this queue has for itself. Of another drive the lender would refuse it, too, but only when the drive had been reset for us:
- * its memory is what the owner of its registers makes of it, who may switch it off, or give it to
- * another borrower, while this drive fetches commands there.
+ * Of a device that this queue has for itself. Of another drive the lender would refuse it, too,
+ * but only when the drive had been reset for us: its memory is what the owner of its registers
+ * makes of it, who may switch it off, or give it to another borrower, while this drive fetches
+ * commands there.
  */
 static int get_device(struct smartio_nvme *n, const char *device, size_t size,
 		      struct sio_nvme_mem **ret)
