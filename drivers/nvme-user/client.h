@@ -102,7 +102,8 @@ struct smartio_nvme {
 	 * (remains.c).
 	 */
 	struct smartio_nvme *gone;
-	unsigned homes; /* queues that were given one of the two ways, in turn */
+	unsigned absences; /* how often a way was made anew when none was there: under the lock */
+	unsigned homes;	   /* queues that were given one of the two ways, in turn */
 	struct sio_nvme_aside aside;
 };
 
@@ -164,6 +165,7 @@ struct sio_nvme_note {
 struct sio_nvme_survivor {
 	enum sio_nvme_life state;
 	struct smartio_nvme *home;
+	unsigned absences;	     /* of the client, when it was opened */
 	uint64_t limit_ns, deadline; /* for another pair */
 	uint64_t look_at;	     /* when the next pair is tried, or the paths are checked */
 	uint64_t pause_ns;

@@ -160,6 +160,13 @@ static int step_on(struct smartio_nvme *n, struct smartio_nvme *leg)
 	}
 }
 
+/* While there was no way at all the drive may have been off: queues of before do not go on. */
+static void opened(struct smartio_nvme *n, const struct smartio_nvme *leg)
+{
+	if (!sio_nvme_leg_open(leg == n ? n->second : n))
+		n->absences++;
+}
+
 static int start(struct smartio_nvme *n, struct smartio_nvme *leg)
 {
 	int rc = step_on(n, leg);
@@ -174,7 +181,10 @@ static int start(struct smartio_nvme *n, struct smartio_nvme *leg)
 		leg->stage = SIO_NVME_LEG_CLOSING;
 	if (rc)
 		return rc;
-	return leg->stage == SIO_NVME_LEG_OPEN ? 0 : 1;
+	if (leg->stage != SIO_NVME_LEG_OPEN)
+		return 1;
+	opened(n, leg);
+	return 0;
 }
 
 int sio_nvme_second_open(struct smartio_nvme *n)

@@ -399,7 +399,8 @@ static void step(struct smartio_nvme_queue *q, enum sio_nvme_life_event event)
 
 /*
  * Over its own way first; not over one that is lost: whose every way is lost cannot know whether
- * the drive was off meanwhile, and has lost what was not flushed. 1: there is no way.
+ * the drive was off meanwhile, and has lost what was not flushed. Nor if another thread has made
+ * one of them anew before this queue was polled. 1: there is no way.
  */
 static int make_any(struct smartio_nvme_queue *q)
 {
@@ -407,6 +408,8 @@ static int make_any(struct smartio_nvme_queue *q)
 	struct smartio_nvme *legs[] = {home, home == q->n ? q->n->second : q->n};
 	int rc = 1;
 
+	if (q->life->absences != q->n->absences)
+		return 1;
 	for (unsigned i = 0; i < 2; i++) {
 		if (!legs[i] || !sio_nvme_leg_open(legs[i]))
 			continue;
@@ -603,7 +606,7 @@ static bool leaves(struct smartio_nvme_queue *q, enum sio_nvme_life_event event)
 	return true;
 }
 
-/* What is in flight ends; nothing is added. */
+/* What is in flight ends; nothing is added; but not for long, also if another has the lock. */
 static int drain(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c, unsigned max)
 {
 	int n;
@@ -614,9 +617,9 @@ static int drain(struct smartio_nvme_queue *q, struct smartio_nvme_completion *c
 	if (q->error)
 		return n;
 	q->error = -EAGAIN;
-	if (sio_nvme_in_flight(q) == 0)
-		leaves(q, SIO_NVME_DRAINED);
-	else if (n == 0 && smartio_now_ns() >= q->life->deadline)
+	if (sio_nvme_in_flight(q) == 0 && leaves(q, SIO_NVME_DRAINED))
+		return n;
+	if (n == 0 && smartio_now_ns() >= q->life->deadline)
 		step(q, SIO_NVME_STAYS);
 	return n;
 }
@@ -663,6 +666,7 @@ void sio_nvme_survivor_begin(struct smartio_nvme_queue *q)
 
 	q->options.wait_ms = 0; /* who waits for a pair once more polls */
 	q->life->home = q->leg;
+	q->life->absences = n->absences;
 	q->life->state = SIO_NVME_HOME;
 	look_at_rings(q);
 	if (n->second && sio_nvme_leg_open(n) && sio_nvme_leg_open(n->second))

@@ -211,6 +211,40 @@ static void a_command_that_does_not_end_keeps_it_where_it_is(void **state)
 	smartio_nvme_close(n);
 }
 
+/* Nor does another thread that has the lock, and waits for a host that does not answer. */
+static void a_lock_that_is_held_keeps_no_commands_back(void **state)
+{
+	struct smartio_nvme *n = two_ways();
+	struct smartio_nvme_queue *q = surviving(n, 0);
+	struct smartio_nvme_buffer *b = buffer(n, DEPTH * BLOCK);
+	struct smartio_nvme_completion c;
+
+	(void)state;
+	fill_media();
+	be_away(n, q, b);
+	for (unsigned i = 0; i < 5000 && q->life->state != SIO_NVME_DRAIN; i++) {
+		put(q, b, false, 1);
+		smartio_nvme_ring(q);
+		while (q->life->state != SIO_NVME_DRAIN && sio_nvme_in_flight(q))
+			assert_true(smartio_nvme_poll(q, &c, 1) >= 0);
+		fake.now += 1000000;
+	}
+	assert_int_equal(q->life->state, SIO_NVME_DRAIN);
+	sio_nvme_lock(n);
+	for (unsigned i = 0; i < 1000 && q->life->state == SIO_NVME_DRAIN; i++) {
+		assert_true(smartio_nvme_poll(q, &c, 1) >= 0);
+		fake.now += 1000000;
+	}
+	assert_int_equal(q->life->state, SIO_NVME_AWAY);
+	put(q, b, false, 2);
+	assert_int_equal(poll_all(q, 1), 0);
+	assert_read(b, 2);
+	sio_nvme_unlock(n);
+	go_home(n, q, b);
+	assert_int_equal(fake_counter("queue_pairs"), 1);
+	smartio_nvme_close(n);
+}
+
 /* The pair that it has is as good as one that it would wait for. */
 static void without_a_manager_that_answers_it_stays_where_it_is(void **state)
 {
@@ -406,6 +440,56 @@ static void both_ways_lost_is_the_end(void **state)
 	smartio_nvme_close(n);
 }
 
+/*
+ * The thread that makes one of them anew began while the other was there, and ended before the
+ * queue was polled again: what it has made does not say what became of the drive meanwhile.
+ */
+static void both_ways_lost_is_the_end_though_one_is_back(void **state)
+{
+	struct smartio_nvme *n = two_ways();
+	struct smartio_nvme_queue *q = surviving(n, SMARTIO_NVME_ALONE), *next;
+	struct smartio_nvme_buffer *b = buffer(n, DEPTH * BLOCK);
+	struct smartio_nvme_completion c;
+	int rc = 0;
+
+	(void)state;
+	fill_media();
+	assert_ptr_equal(q->leg, n);
+	fake.stopped = true;
+	put(q, b, true, 1);
+	smartio_nvme_ring(q);
+	fake_lose(way(n));
+	fake_lose(way(n->second));
+	sio_nvme_lock(n);
+	while (sio_nvme_leg_step(n, n) > 0)
+		;
+	sio_nvme_unlock(n);
+	assert_true(sio_nvme_leg_open(n));
+	fake.stopped = false;
+	for (unsigned i = 0; i < 1000 && rc == 0; i++) {
+		rc = smartio_nvme_poll(q, &c, 1);
+		fake.now += 1000000;
+	}
+	assert_int_equal(rc, -ECONNRESET);
+	assert_int_equal(q->counters.resent, 0);
+	/* One that was not there then has nothing to lose. */
+	next = surviving(n, 0);
+	put(next, b, false, 2);
+	assert_int_equal(poll_all(next, 1), 0);
+	assert_read(b, 2);
+	smartio_nvme_queue_close(q);
+	/* And it has both ways: the loss of one, later, is not the end. */
+	go_home(n, next, b);
+	fake.down = 1;
+	fake_lose(way(n));
+	put(next, b, false, 3);
+	assert_int_equal(poll_all(next, 1), 0);
+	assert_read(b, 3);
+	assert_ptr_equal(next->leg, n->second);
+	smartio_nvme_close(n);
+	fake.down = 0;
+}
+
 /* Nor is another queue had then, whatever has been taken apart already. */
 static void no_queue_without_a_way(void **state)
 {
@@ -535,10 +619,12 @@ int main(void)
 		TEST(a_vector_is_enough),
 		TEST(closed_on_the_way_home),
 		TEST(a_command_that_does_not_end_keeps_it_where_it_is),
+		TEST(a_lock_that_is_held_keeps_no_commands_back),
 		TEST(without_a_manager_that_answers_it_stays_where_it_is),
 		TEST(a_lease_goes_with_its_way),
 		TEST(what_is_asked_goes_over_the_way_that_is_left),
 		TEST(both_ways_lost_is_the_end),
+		TEST(both_ways_lost_is_the_end_though_one_is_back),
 		TEST(no_queue_without_a_way),
 		TEST(each_call_of_a_renewal_fails_once),
 		TEST(each_call_of_the_way_home_fails_once),
