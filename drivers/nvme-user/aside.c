@@ -67,6 +67,9 @@ void sio_nvme_aside_end(struct smartio_nvme *n)
 	struct sio_nvme_aside *a = &n->aside;
 	unsigned pauses = 0;
 
+	sio_nvme_lock(n);
+	a->task = NULL; /* after the step that it does now */
+	sio_nvme_unlock(n);
 	/* pairs with work() */
 	while (__atomic_load_n(&a->working, __ATOMIC_ACQUIRE))
 		sio_nvme_pause(&pauses);

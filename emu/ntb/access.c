@@ -106,6 +106,7 @@ bool emu_ntb_join(const struct emu_ntb_access *access, const void *data)
 static void end(struct emu_ntb_access *x)
 {
 	DL_DELETE(x->from->ntb->accesses, x);
+	x->from->ntb->n_refused -= x->refusals > 0;
 	*(x->read ? &x->row->reads : &x->row->writes) -= 1;
 	free(x);
 }
@@ -135,6 +136,8 @@ static bool is_behind(const struct emu_ntb *n, const struct emu_ntb_access *x)
 {
 	const struct emu_ntb_access *y;
 
+	if (!n->n_refused)
+		return false;
 	DL_FOREACH (n->accesses, y) {
 		if (y == x)
 			break;
@@ -168,9 +171,11 @@ static bool is_wanted(const struct emu_ntb_access *x)
 static void rest(struct emu_ntb_access *x)
 {
 	struct emu_ntb *n = x->from->ntb;
+	bool first = x->refusals++ == 0;
 
+	n->n_refused += first;
 	x->rests = EMU_NTB_BEHIND;
-	if (x->refusals++ == 0 && is_behind(n, x))
+	if (first && is_behind(n, x))
 		return;
 	x->rests = n->ops->now(n->ctx) + (REST_NS << (x->refusals - 1));
 	n->ops->alarm(n->ctx, x->rests);

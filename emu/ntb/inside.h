@@ -132,6 +132,7 @@ struct emu_ntb {
 	unsigned n, n_own;		  /* all; those of machines */
 	struct sio_outage *outage;
 	struct emu_ntb_access *accesses; /* the oldest first */
+	unsigned n_refused;		 /* of them */
 };
 
 /* ---- ntb.c ---- */

@@ -86,9 +86,7 @@ static void a_completion_at_the_lender_is_not_believed(void **state)
 	kill(cluster_daemon(c, CLIENT), SIGCONT);
 	step_done(GOES_ON);
 	assert_int_equal(cluster_wait(k), 0);
-	kill(m, SIGTERM);
-	assert_int_equal(cluster_wait(m), 0);
-	assert_int_equal(cluster_down(c), 0);
+	end_serving(c, m);
 }
 
 int main(void)

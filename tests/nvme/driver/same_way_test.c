@@ -124,9 +124,7 @@ static void data_go_the_way_of_the_doorbells(void **state)
 	step_done(GOES_ON);
 	assert_int_equal(cluster_wait(k), 0);
 	assert_int_equal(cluster_link(c, LENDER, 0, true), 0);
-	kill(m, SIGTERM);
-	assert_int_equal(cluster_wait(m), 0);
-	assert_int_equal(cluster_down(c), 0);
+	end_serving(c, m);
 }
 
 int main(void)

@@ -71,4 +71,28 @@ static inline int manager(void *arg)
 	return rc ? 2 : 0;
 }
 
+/* The manager @m of @c ends as it should, and nothing of the cluster is left. */
+static inline void end_serving(struct cluster *c, pid_t m)
+{
+	kill(m, SIGTERM);
+	assert_int_equal(cluster_wait(m), 0);
+	assert_int_equal(cluster_down(c), 0);
+}
+
+/* A read of a queue that survives, which may be between two pairs; it never fails. */
+static inline void read_surviving(struct smartio_nvme_queue *q, uint64_t lba, uint32_t blocks,
+				  struct smartio_nvme_buffer *b)
+{
+	struct smartio_nvme_completion c;
+	int n;
+
+	while ((n = smartio_nvme_submit(q, SMARTIO_NVME_READ, lba, blocks, b, 0, NULL)) == -EAGAIN)
+		OK(smartio_nvme_poll(q, &c, 1));
+	OK(n);
+	while ((n = smartio_nvme_poll(q, &c, 1)) == 0)
+		;
+	OK(n);
+	CHECK(n == 1 && c.status == 0);
+}
+
 #endif

@@ -35,17 +35,7 @@ static const char topology[] =
 
 static void read_one(struct smartio_nvme_queue *q, struct smartio_nvme_buffer *b)
 {
-	struct smartio_nvme_completion c;
-	int n;
-
-	while ((n = smartio_nvme_submit(q, SMARTIO_NVME_READ, 0, BYTES / 512, b, 0, NULL)) ==
-	       -EAGAIN)
-		OK(smartio_nvme_poll(q, &c, 1));
-	OK(n);
-	while ((n = smartio_nvme_poll(q, &c, 1)) == 0)
-		;
-	OK(n);
-	CHECK(n == 1 && c.status == 0);
+	read_surviving(q, 0, BYTES / 512, b);
 }
 
 /* The lender answers over the first path: so what is asked of it after that waits for it alone. */
@@ -134,9 +124,7 @@ static void stop_the_lender(enum when when)
 	step_await(WENT_ON);
 	kill(cluster_daemon(c, LENDER), SIGCONT);
 	assert_int_equal(cluster_wait(k), 0);
-	kill(m, SIGTERM);
-	assert_int_equal(cluster_wait(m), 0);
-	assert_int_equal(cluster_down(c), 0);
+	end_serving(c, m);
 }
 
 static void a_path_that_is_made_anew_holds_no_io(void **state)
