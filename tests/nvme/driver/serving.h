@@ -3,6 +3,7 @@
 #ifndef TESTS_NVME_DRIVER_SERVING_H
 #define TESTS_NVME_DRIVER_SERVING_H
 
+#include <errno.h>
 #include <signal.h>
 #include <stdint.h>
 
