@@ -42,7 +42,7 @@ static bool may(const struct verdict *v, const struct sio_topo_change *c)
 		return device_may(v, c);
 	if (c->what == SIO_TOPO_HOST)
 		return host_may(v, c);
-	return sio_topology_is_cable(c) && cables_may(v);
+	return sio_topology_is_chassis(c) || (sio_topology_is_cable(c) && cables_may(v));
 }
 
 static void judge(void *ctx, const struct sio_topo_change *c)
@@ -59,29 +59,23 @@ static void judge(void *ctx, const struct sio_topo_change *c)
 	v->rc = sio_fail(v->reterr, -EOPNOTSUPP, "needs a restart: %s%s", c->text, where);
 }
 
-static int other_order(const char *what, const char *where, struct sio_err *reterr)
+static int other_order(const char *what, struct sio_err *reterr)
 {
 	return sio_fail(reterr, -EOPNOTSUPP,
-			"needs a restart: the %s%s%s are in another order; the same order is right",
-			what, *where ? " of host " : "", where);
+			"needs a restart: the %s are in another order; the same order is right",
+			what);
 }
 
 /* Two in one place have one name, but for one that was renamed. */
 static int check_place(const struct sio_topo_host *a, const struct sio_topo_host *b,
 		       struct sio_err *reterr)
 {
-	if (sio_topology_is_vacant(a) || sio_topology_is_vacant(b))
+	if (sio_topology_is_vacant(a) || sio_topology_is_vacant(b) || strcmp(a->name, b->name) == 0)
 		return 0;
-	if (strcmp(a->name, b->name) != 0)
-		return sio_fail(reterr, -EOPNOTSUPP,
-				"needs a restart: host '%s' has node id %u, which is that of host "
-				"'%s'; another one is right, or one reload removes this, and the "
-				"next adds that",
-				b->name, b->node, a->name);
-	for (unsigned k = 0; k < a->n_chassis; k++)
-		if (strcmp(a->chassis[k].name, b->chassis[k].name) != 0)
-			return other_order("chassis", a->name, reterr);
-	return 0;
+	return sio_fail(reterr, -EOPNOTSUPP,
+			"needs a restart: host '%s' has node id %u, which is that of host '%s'; "
+			"another one is right, or one reload removes this, and the next adds that",
+			b->name, b->node, a->name);
 }
 
 /* Machines name them by their numbers. Both have the same ones. */
@@ -90,12 +84,12 @@ static int check_cables(const struct sio_topology *a, const struct sio_topology 
 {
 	for (unsigned i = 0; i < a->n_switches; i++)
 		if (strcmp(a->sw[i].name, b->sw[i].name) != 0)
-			return other_order("switches", "", reterr);
+			return other_order("switches", reterr);
 	for (unsigned i = 0; i < a->n_trunks; i++)
 		for (unsigned k = 0; k < 2; k++)
 			if (a->trunk[i].sw[k] != b->trunk[i].sw[k] ||
 			    a->trunk[i].port[k] != b->trunk[i].port[k])
-				return other_order("links", "", reterr);
+				return other_order("links", reterr);
 	return 0;
 }
 
@@ -118,7 +112,9 @@ int emu_change_check(const struct emu_room *r, const struct sio_topology *next,
 	struct verdict v = {.r = r, .next = next, .reterr = reterr};
 
 	sio_topology_diff(r->topo, next, judge, &v);
+	if (v.rc == 0)
+		v.rc = check_places(r->topo, next, reterr);
 	if (v.rc == 0 && !cables_may(&v))
 		v.rc = check_cables(r->topo, next, reterr);
-	return v.rc < 0 ? v.rc : check_places(r->topo, next, reterr);
+	return v.rc;
 }

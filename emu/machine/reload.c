@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Another cluster's file takes the place of the one in force: devices, hosts, switches and cables
- * are added and removed while the room runs. The models of new devices are made first, with their
- * memory and files, and so are new hosts, so that what can fail does so before anything changes. A
- * removed device is pulled out of its slot; its model ends, and an empty device stays for the
- * objects that hosts have left of it. A removed host leaves its place vacant, because others know
- * hosts by their numbers; the next one of its node id is in no start that the one before was in.
- * Paths have no place of their own: those that still join the same two adapters stay up, and with
- * them all that goes over them, however long they are now; others go down and come up as if
- * somebody pulled cables.
+ * Another cluster's file takes the place of the one in force: devices, hosts, chassis, switches and
+ * cables are added and removed while the room runs. The models of new devices are made first, with
+ * their memory and files, and so are new hosts, so that what can fail does so before anything
+ * changes. A removed device is pulled out of its slot; its model ends, and an empty device stays
+ * for the objects that hosts have left of it. A removed host leaves its place vacant, because
+ * others know hosts by their numbers; the next one of its node id is in no start that the one
+ * before was in. Chassis have no state but their counts, which are found by their names. Paths have
+ * no place of their own: those that still join the same two adapters stay up, and with them all
+ * that goes over them, however long they are now; others go down and come up as if somebody pulled
+ * cables.
  */
 #include "emu/engine/engine.h"
 #include "emu/machine/requests.h"
@@ -202,38 +203,52 @@ static bool stays(const struct emu_device *d, struct emu_device *const *device, 
 	return false;
 }
 
-/* Its description goes, and with it what the names of files lie in. */
+/* The chassis that it was in may be another one's place now, or nobody's. */
 static void keep_description(struct emu_device *d)
 {
 	d->was = *d->topo;
+	d->was.in = 0;
+	d->topo = &d->was;
+}
+
+/* Its description goes, and with it what the names of files lie in. */
+static void forget_files(struct emu_device *d)
+{
 	d->was.file = NULL;
 	d->was.n_namespaces = 0;
 	d->was.physical = 0;
 	d->was.virtual_functions = 0;
-	d->topo = &d->was;
 }
 
 static void take_away(struct emu_room *r, struct emu_device *d)
 {
+	keep_description(d);
 	emu_slot_remove(d);
 	if (!sio_topology_is_vacant(d->host->topo))
 		emu_log(r, "%s: %s is removed", d->host->topo->name, d->topo->name);
 	if (d->generation > r->removed_generation)
 		r->removed_generation = d->generation;
 	emu_device_done(d);
-	keep_description(d);
+	forget_files(d);
 	LL_PREPEND2(r->removed, d, next_removed);
 }
 
-static void swap_devices(struct sio_topo_host *a, struct sio_topo_host *b)
+static void swap_slots(struct sio_topo_host *a, struct sio_topo_host *b)
 {
-	struct sio_topo_device *device = a->device;
-	unsigned n = a->n_devices;
+	const struct sio_topo_host was = *a;
 
 	a->device = b->device;
 	a->n_devices = b->n_devices;
-	b->device = device;
-	b->n_devices = n;
+	a->chassis = b->chassis;
+	a->n_chassis = b->n_chassis;
+	for (unsigned i = 0; i < a->n_adapters; i++) {
+		a->adapter[i].in = b->adapter[i].in;
+		b->adapter[i].in = was.adapter[i].in;
+	}
+	b->device = was.device;
+	b->n_devices = was.n_devices;
+	b->chassis = was.chassis;
+	b->n_chassis = was.n_chassis;
 }
 
 /*
@@ -246,7 +261,7 @@ static void swap_cluster(struct sio_topology *own, struct sio_topology *next)
 
 	if (own->n_machines) {
 		for (unsigned i = 0; i < own->n_hosts; i++)
-			swap_devices(&own->host[i], &next->host[i]);
+			swap_slots(&own->host[i], &next->host[i]);
 		return;
 	}
 	own->host = next->host;
@@ -269,12 +284,18 @@ static void swap_cluster(struct sio_topology *own, struct sio_topology *next)
 	next->distance = was.distance;
 }
 
-/* What refers to a host of the topology. */
-static void rebind(struct emu_host *h, const struct sio_topo_host *topo)
+/* What refers to a host of the topology; @device: those that it has from now on. */
+static void rebind(struct emu_host *h, const struct sio_topo_host *topo,
+		   struct emu_device *const *device)
 {
 	h->topo = topo;
-	for (unsigned i = 0; i < topo->n_adapters; i++)
+	for (unsigned i = 0; i < topo->n_devices; i++)
+		device[i]->topo = &topo->device[i];
+	for (unsigned i = 0; i < topo->n_adapters; i++) {
 		h->adapter[i].topo = &topo->adapter[i];
+		if (h->adapter[i].engine) /* its chassis may stand elsewhere in the file */
+			h->adapter[i].engine->topo.in = topo->adapter[i].in;
+	}
 }
 
 /* Those of a host as the new file has them; new ones are not in their slots yet. */
@@ -294,8 +315,16 @@ static void replace(struct emu_host *h, struct emu_device **device, unsigned n)
 	free(h->device);
 	h->device = device;
 	h->n_devices = n;
-	for (unsigned i = 0; i < n; i++)
-		device[i]->topo = &h->topo->device[i];
+}
+
+/* What chassis of @h have counted that @before has, too, wherever in the file they are. */
+static void keep_chassis(const struct emu_host *h, const struct sio_topo_host *before,
+			 struct sio_pcie_count *next)
+{
+	for (unsigned i = 0; i < h->topo->n_chassis; i++)
+		for (unsigned k = 0; k < before->n_chassis; k++)
+			if (strcmp(h->topo->chassis[i].name, before->chassis[k].name) == 0)
+				next[i] = h->chassis[k];
 }
 
 /* Links of hosts that stay, and trunks, go on counting. @before: the topology of before. */
@@ -305,11 +334,9 @@ static void take_links(struct emu_room *r, const struct sio_topology *before, st
 	struct emu_links was = r->links;
 
 	for (unsigned i = 0; i < c->n_hosts; i++) {
-		unsigned n = r->host[i].topo->n_chassis;
-
-		if (n && c->part[i] == PART_STAYS)
-			memcpy(next, r->host[i].chassis, n * sizeof(*next));
-		next += n;
+		if (c->part[i] == PART_STAYS)
+			keep_chassis(&r->host[i], &before->host[i], next);
+		next += r->host[i].topo->n_chassis;
 	}
 	for (unsigned i = 0; i < r->topo->n_trunks; i++) {
 		unsigned k = sio_topology_trunk(before, r->topo, i);
@@ -473,7 +500,7 @@ int emu_change_apply(struct emu_room *r, struct sio_topology *own, struct sio_to
 	swap_cluster(own, next);
 	r->n_hosts = c->n_hosts;
 	for (unsigned i = 0; i < c->n_hosts; i++)
-		rebind(&r->host[i], &own->host[i]);
+		rebind(&r->host[i], &own->host[i], c->host[i]);
 	take_links(r, next, c);
 	for (unsigned i = 0; i < c->n_hosts; i++)
 		take_host(r, i, c);

@@ -484,6 +484,12 @@ bool sio_topology_is_cable(const struct sio_topo_change *c)
 	return false;
 }
 
+bool sio_topology_is_chassis(const struct sio_topo_change *c)
+{
+	return c->what == SIO_TOPO_CHASSIS &&
+	       (c->how != SIO_TOPO_CHANGED || strcmp(c->key, "in") != 0);
+}
+
 /* ---- access and quotas ---- */
 
 static void policy_change(void *ctx, enum sio_policy_change change, const char *text)

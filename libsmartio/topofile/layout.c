@@ -31,45 +31,42 @@ static unsigned function_number(const struct sio_topo_device *dev)
 	return dev->physical ? dev->bdf & 7 : 0;
 }
 
-/* The chassis of number @in; "": a slot of the host. */
-static const char *chassis_name(const struct sio_topo_host *h, unsigned in)
-{
-	return in ? h->chassis[in - 1].name : "";
-}
-
-static const struct sio_topo_chassis *find_chassis(const struct sio_topo_host *h, const char *name)
-{
-	for (unsigned i = 0; i < h->n_chassis; i++)
-		if (strcmp(h->chassis[i].name, name) == 0)
-			return &h->chassis[i];
-	return NULL;
-}
-
 /*
- * The same chassis as in what is in force, which stay as they are? They may be in another order:
- * where that matters, it is for others to say so.
+ * Is what is in @in of @h behind the same bridges, up to the host, as what is in @was_in of @was?
+ * Chassis are the same if their names are, wherever in the file they stand.
  */
-static bool same_chassis(const struct sio_topo_host *was, const struct sio_topo_host *h)
+static bool same_bridges(const struct sio_topo_host *was, unsigned was_in,
+			 const struct sio_topo_host *h, unsigned in)
 {
-	if (!was || was->n_chassis != h->n_chassis)
-		return false;
-	for (unsigned i = 0; i < h->n_chassis; i++) {
-		const struct sio_topo_chassis *b = &h->chassis[i], *a = find_chassis(was, b->name);
+	while (was_in && in) {
+		const struct sio_topo_chassis *a = &was->chassis[was_in - 1];
+		const struct sio_topo_chassis *b = &h->chassis[in - 1];
 
-		if (!a || a->aperture != b->aperture ||
-		    strcmp(chassis_name(was, a->in), chassis_name(h, b->in)) != 0)
+		if (strcmp(a->name, b->name) != 0)
 			return false;
+		was_in = a->in;
+		in = b->in;
 	}
-	return true;
+	return was_in == in;
 }
 
 /* @base, of something in @was_in, if what is in @in now is behind the same bridges. */
 static uint64_t kept_base(const struct sio_topo_host *was, unsigned was_in, uint64_t base,
 			  const struct sio_topo_host *h, unsigned in)
 {
-	bool same = strcmp(chassis_name(was, was_in), chassis_name(h, in)) == 0;
+	return same_bridges(was, was_in, h, in) ? base : 0;
+}
 
-	return same && (in == 0 || same_chassis(was, h)) ? base : 0;
+/* The chassis of @was whose range is that of chassis @index of @h; NULL: that gets another one. */
+static const struct sio_topo_chassis *kept_range(const struct sio_topo_host *was,
+						 const struct sio_topo_host *h, unsigned index)
+{
+	for (unsigned i = 0; was && i < was->n_chassis; i++)
+		if (same_bridges(was, i + 1, h, index + 1))
+			return was->chassis[i].aperture == h->chassis[index].aperture
+				       ? &was->chassis[i]
+				       : NULL;
+	return NULL;
 }
 
 /* What host @host's map consists of. Return: how many parts. */
@@ -280,11 +277,11 @@ static void keep(struct sio_layout *l)
 		struct sio_topo_host *h = &l->d->t->host[i];
 		const struct sio_topo_host *was = sio_draft_host_before(l->d, h->name);
 
-		for (unsigned j = 0; same_chassis(was, h) && j < h->n_chassis; j++) {
-			const struct sio_topo_chassis *c = find_chassis(was, h->chassis[j].name);
+		for (unsigned j = 0; j < h->n_chassis; j++) {
+			const struct sio_topo_chassis *c = kept_range(was, h, j);
 
-			h->chassis[j].range_base = c->range_base;
-			h->chassis[j].range_size = c->range_size;
+			h->chassis[j].range_base = c ? c->range_base : 0;
+			h->chassis[j].range_size = c ? c->range_size : 0;
 		}
 	}
 }

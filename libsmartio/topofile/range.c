@@ -339,9 +339,12 @@ static int no_room_for(const struct sio_layout *l, unsigned host, unsigned index
 		return sio_source_fail_at(
 			l->d->source, at, path,
 			"no room left for its %s in chassis '%s', whose addresses stay as they are "
-			"while the cluster runs; an 'aperture' with room for it, from the next "
-			"start on, is right",
-			size, name);
+			"while the cluster runs; %s is right",
+			size, name,
+			h->chassis[index].aperture
+				? "a larger 'aperture', now where the host has nothing beside "
+				  "it, else from the next start on,"
+				: "an 'aperture' with room for it, from the next start on,");
 	return sio_source_fail_at(
 		l->d->source, at, path,
 		"no room for its %s in chassis '%s', whose addresses lie around %s (line %u); other "

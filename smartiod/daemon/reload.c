@@ -2,8 +2,8 @@
 /*
  * RELOAD: the cluster's file is read again. Its access rules and quotas are in force at once, for
  * each request from then on, and so are the list of the other hosts, what leads where, and an
- * emulated cluster's devices. Everything else needs a restart of the daemon; a file that differs
- * in anything else is refused, so that the daemon always follows exactly one file.
+ * emulated cluster's devices and chassis. Everything else needs a restart of the daemon; a file
+ * that differs in anything else is refused, so that the daemon always follows exactly one file.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -65,8 +65,8 @@ static bool device_may_change(const struct reload *r, const struct sio_topo_chan
 
 /*
  * Without a restart of what stays? An emulated cluster has from its start what its machine room
- * emulates, but for hosts, devices, and the switches and cables between hosts. On real hosts the
- * file alone says which hosts there are, and what leads where; what works the port says.
+ * emulates, but for hosts, devices, chassis, and the switches and cables between hosts. On real
+ * hosts the file alone says which hosts there are, and what leads where; what works the port says.
  */
 static bool is_possible(const struct reload *r, const struct sio_topo_change *c)
 {
@@ -79,7 +79,7 @@ static bool is_possible(const struct reload *r, const struct sio_topo_change *c)
 	if (!smartiod_is_real(r->d) && c->what == SIO_TOPO_DEVICE)
 		return device_may_change(r, c);
 	if (!smartiod_is_real(r->d))
-		return sio_topology_is_cable(c);
+		return sio_topology_is_cable(c) || sio_topology_is_chassis(c);
 	switch (c->what) {
 	case SIO_TOPO_SWITCH:
 	case SIO_TOPO_TRUNK:
@@ -106,12 +106,13 @@ static void report_change(void *ctx, const struct sio_topo_change *c)
 	bool possible = is_possible(r, c);
 	char instead[80] = "";
 
-	/* A device, or a host, that is another one now can go and come. */
+	/* A device, a host, or a chassis, that is another one now can go and come. */
 	if (is_node_id(c))
 		snprintf(instead, sizeof(instead), "; with 'node: %u' in the file it keeps it",
 			 sio_topology_host_by_name(r->d->topology, c->host)->node);
 	else if (!possible && !smartiod_is_real(r->d) && c->how == SIO_TOPO_CHANGED &&
-		 (c->what == SIO_TOPO_DEVICE || c->what == SIO_TOPO_HOST))
+		 (c->what == SIO_TOPO_DEVICE || c->what == SIO_TOPO_HOST ||
+		  c->what == SIO_TOPO_CHASSIS))
 		snprintf(instead, sizeof(instead),
 			 "; or one reload removes it, and the next adds it");
 	smartiod_report(r->d, possible ? SIO_RELOAD_NOW : SIO_RELOAD_RESTART, "%s%s", c->text,

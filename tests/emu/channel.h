@@ -41,12 +41,12 @@ static inline int attach(struct dma *d, uint32_t kind, uint64_t target, uint64_t
 	return ask(d->f, CLIENT, &req, SIO_OP_DMA_ATTACH, ret);
 }
 
-static inline void dma_init(struct dma *d, unsigned iommu)
+/* In cluster @f, whose hosts are off. */
+static inline void dma_init_in(struct dma *d, struct fake *f)
 {
 	struct sio_req_dma req = {.h.reserved = 0};
 	struct sio_evt_dma_attach evt;
 	struct sio_evt_dma made;
-	struct fake *f = fake_new(iommu);
 
 	memset(d, 0, sizeof(*d));
 	d->f = f;
@@ -81,6 +81,11 @@ static inline void dma_init(struct dma *d, unsigned iommu)
 	for (unsigned i = 0; i < SIZE; i++)
 		d->here[i] = (uint8_t)(i * 31 + i / 999);
 	fake_forget(f);
+}
+
+static inline void dma_init(struct dma *d, unsigned iommu)
+{
+	dma_init_in(d, fake_new(iommu));
 }
 
 /* Append an entry; @last: it ends a transfer. */

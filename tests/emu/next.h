@@ -8,6 +8,7 @@
 
 #define ADDED 9 /* slot of a device that only the next file has */
 
+#define NEXT_CHASSIS 4
 #define NEXT_SWITCHES 4
 #define NEXT_TRUNKS 4
 
@@ -17,8 +18,9 @@ struct next {
 	struct sio_topology topo;
 	struct sio_topo_host *host; /* of 8 */
 	struct sio_topo_device *device[8];
-	struct sio_topo_switch *sw;   /* of NEXT_SWITCHES */
-	struct sio_topo_trunk *trunk; /* of NEXT_TRUNKS */
+	struct sio_topo_chassis *chassis[8]; /* of NEXT_CHASSIS */
+	struct sio_topo_switch *sw;	     /* of NEXT_SWITCHES */
+	struct sio_topo_trunk *trunk;	     /* of NEXT_TRUNKS */
 	uint8_t *distance;
 	struct sio_err err;
 };
@@ -27,6 +29,7 @@ struct next {
 static inline void read_next(struct fake *f, struct next *n)
 {
 	static struct sio_topo_device memory[96][8][4];
+	static struct sio_topo_chassis chassis[96][8][NEXT_CHASSIS];
 	static struct sio_topo_host host[96][8];
 	static struct sio_topo_switch sw[96][NEXT_SWITCHES];
 	static struct sio_topo_trunk trunk[96][NEXT_TRUNKS];
@@ -54,6 +57,12 @@ static inline void read_next(struct fake *f, struct next *n)
 			memcpy(n->device[i], n->host[i].device,
 			       n->host[i].n_devices * sizeof(n->device[i][0]));
 		n->host[i].device = n->device[i];
+		n->chassis[i] = chassis[at][i];
+		assert_true(n->host[i].n_chassis <= NEXT_CHASSIS);
+		if (n->host[i].n_chassis)
+			memcpy(n->chassis[i], n->host[i].chassis,
+			       n->host[i].n_chassis * sizeof(n->chassis[i][0]));
+		n->host[i].chassis = n->chassis[i];
 	}
 	at++;
 }

@@ -33,8 +33,9 @@ static struct {
 	bool other_slot;	 /* the first host's adapter is in another one */
 	bool no_device;		 /* the first host's is not listed */
 	bool device_differs, device_renamed;
-	bool other_node; /* the last host's is one that nobody has */
-	bool renamed;	 /* the last host's node id is that of another one */
+	bool boxes, other_box; /* the first host has chassis; in another order, one elsewhere */
+	bool other_node;       /* the last host's is one that nobody has */
+	bool renamed;	       /* the last host's node id is that of another one */
 } next;
 
 static inline void *copy(const void *p, size_t n, size_t size)
@@ -69,6 +70,15 @@ static inline struct sio_topology *read_file(struct world *w, uint32_t uid, bool
 		t->host[0].device[0].dma_bits++;
 	if (next.device_renamed)
 		strcpy(t->host[0].device[0].name, "of the same id");
+	if (next.boxes) {
+		static const char *const name[] = {"near", "far"};
+
+		t->host[0].n_chassis = 2;
+		t->host[0].chassis = copy(NULL, 0, 2 * sizeof(*t->host[0].chassis));
+		for (unsigned i = 0; i < 2; i++)
+			strcpy(t->host[0].chassis[i].name, name[i ^ next.other_box]);
+		t->host[0].chassis[1].in = next.other_box;
+	}
 	t->sw = copy(t->sw, t->n_switches, sizeof(*t->sw));
 	for (unsigned i = 0; next.moved && i < t->n_hosts; i++)
 		t->host[i].adapter[0].link_width = 4;

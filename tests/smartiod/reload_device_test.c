@@ -246,6 +246,55 @@ static void cables_that_lead_elsewhere(void **state)
 	call_world_end(w, &fake, FDID);
 }
 
+/* They come and go; one that is behind another one than before is told of, with what is right. */
+static void chassis_that_come_and_go(void **state)
+{
+	struct world *w = make();
+	struct world_client *tool = world_client(w, 0, SIO_CLIENT_TOOL);
+	struct world_client *far = world_client(w, 1, SIO_CLIENT_TOOL);
+	struct world_client *b = world_client(w, 1, SIO_CLIENT_LIBRARY);
+	struct call_borrow kept;
+	struct done done;
+	uint32_t kind;
+
+	(void)state;
+	assert_int_equal(call_borrow(w, b, FDID, 0, &kept), 0);
+	for (unsigned turn = 0; turn < 2; turn++) {
+		next.boxes = true;
+		for (unsigned i = 0; i < 2; i++) {
+			struct world_client *c = i ? far : tool;
+
+			assert_int_equal(reload(w, c, 0, &done), 0);
+			assert_true(done.applied);
+			assert_int_equal(done.count[SIO_RELOAD_NOW], 2);
+			assert_string_equal(line(w, c, 0, &kind),
+					    "chassis 'near' of host 'host0' is new");
+			assert_int_equal(kind, SIO_RELOAD_NOW);
+		}
+		next.other_box = true;
+		assert_int_equal(reload(w, tool, 0, &done), 0);
+		assert_false(done.applied);
+		assert_int_equal(done.lines, 1);
+		assert_string_equal(line(w, tool, 0, &kind),
+				    "chassis 'near' of host 'host0': in is far, was a slot of the "
+				    "host; or one reload removes it, and the next adds it");
+		assert_int_equal(kind, SIO_RELOAD_RESTART);
+		next.boxes = next.other_box = false;
+		for (unsigned i = 0; i < 2; i++) {
+			struct world_client *c = i ? far : tool;
+
+			assert_int_equal(reload(w, c, 0, &done), 0);
+			assert_true(done.applied);
+			assert_int_equal(done.count[SIO_RELOAD_NOW], 2);
+			assert_string_equal(line(w, c, 1, &kind),
+					    "chassis 'far' of host 'host0' is gone");
+		}
+	}
+	assert_null(call_device_event(b, 0));
+	assert_int_equal(call_handle(w, b, SIO_MSG_DEV_RETURN, kept.handle, 0), 0);
+	call_world_end(w, &fake, FDID);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -255,6 +304,7 @@ int main(void)
 		cmocka_unit_test(a_host_goes_and_comes_back),
 		cmocka_unit_test(hosts_that_take_a_restart),
 		cmocka_unit_test(cables_that_lead_elsewhere),
+		cmocka_unit_test(chassis_that_come_and_go),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

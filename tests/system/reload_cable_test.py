@@ -200,7 +200,9 @@ class Cables(reload_test.Base):
                 (text_of(links=[]).replace("adapters: [{ to: east", "adapters: [{ window: 512M, to: east"),
                  "host 'far', adapter 0: window is 536870912, was "),
                 (text_of(links=[], far=["west", "west"]), "host 'far', adapter 1 is new"),
-                (text_of(links=[]).replace("far: {", "far: { chassis: { box: }, "), "chassis 'box' of host 'far' is new")):
+                (text_of(links=[]).replace("far: { ram: 256M, adapters: [{",
+                                           "far: { ram: 256M, chassis: { box: }, adapters: [{ in: box,"),
+                 "host 'far', adapter 0: in is box, was a slot of the host")):
             self.assertIn(f"needs a restart: {said}", self.reload(self.write(text=text), status=1).stdout)
         path = self.write(text=text_of(links=[("west", "north")]))
         self.assertIn(path + ":", self.reload(path, status=1).stderr)

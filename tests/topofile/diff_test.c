@@ -40,7 +40,7 @@ struct model {
 };
 
 struct told {
-	unsigned n, what[SIO_TOPO_WHATS][3], cables;
+	unsigned n, what[SIO_TOPO_WHATS][3], cables, chassis;
 	char text[SIO_TOPO_CHANGE_TEXT]; /* the last */
 };
 
@@ -51,6 +51,7 @@ static void tell(void *ctx, const struct sio_topo_change *c)
 	t->n++;
 	t->what[c->what][c->how]++;
 	t->cables += sio_topology_is_cable(c);
+	t->chassis += sio_topology_is_chassis(c);
 	memcpy(t->text, c->text, sizeof(t->text));
 }
 
@@ -390,6 +391,41 @@ static void every_key_is_told(void **state)
 	"cluster: c\nswitches: [x, y, z]\napart: on\nlinks: [{ from: x, to: y }%s]\n"              \
 	"hosts: { a: { adapters: [{ to: x, width: 4 }] }, b: { adapters: [{ to: y }] } }\n"
 
+#define BOXES(more) HOSTS_OF("chassis: { y: , " more " }")
+
+/* Whatever of them changes but what they are in, and nothing of what is in them. */
+static void chassis_are_told_apart(void **state)
+{
+	static const struct {
+		const char *format, *old, *new;
+		unsigned chassis;
+	} row[] = {
+		{BOXES("%s"), "", "z: { in: y }", 1},
+		{CHASSIS("width: %s"), "4", "8", 1},
+		{CHASSIS("aperture: %s"), "64M", "128M", 1},
+		{BOXES("z: { aperture: 64M%s }"), "", ", in: y", 0},
+		{HOSTS_OF("chassis: { y: { aperture: 1G }, z: { aperture: 1G } }, "
+			  "adapters: [{ window: 64M, window_base: 64G, in: %s }]"),
+		 "y", "z", 0},
+	};
+	char old[TEXT], new[TEXT];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		struct told t, back;
+
+		old[0] = new[0] = '\0';
+		put(old, row[i].format, row[i].old);
+		put(new, row[i].format, row[i].new);
+		t = diff_texts(old, new);
+		back = diff_texts(new, old);
+		if (t.n != 1 || back.n != 1 || t.chassis != row[i].chassis ||
+		    back.chassis != row[i].chassis)
+			fail_msg("%s: %u and %u told, %u and %u of chassis", new, t.n, back.n,
+				 t.chassis, back.chassis);
+	}
+}
+
 /* What leads where, and nothing of what an adapter is. */
 static void cables_are_told_apart(void **state)
 {
@@ -440,6 +476,7 @@ int main(void)
 		cmocka_unit_test(it_says_what_and_where),
 		cmocka_unit_test(every_key_is_told),
 		cmocka_unit_test(cables_are_told_apart),
+		cmocka_unit_test(chassis_are_told_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -410,7 +410,9 @@ static void around_what_is_given(void **state)
 	assert_true(room > 0);
 }
 
-static void assert_kept(const struct sio_topology *before, const struct sio_topology *t)
+/* @with_chassis: one in another may have got another aperture, around which the other grows. */
+static void assert_kept(const struct sio_topology *before, const struct sio_topology *t,
+			bool with_chassis)
 {
 	for (unsigned i = 0; i < HOSTS; i++) {
 		const struct sio_topo_host *was = &before->host[i], *is = &t->host[i];
@@ -418,12 +420,14 @@ static void assert_kept(const struct sio_topology *before, const struct sio_topo
 		assert_int_equal(was->ram_base, is->ram_base);
 		for (unsigned k = 0; k < was->n_adapters; k++)
 			assert_int_equal(was->adapter[k].window_base, is->adapter[k].window_base);
-		for (unsigned k = 0; k < was->n_chassis; k++) {
+		for (unsigned k = 0; k < was->n_chassis && k < is->n_chassis; k++) {
 			const struct sio_topo_chassis *a = &was->chassis[k], *b = &is->chassis[k];
 
+			if (strcmp(a->name, b->name) != 0 || a->aperture != b->aperture)
+				continue;
 			if (a->range_size)
 				assert_true(inside(a->range_base, a->range_size, b));
-			if (a->range_size)
+			if (a->range_size && (a->aperture || !with_chassis))
 				assert_int_equal(a->range_base, b->range_base);
 		}
 		for (unsigned k = 0; k < was->n_devices; k++)
@@ -434,16 +438,50 @@ static void assert_kept(const struct sio_topology *before, const struct sio_topo
 	}
 }
 
-/* Devices come and go; those that stay, and what chassis pass on, stay where they are. */
-static void what_is_in_force_stays(void **state)
+static bool is_empty(const struct model_host *h, unsigned chassis)
 {
-	unsigned rounds = prng_start(33, 1500), kept = 0, refused = 0;
+	for (unsigned i = 0; i < h->n_adapters; i++)
+		if (h->adapter_in[i] == chassis + 1)
+			return false;
+	for (unsigned i = chassis + 1; i < h->n_chassis; i++)
+		if (h->in[i] == chassis + 1)
+			return false;
+	return true;
+}
+
+/* Chassis come and go, with all devices in them, and apertures are others. */
+static void change_chassis(struct model_host *h)
+{
+	unsigned last = h->n_chassis - 1;
+
+	if (h->n_chassis && prng_chance(25) && is_empty(h, last)) {
+		h->n_chassis--;
+		for (unsigned i = 0; i < DEVICES; i++)
+			if (h->device_in[i] == last + 1) {
+				h->device[i] = false;
+				h->device_in[i] = (unsigned)prng_below(h->n_chassis + 1);
+			}
+	} else if (h->n_chassis < CHASSIS && prng_chance(25)) {
+		h->in[h->n_chassis] = (unsigned)prng_below(h->n_chassis + 1);
+		h->aperture[h->n_chassis++] = prng_chance(50) ? 16ull << prng_below(3) : 0;
+		for (unsigned i = 0; i < DEVICES; i++)
+			if (!h->device[i] && prng_chance(30))
+				h->device_in[i] = h->n_chassis;
+	}
+	for (unsigned i = 0; i < h->n_chassis; i++)
+		if (prng_chance(5))
+			h->aperture[i] = prng_chance(70) ? 16ull << prng_below(6) : 0;
+}
+
+/* What stays, and what chassis pass on, stays where it is. */
+static void assert_stays(unsigned seed, bool with_chassis)
+{
+	unsigned rounds = prng_start(seed, 1500), kept = 0, refused = 0;
 	struct sio_topology *before = NULL;
 	char text[TEXT];
 	struct sio_err err;
 	struct model m, next;
 
-	(void)state;
 	for (unsigned i = 0; i < rounds; i++) {
 		struct sio_topology *t;
 
@@ -455,8 +493,15 @@ static void what_is_in_force_stays(void **state)
 			assert_non_null(before);
 		}
 		next = m;
+		for (unsigned k = 0; with_chassis && k < HOSTS; k++)
+			change_chassis(&next.host[k]);
 		for (unsigned k = 0; k < HOSTS * DEVICES; k++)
 			next.host[k / DEVICES].device[k % DEVICES] ^= prng_chance(15);
+		for (unsigned k = 0; k < HOSTS * DEVICES; k++)
+			if (m.host[k / DEVICES].device_in[k % DEVICES] !=
+			    next.host[k / DEVICES].device_in[k % DEVICES])
+				next.host[k / DEVICES].device[k % DEVICES] &=
+					!m.host[k / DEVICES].device[k % DEVICES];
 		write_text(&next, text);
 		t = parse(text, before, &err);
 		if (!t) {
@@ -467,7 +512,7 @@ static void what_is_in_force_stays(void **state)
 		kept++;
 		check(&next, t, false);
 		check_other_hosts(&next, t);
-		assert_kept(before, t);
+		assert_kept(before, t, with_chassis);
 		sio_topology_free(before);
 		before = t;
 		m = next;
@@ -476,6 +521,18 @@ static void what_is_in_force_stays(void **state)
 	print_message("# %u taken, %u refused\n", kept, refused);
 	assert_true(kept > rounds / 10);
 	assert_true(refused > 0);
+}
+
+static void devices_come_and_go(void **state)
+{
+	(void)state;
+	assert_stays(33, false);
+}
+
+static void chassis_come_and_go(void **state)
+{
+	(void)state;
+	assert_stays(34, true);
 }
 
 static struct sio_topology *take(const char *text, const struct sio_topology *before)
@@ -604,23 +661,62 @@ static void what_has_no_room_is_refused(void **state)
 	}
 }
 
-/* Another chassis is another host's tree: the reload refuses it, and nothing is kept for it. */
-static void other_chassis_keep_nothing(void **state)
+/* What is behind a chassis stays where it is when that passes on more, or less, around it. */
+static void another_aperture_is_laid_around_what_is_there(void **state)
 {
-	struct sio_topology *before =
-		take("cluster: c\nhosts:\n  a: { chassis: { box: { aperture: 64M } },\n"
-		     "       devices: { d: { type: nvme, in: box } } }\n",
-		     NULL);
-	struct sio_topology *t =
-		take("cluster: c\nhosts:\n  a: { chassis: { box: { aperture: 32M } },\n"
-		     "       devices: { d: { type: nvme, in: box } } }\n",
-		     before);
+	static const char text[] = "cluster: c\nhosts:\n  a: { chassis: { box: { %s } },\n"
+				   "       devices: { d: { type: nvme, in: box }%s } }\n";
+	static const struct {
+		const char *aperture, *more;
+		uint64_t size;
+	} next[] = {{"aperture: 32M", "", 32 * M},
+		    {"aperture: 128M", ", e: { type: nvme, in: box }", 128 * M},
+		    {"aperture: 32M", ", e: { type: nvme, in: box }", 32 * M},
+		    {"", "", 32 * M}};
+	char file[512];
+	struct sio_topology *before;
 
 	(void)state;
-	assert_int_equal(t->host[0].chassis[0].range_size, 32 * M);
-	assert_int_equal(t->host[0].ram_base, before->host[0].ram_base);
+	snprintf(file, sizeof(file), text, "aperture: 64M", "");
+	before = take(file, NULL);
+	for (unsigned i = 0; i < sizeof(next) / sizeof(next[0]); i++) {
+		struct sio_topology *t;
+
+		snprintf(file, sizeof(file), text, next[i].aperture, next[i].more);
+		t = take(file, before);
+		assert_int_equal(t->host[0].ram_base, before->host[0].ram_base);
+		assert_int_equal(t->host[0].device[0].bar_base, before->host[0].device[0].bar_base);
+		for (unsigned k = 0; k < t->host[0].n_devices; k++)
+			assert_true(inside(t->host[0].device[k].bar_base, 16 * M,
+					   &t->host[0].chassis[0]));
+		if (*next[i].aperture)
+			assert_int_equal(t->host[0].chassis[0].range_size, next[i].size);
+		sio_topology_free(before);
+		before = t;
+	}
 	sio_topology_free(before);
-	sio_topology_free(t);
+}
+
+/* Behind another chassis it is somewhere else: nothing is kept for it. */
+static void behind_other_bridges_nothing_is_kept(void **state)
+{
+	static const char text[] = "cluster: c\nhosts:\n  a: { chassis: { top: { aperture: 64M },\n"
+				   "       box: { %saperture: 32M } },\n"
+				   "       devices: { d: { type: nvme, in: box } } }\n";
+	struct sio_topology *t[2];
+	char file[512];
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(file, sizeof(file), text, i ? "in: top, " : "");
+		t[i] = take(file, i ? t[0] : NULL);
+	}
+	assert_int_not_equal(t[1]->host[0].device[0].bar_base, t[0]->host[0].device[0].bar_base);
+	assert_true(inside(t[1]->host[0].device[0].bar_base, 16 * M, &t[1]->host[0].chassis[1]));
+	assert_true(inside(t[1]->host[0].chassis[1].range_base, 32 * M, &t[1]->host[0].chassis[0]));
+	assert_int_equal(t[1]->host[0].chassis[0].range_base, t[0]->host[0].chassis[0].range_base);
+	sio_topology_free(t[0]);
+	sio_topology_free(t[1]);
 }
 
 /*
@@ -667,7 +763,7 @@ static void the_same_addresses_share_their_room(void **state)
 	sio_topology_free(t);
 }
 
-/* Whoever refuses such a file says that the order is another one, not that addresses moved. */
+/* Chassis are the same ones by their names, wherever in the file they are. */
 static void chassis_in_another_order_keep_their_addresses(void **state)
 {
 	static const char *const order[] = {"box: { aperture: 64M }, shelf: { in: box }, far: {}",
@@ -708,10 +804,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_fits_that_is_not_given),
 		cmocka_unit_test(around_what_is_given),
-		cmocka_unit_test(what_is_in_force_stays),
+		cmocka_unit_test(devices_come_and_go),
+		cmocka_unit_test(chassis_come_and_go),
 		cmocka_unit_test(an_aperture_keeps_room),
 		cmocka_unit_test(what_has_no_room_is_refused),
-		cmocka_unit_test(other_chassis_keep_nothing),
+		cmocka_unit_test(another_aperture_is_laid_around_what_is_there),
+		cmocka_unit_test(behind_other_bridges_nothing_is_kept),
 		cmocka_unit_test(the_same_addresses_share_their_room),
 		cmocka_unit_test(chassis_in_another_order_keep_their_addresses),
 	};
