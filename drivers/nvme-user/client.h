@@ -29,6 +29,16 @@ struct sio_nvme_doorbells {
 };
 
 /*
+ * Of a request that was not answered: what takes it back (SIO_NVME_OP_CANCEL), or does it again
+ * (SIO_NVME_OP_UNLEASE).
+ */
+struct sio_nvme_owed {
+	struct sio_nvme_req req;
+	uint64_t borrower; /* whose request it was: the end of that borrow ends it */
+	struct sio_nvme_owed *next;
+};
+
+/*
  * What a client has of the drive over its adapter. A leg that was lost is torn down and set up
  * again in steps, between which others get the lock.
  */
@@ -80,6 +90,7 @@ struct smartio_nvme {
 	const void *request_data; /* that goes behind the request */
 	unsigned patience_ms;	  /* to wait for the manager, for one request; 0: the default */
 	bool trusts; /* the next request goes to the manager of @meta, unless that fails */
+	struct sio_nvme_owed *owed; /* what goes ahead of the next request */
 	/* What the program has open of this drive; under @lock. */
 	struct smartio_nvme_queue *queues;
 	struct smartio_nvme_buffer *buffers;
@@ -113,6 +124,7 @@ extern const volatile uint32_t sio_nvme_no_generation;
 struct smartio_nvme_lease {
 	struct smartio_nvme *n;
 	struct smartio_nvme_lease_info info;
+	uint64_t key;		  /* who gives it back must know it */
 	uint32_t generation;	  /* when it was given: a reset ends it */
 	uint64_t borrower;	  /* whom it was given to: the end of that borrow ends it */
 	struct smartio_nvme *leg; /* over which: @n, or its second one */
@@ -412,6 +424,17 @@ int sio_nvme_connect_manager(struct smartio_nvme *owner, struct smartio_nvme *n,
 /* Finds the manager that serves, or a successor that takes over within a moment. -ENOTCONN. */
 int sio_nvme_find_serving(struct smartio_nvme *n);
 void sio_nvme_unlink_manager(struct smartio_nvme *n);
+
+/* owed.c, under the lock */
+/* From now on @req is sent ahead of the next request. @o: of malloc(), which is taken. */
+void sio_nvme_owe(struct smartio_nvme *leg, struct sio_nvme_owed *o,
+		  const struct sio_nvme_req *req);
+/* Asks for all that. -errno: the manager does not answer. */
+int sio_nvme_pay(struct smartio_nvme *leg);
+/* Has a manager done what was asked for with this result, or said that it does not? */
+bool sio_nvme_was_answered(int rc, const struct sio_nvme_rep *rep);
+/* The borrow ends. */
+void sio_nvme_owed_forget(struct smartio_nvme *leg);
 
 /* second.c */
 /* Borrows the drive over two adapters. -ENODEV: this host has only one path to it. */

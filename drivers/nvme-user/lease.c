@@ -30,13 +30,35 @@ static int ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nvme
 	return rc;
 }
 
+/*
+ * The answer to request @sequence did not come. It is taken back at once, so that a lease that a
+ * manager gives later is not kept by a client that asks for nothing more; and again ahead of the
+ * next request.
+ */
+static void take_back(struct smartio_nvme *leg, struct sio_nvme_owed **o, uint64_t sequence)
+{
+	const struct sio_nvme_req req = {.op = SIO_NVME_OP_CANCEL,
+					 .cancel = {.sequence = sequence}};
+
+	if (!sio_nvme_leg_open(leg))
+		return;
+	sio_nvme_say_cancel(leg, sequence);
+	sio_nvme_owe(leg, *o, &req);
+	*o = NULL;
+}
+
 int smartio_nvme_lease_take(struct smartio_nvme *n, const char *name, uint32_t nsid, uint64_t lba,
 			    uint64_t blocks, struct smartio_nvme_lease **ret)
 {
 	struct sio_nvme_req req = {
 		.op = SIO_NVME_OP_LEASE,
-		.lease = {.lba = lba, .blocks = blocks, .nsid = nsid, .formats = n->formats}};
+		.lease = {.lba = lba,
+			  .blocks = blocks,
+			  .key = smartio_random(),
+			  .nsid = nsid,
+			  .formats = n->formats}};
 	struct smartio_nvme_lease *l;
+	struct sio_nvme_owed *owed;
 	struct smartio_nvme *leg;
 	struct sio_nvme_rep *rep;
 	bool sent = false;
@@ -46,6 +68,7 @@ int smartio_nvme_lease_take(struct smartio_nvme *n, const char *name, uint32_t n
 		return sio_nvme_fail(-EINVAL, "a lease's name has 1 to %zu characters",
 				     sizeof(req.lease.name) - 1);
 	l = calloc(1, sizeof(*l));
+	owed = malloc(sizeof(*owed));
 	rep = malloc(sizeof(*rep));
 	strncpy(req.lease.name, name, sizeof(req.lease.name) - 1);
 	strncpy(req.lease.program, program_invocation_short_name, sizeof(req.lease.program) - 1);
@@ -53,14 +76,15 @@ int smartio_nvme_lease_take(struct smartio_nvme *n, const char *name, uint32_t n
 	leg = sio_nvme_way(n);
 	if (rep)
 		rep->h.error = 0;
-	rc = l && rep ? sio_nvme_ask(leg, &req, rep, &sent) : sio_nvme_no_memory("a lease");
-	if (rc && sent && !rep->h.error && sio_nvme_leg_open(leg))
-		sio_nvme_say_cancel(leg, req.sequence);
+	rc = l && owed && rep ? sio_nvme_ask(leg, &req, rep, &sent) : sio_nvme_no_memory("a lease");
+	if (sent && !sio_nvme_was_answered(rc, rep))
+		take_back(leg, &owed, req.sequence);
 	if (l) {
 		l->leg = leg;
 		l->generation = leg->meta.generation;
 	}
 	sio_nvme_unlock(n);
+	free(owed);
 	if (rc == 0 && (rep->lease.blocks != blocks || rep->lease.nsid != nsid ||
 			(lba != SMARTIO_NVME_ANYWHERE && rep->lease.lba != lba) ||
 			rep->lease.lba + blocks < blocks))
@@ -73,6 +97,7 @@ int smartio_nvme_lease_take(struct smartio_nvme *n, const char *name, uint32_t n
 		return rc;
 	}
 	l->n = n;
+	l->key = req.lease.key;
 	tell(&l->info, &rep->lease);
 	free(rep);
 	l->borrower = req.borrower;
@@ -111,33 +136,52 @@ static void unlink_lease(struct smartio_nvme_lease *l)
 	*at = l->next;
 }
 
+/* Asks its manager to end it, now, or if it does not answer ahead of the next request. */
+static int give_over(const struct smartio_nvme_lease *l, struct smartio_nvme *leg)
+{
+	struct sio_nvme_req req = {.op = SIO_NVME_OP_UNLEASE,
+				   .unlease = {.id = l->info.id, .key = l->key}};
+	struct sio_nvme_owed *owed = malloc(sizeof(*owed));
+	struct sio_nvme_rep *rep = malloc(sizeof(*rep));
+	int rc = 0;
+
+	if (!owed || !rep) {
+		rc = sio_nvme_no_memory("a reply");
+		goto free_both;
+	}
+	rep->h.error = 0;
+	if (!sio_nvme_was_answered(sio_nvme_ask(leg, &req, rep, NULL), rep) &&
+	    sio_nvme_leg_open(leg)) {
+		sio_nvme_owe(leg, owed, &req);
+		owed = NULL;
+	}
+free_both:
+	free(owed);
+	free(rep);
+	return rc;
+}
+
 int smartio_nvme_lease_give(struct smartio_nvme_lease *l)
 {
-	struct sio_nvme_req req = {.op = SIO_NVME_OP_UNLEASE};
-	struct sio_nvme_rep *rep;
 	struct smartio_nvme *n;
 	int rc = 0;
 
 	if (!l)
 		return 0;
-	rep = malloc(sizeof(*rep));
-	if (!rep)
-		return sio_nvme_no_memory("a reply");
 	n = l->n;
 	sio_nvme_lock(n);
 	if (is_used(l)) {
 		rc = sio_nvme_fail(-EBUSY, "a queue pair uses lease %s", l->info.name);
 	} else {
-		/* Of before a reset or a lost borrow, or no manager's: it is free already. */
-		req.unlease.id = l->info.id;
-		if ((l->leg == n || sio_nvme_leg_open(l->leg)) &&
-		    sio_nvme_find_serving(l->leg) == 0 && !sio_nvme_lease_ended(l))
-			sio_nvme_ask(l->leg, &req, rep, NULL);
-		unlink_lease(l);
-		free(l);
+		/* Of a lost borrow it is free already; of before a reset nobody knows its key. */
+		if (sio_nvme_leg_open(l->leg) && !sio_nvme_lease_ended(l))
+			rc = give_over(l, l->leg);
+		if (rc == 0) {
+			unlink_lease(l);
+			free(l);
+		}
 	}
 	sio_nvme_unlock(n);
-	free(rep);
 	return rc;
 }
 

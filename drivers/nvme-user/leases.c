@@ -34,7 +34,7 @@ static int find_gap(const struct sio_nvme_leases *s, uint64_t blocks,
 }
 
 int sio_nvme_leases_take(struct sio_nvme_leases *s, uint64_t borrower, uint64_t sequence,
-			 uint64_t blocks, struct sio_nvme_wire_lease *want,
+			 uint64_t key, uint64_t blocks, struct sio_nvme_wire_lease *want,
 			 const struct sio_nvme_wire_lease **ret_other)
 {
 	int rc = 0;
@@ -67,6 +67,7 @@ int sio_nvme_leases_take(struct sio_nvme_leases *s, uint64_t borrower, uint64_t 
 	want->id = ++s->last_id;
 	s->list[s->n].borrower = borrower;
 	s->list[s->n].sequence = sequence;
+	s->list[s->n].key = key;
 	s->list[s->n++].l = *want;
 	return 0;
 }
@@ -77,10 +78,11 @@ static void take_out(struct sio_nvme_leases *s, uint32_t i)
 	memmove(&s->list[i], &s->list[i + 1], (s->n - i) * sizeof(s->list[0]));
 }
 
-int sio_nvme_leases_give(struct sio_nvme_leases *s, uint64_t borrower, uint64_t id)
+int sio_nvme_leases_give(struct sio_nvme_leases *s, uint64_t borrower, uint64_t id, uint64_t key)
 {
 	for (uint32_t i = 0; i < s->n; i++) {
-		if (s->list[i].l.id == id && s->list[i].borrower == borrower) {
+		if (s->list[i].l.id == id && s->list[i].key == key &&
+		    s->list[i].borrower == borrower) {
 			take_out(s, i);
 			return 0;
 		}

@@ -431,6 +431,13 @@ int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nv
 	char why[SIO_NVME_TEXT];
 	int rc;
 
+	if (ret_sent)
+		*ret_sent = false;
+	if (n->owed && req->op != SIO_NVME_OP_ABORT) {
+		rc = sio_nvme_pay(n);
+		if (rc)
+			return rc;
+	}
 	req->sequence = ++n->sequence;
 	rc = ask_once(n, req, rep, &sent);
 	/* The next one may die as well. */

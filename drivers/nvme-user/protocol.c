@@ -83,11 +83,13 @@ static void body_swap(struct sio_nvme_req *r, uint32_t op)
 	case SIO_NVME_OP_LEASE:
 		r->lease.lba = le64toh(r->lease.lba);
 		r->lease.blocks = le64toh(r->lease.blocks);
+		r->lease.key = le64toh(r->lease.key);
 		r->lease.nsid = le32toh(r->lease.nsid);
 		r->lease.formats = le32toh(r->lease.formats);
 		break;
 	case SIO_NVME_OP_UNLEASE:
 		r->unlease.id = le64toh(r->unlease.id);
+		r->unlease.key = le64toh(r->unlease.key);
 		break;
 	case SIO_NVME_OP_LEASES:
 		r->leases.after = le64toh(r->leases.after);

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SIO_NVME_VERSION 12u
+#define SIO_NVME_VERSION 13u
 #define SIO_NVME_SEGMENT 0x53494f4eu /* id of the manager's shared segment */
 #define SIO_NVME_META_MAGIC 0x4d4e4953u
 #define SIO_NVME_REQ_MAGIC 0x514e4953u
@@ -176,11 +176,12 @@ struct sio_nvme_req {
 		} admin;
 		struct {
 			uint64_t lba, blocks; /* lba: UINT64_MAX: anywhere */
+			uint64_t key; /* of the client's choice; it alone knows it */
 			uint32_t nsid, formats;
 			char name[SIO_NVME_PROGRAM], program[SIO_NVME_PROGRAM];
 		} lease;
 		struct {
-			uint64_t id; /* of lease's reply */
+			uint64_t id, key; /* id: of lease's reply; key: of lease */
 		} unlease;
 		struct {
 			uint64_t after; /* the first told has a larger id */

@@ -40,11 +40,11 @@ struct sharer {
 SIO_NVME_SIZE(struct sharer, 24);
 struct lease {
 	uint64_t id; /* written last; 0: none */
-	uint64_t borrower, sequence, lba, blocks;
+	uint64_t borrower, sequence, key, lba, blocks;
 	uint32_t nsid, node;
 	char name[SIO_NVME_PROGRAM], program[SIO_NVME_PROGRAM];
 };
-SIO_NVME_SIZE(struct lease, 80);
+SIO_NVME_SIZE(struct lease, 88);
 
 static size_t leases_at(uint32_t pairs)
 {
@@ -282,6 +282,7 @@ static void write_lease(struct sio_nvme_record *b, unsigned place, const struct 
 	volatile uint8_t *at = lease_at(b, place);
 	struct lease l = {.borrower = htole64(held->borrower),
 			  .sequence = htole64(held->sequence),
+			  .key = htole64(held->key),
 			  .lba = htole64(held->l.lba),
 			  .blocks = htole64(held->l.blocks),
 			  .nsid = htole32(held->l.nsid),
@@ -337,6 +338,7 @@ void sio_nvme_record_read_leases(struct sio_nvme_record *b, struct sio_nvme_leas
 		memset(h, 0, sizeof(*h));
 		h->borrower = le64toh(l.borrower);
 		h->sequence = le64toh(l.sequence);
+		h->key = le64toh(l.key);
 		h->l.id = le64toh(l.id);
 		h->l.lba = le64toh(l.lba);
 		h->l.blocks = le64toh(l.blocks);

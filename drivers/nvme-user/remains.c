@@ -68,6 +68,7 @@ void sio_nvme_leg_end(struct smartio_nvme *leg)
 		free(spare);
 	}
 	sio_nvme_unlink_manager(leg);
+	sio_nvme_owed_forget(leg);
 	sio_nvme_doorbells_close(leg);
 }
 
@@ -76,6 +77,7 @@ int sio_nvme_remains_leave(struct smartio_nvme *n, struct smartio_nvme *leg)
 	struct smartio_nvme *old;
 
 	sio_nvme_unlink_manager(leg);
+	sio_nvme_owed_forget(leg);
 	if (!in_use(n, leg)) {
 		sio_nvme_leg_end(leg);
 		sio_nvme_device_return(&leg->d);

@@ -63,8 +63,8 @@ static void take(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
 			m->d.name);
 		return;
 	}
-	rc = sio_nvme_leases_take(&m->leases, req->borrower, req->sequence, blocks_of(m, want.nsid),
-				  &want, &other);
+	rc = sio_nvme_leases_take(&m->leases, req->borrower, req->sequence, req->lease.key,
+				  blocks_of(m, want.nsid), &want, &other);
 	if (rc)
 		refused(m, rc, &want, other, rep);
 	else
@@ -88,7 +88,7 @@ void sio_nvme_manager_lease(struct smartio_nvme_manager *m, const struct sio_nvm
 		take(m, req, rep);
 	else if (req->op == SIO_NVME_OP_LEASES)
 		list(m, req->leases.after, rep);
-	else if (sio_nvme_leases_give(&m->leases, req->borrower, req->unlease.id))
+	else if (sio_nvme_leases_give(&m->leases, req->borrower, req->unlease.id, req->unlease.key))
 		sio_nvme_refuse(rep, -EACCES, "lease %" PRIu64 " is not this client's",
 				req->unlease.id);
 	sio_nvme_record_leases(&m->record, &m->leases);

@@ -139,6 +139,27 @@ static void the_dead_leave_their_leases(void **state)
 	smartio_nvme_close(other);
 }
 
+/* The next manager counts from one again. */
+static void an_old_lease_ends_no_new_one(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_lease *old = lease(n, "old", 0, 100), *l;
+	struct smartio_nvme_lease_info a, b;
+
+	(void)state;
+	stop_manager();
+	start_manager();
+	l = lease(n, "new", 0, 100);
+	smartio_nvme_lease_get(old, &a);
+	smartio_nvme_lease_get(l, &b);
+	assert_int_equal(a.id, b.id);
+	assert_ok(smartio_nvme_lease_give(old));
+	assert_int_equal(fake.manager->leases.n, 1);
+	assert_ok(smartio_nvme_lease_give(l));
+	assert_int_equal(fake.manager->leases.n, 0);
+	smartio_nvme_close(n);
+}
+
 static void a_lease_ends_with_its_manager(void **state)
 {
 	const struct smartio_nvme_queue_options o = {.size = sizeof(o)};
@@ -190,7 +211,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(ranges_do_not_overlap),	   TEST(a_queue_stays_within_its_lease),
 		TEST(the_dead_leave_their_leases), TEST(a_lease_ends_with_its_manager),
-		TEST(leases_are_listed),
+		TEST(leases_are_listed),	   TEST(an_old_lease_ends_no_new_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -148,6 +148,44 @@ static void a_lease_is_taken_and_given_once(void **state)
 	at_every_store(lease_and_give);
 }
 
+/* From now on the next manager serves; or it takes over when the first one is killed. */
+static void let_follow(struct scene *s)
+{
+	if (fake.manager)
+		fake.standby = s->standby;
+	else
+		fake.manager = s->standby;
+}
+
+/*
+ * The next manager is there when the client has given up. What it does not know to be done is
+ * undone, or done again, ahead of its next request.
+ */
+static void lease_and_give_in_vain(struct scene *s)
+{
+	struct smartio_nvme_lease_info list[4];
+	struct smartio_nvme_lease *l = NULL;
+
+	fake.standby = NULL;
+	if (smartio_nvme_lease_take(s->n, "one", 1, 0, 100, &l))
+		assert_null(l);
+	let_follow(s);
+	if (fake.manager != s->standby)
+		fake.standby = NULL;
+	assert_ok(smartio_nvme_lease_give(l));
+	let_follow(s);
+	assert_int_equal(smartio_nvme_get_leases(s->n, list, 4), 0);
+	assert_null(s->n->owed);
+	assert_ok(smartio_nvme_lease_take(s->n, "one", 1, 0, 100, &l));
+	assert_ok(smartio_nvme_lease_give(l));
+}
+
+static void a_lease_that_was_not_answered_is_taken_back(void **state)
+{
+	(void)state;
+	at_every_store(lease_and_give_in_vain);
+}
+
 static void identify(struct scene *s)
 {
 	uint8_t *data = malloc(4096);
@@ -433,6 +471,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ALONE(a_queue_pair_is_made_and_deleted_once),
 		ALONE(a_lease_is_taken_and_given_once),
+		ALONE(a_lease_that_was_not_answered_is_taken_back),
 		ALONE(what_is_only_looked_at_is_asked_again),
 		ALONE(deaths_are_seen_to_once),
 		ALONE(queues_of_one_completion_queue_are_made_and_deleted_once),

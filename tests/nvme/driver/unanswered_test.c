@@ -145,6 +145,42 @@ static void so_is_the_next_pair_of_a_queue_that_survives(void **state)
 	smartio_nvme_close(n);
 }
 
+/* As soon as it can be, and once more ahead of the next request, of whatever. */
+static void so_is_a_lease(void **state)
+{
+	struct smartio_nvme *n = client(), *other = client();
+	struct smartio_nvme_lease *l, *mine;
+
+	(void)state;
+	manager_goes();
+	assert_int_equal(smartio_nvme_lease_take(n, "late", 1, 0, 100, &l), -ETIMEDOUT);
+	assert_non_null(n->owed);
+	manager_is_back();
+	assert_int_equal(fake.manager->leases.n, 0);
+	smartio_nvme_queue_close(queue(n, 4));
+	assert_null(n->owed);
+	/* One that is given back, too, and no other that has its number. */
+	assert_ok(smartio_nvme_lease_take(n, "late", 1, 0, 100, &l));
+	manager_goes();
+	assert_ok(smartio_nvme_lease_give(l));
+	assert_non_null(n->owed);
+	manager_is_back();
+	assert_int_equal(fake.manager->leases.n, 0);
+	another_manager();
+	assert_ok(smartio_nvme_lease_take(n, "mine", 1, 50, 100, &mine));
+	assert_null(n->owed);
+	assert_int_equal(fake.manager->leases.n, 1);
+	assert_int_equal(smartio_nvme_lease_take(other, "theirs", 1, 0, 100, &l), -EBUSY);
+	assert_ok(smartio_nvme_lease_give(mine));
+	/* What is still to be said ends with the borrow. */
+	assert_ok(smartio_nvme_lease_take(n, "last", 1, 0, 100, &l));
+	manager_goes();
+	smartio_nvme_close(n);
+	manager_is_back();
+	assert_int_equal(fake.manager->leases.n, 0);
+	smartio_nvme_close(other);
+}
+
 /* Another's request, and one that was never sent, are not. */
 static void nothing_else_is(void **state)
 {
@@ -174,6 +210,7 @@ int main(void)
 		TEST(one_that_completes_in_another_is_taken_back),
 		TEST(so_is_a_place_in_a_shared_pair),
 		TEST(so_is_the_next_pair_of_a_queue_that_survives),
+		TEST(so_is_a_lease),
 		TEST(nothing_else_is),
 	};
 
