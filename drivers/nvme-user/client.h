@@ -96,6 +96,7 @@ struct smartio_nvme {
 	struct smartio_nvme_buffer *buffers;
 	unsigned foreign; /* how many of them are the program's own pages */
 	struct smartio_nvme_lease *leases;
+	uint64_t join_at; /* when they are joined again that could not be */
 	struct sio_nvme_mem *spare; /* queue memory to use again */
 	/*
 	 * Queues that were closed, but whose memory the drive may still use: no manager could
@@ -124,10 +125,14 @@ extern const volatile uint32_t sio_nvme_no_generation;
 struct smartio_nvme_lease {
 	struct smartio_nvme *n;
 	struct smartio_nvme_lease_info info;
-	uint64_t key;		  /* who gives it back must know it */
-	uint32_t generation;	  /* when it was given: a reset ends it */
-	uint64_t borrower;	  /* whom it was given to: the end of that borrow ends it */
-	struct smartio_nvme *leg; /* over which: @n, or its second one */
+	uint64_t key;	     /* who joins it or gives it back must know it */
+	uint32_t generation; /* when it was given: a reset ends it */
+	bool over;	     /* a manager has said that nobody has it */
+	/*
+	 * The borrows over @n and its second leg that have it, as a manager has said; 0: none. It
+	 * ends when all have ended.
+	 */
+	uint64_t borrower[2];
 	struct smartio_nvme_lease *next;
 };
 
@@ -354,8 +359,18 @@ void sio_nvme_unlock(struct smartio_nvme *n);
 /* client.c: copies the namespaces that @meta reports into the client. Under the lock. */
 int sio_nvme_copy_namespaces(struct smartio_nvme *n, const struct sio_nvme_meta *meta);
 
-/* lease.c, under the lock: may the blocks of the lease be leased to another program by now? */
-bool sio_nvme_lease_ended(const struct smartio_nvme_lease *l);
+/* lease.c, under the lock */
+/*
+ * Is the lease that of the borrow over @leg, so that the manager deletes the queues there before
+ * the blocks can be another program's?
+ */
+bool sio_nvme_lease_has(const struct smartio_nvme_lease *l, const struct smartio_nvme *leg);
+/* Makes sure of that. -ESTALE: the lease has ended; -errno: the manager does not say. */
+int sio_nvme_lease_join(const struct smartio_nvme_lease *l, struct smartio_nvme *leg);
+/* Is there a lease that is not that of each of two open legs? */
+bool sio_nvme_leases_lack(const struct smartio_nvme *n);
+/* Joins them, as far as the manager answers within a moment. */
+void sio_nvme_leases_join_all(struct smartio_nvme *n);
 
 /* doorbell.c */
 /* Connects BAR 0 and maps the doorbells of as many queue pairs as there are. */
@@ -390,6 +405,7 @@ void sio_nvme_turn_close(struct sio_nvme_turn *t);
 int sio_nvme_turn_wait(struct smartio_nvme *n, const struct sio_nvme_turn *t);
 
 /* manager_link.c */
+#define SIO_NVME_MOMENT_MS 100u /* for a manager that answers, where I/O waits for that */
 /* Reads into n->meta what the manager publishes. -ENOTCONN: no manager serves; nothing changed. */
 int sio_nvme_find_manager(struct smartio_nvme *n);
 /*

@@ -8,6 +8,8 @@
 #include "error.h"
 #include "smartio/ext.h"
 
+#define JOIN_AGAIN_MS 1000u /* after a manager that did not answer */
+
 static void tell(struct smartio_nvme_lease_info *info, const struct sio_nvme_wire_lease *w)
 {
 	_Static_assert(sizeof(info->name) == sizeof(w->name), "a name is as long as on its way");
@@ -47,72 +49,167 @@ static void take_back(struct smartio_nvme *leg, struct sio_nvme_owed **o, uint64
 	*o = NULL;
 }
 
-int smartio_nvme_lease_take(struct smartio_nvme *n, const char *name, uint32_t nsid, uint64_t lba,
-			    uint64_t blocks, struct smartio_nvme_lease **ret)
+static int check_name(const char *name)
 {
-	struct sio_nvme_req req = {
-		.op = SIO_NVME_OP_LEASE,
-		.lease = {.lba = lba,
-			  .blocks = blocks,
-			  .key = smartio_random(),
-			  .nsid = nsid,
-			  .formats = n->formats}};
-	struct smartio_nvme_lease *l;
-	struct sio_nvme_owed *owed;
-	struct smartio_nvme *leg;
-	struct sio_nvme_rep *rep;
-	bool sent = false;
-	int rc;
+	if (*name && strlen(name) < sizeof(((struct sio_nvme_req *)0)->lease.name))
+		return 0;
+	return sio_nvme_fail(-EINVAL, "a lease's name has 1 to %zu characters",
+			     sizeof(((struct sio_nvme_req *)0)->lease.name) - 1);
+}
 
-	if (!*name || strlen(name) >= sizeof(req.lease.name))
-		return sio_nvme_fail(-EINVAL, "a lease's name has 1 to %zu characters",
-				     sizeof(req.lease.name) - 1);
-	l = calloc(1, sizeof(*l));
-	owed = malloc(sizeof(*owed));
-	rep = malloc(sizeof(*rep));
-	strncpy(req.lease.name, name, sizeof(req.lease.name) - 1);
-	strncpy(req.lease.program, program_invocation_short_name, sizeof(req.lease.program) - 1);
-	sio_nvme_lock(n);
-	leg = sio_nvme_way(n);
-	if (rep)
-		rep->h.error = 0;
-	rc = l && owed && rep ? sio_nvme_ask(leg, &req, rep, &sent) : sio_nvme_no_memory("a lease");
-	if (sent && !sio_nvme_was_answered(rc, rep))
-		take_back(leg, &owed, req.sequence);
-	if (l) {
-		l->leg = leg;
-		l->generation = leg->meta.generation;
-	}
-	sio_nvme_unlock(n);
-	free(owed);
-	if (rc == 0 && (rep->lease.blocks != blocks || rep->lease.nsid != nsid ||
-			(lba != SMARTIO_NVME_ANYWHERE && rep->lease.lba != lba) ||
-			rep->lease.lba + blocks < blocks))
-		rc = sio_nvme_fail(-EPROTO,
-				   "the manager of %s gave another lease than was asked for",
-				   n->d.name);
-	if (rc) {
-		free(l);
-		free(rep);
-		return rc;
-	}
-	l->n = n;
-	l->key = req.lease.key;
-	tell(&l->info, &rep->lease);
-	free(rep);
-	l->borrower = req.borrower;
-	sio_nvme_lock(n);
+/* Under the lock: what the manager has given, over @leg. */
+static int receive(struct smartio_nvme_lease *l, const struct smartio_nvme *leg,
+		   const struct sio_nvme_req *req, const struct sio_nvme_wire_lease *w)
+{
+	struct smartio_nvme *n = l->n;
+
+	if (w->blocks != req->lease.blocks || w->nsid != req->lease.nsid ||
+	    (req->lease.lba != SMARTIO_NVME_ANYWHERE && w->lba != req->lease.lba) ||
+	    w->lba + w->blocks < w->blocks)
+		return sio_nvme_fail(-EPROTO,
+				     "the manager of %s gave another lease than was asked for",
+				     n->d.name);
+	tell(&l->info, w);
+	l->key = req->lease.key;
+	l->generation = leg->meta.generation;
+	l->borrower[leg != n] = req->borrower;
 	l->next = n->leases;
 	n->leases = l;
-	sio_nvme_unlock(n);
-	*ret = l;
 	return 0;
 }
 
-bool sio_nvme_lease_ended(const struct smartio_nvme_lease *l)
+/* Under the lock. */
+static int take(struct smartio_nvme_lease *l, struct sio_nvme_req *req, struct sio_nvme_rep *rep,
+		struct sio_nvme_owed **owed)
 {
-	return l->generation != l->leg->meta.generation ||
-	       l->borrower != smartio_borrower_id(l->leg->d.handle);
+	struct smartio_nvme *n = l->n, *leg = sio_nvme_way(n);
+	bool sent = false;
+	int rc;
+
+	rep->h.error = 0;
+	rc = sio_nvme_ask(leg, req, rep, &sent);
+	if (sent && !sio_nvme_was_answered(rc, rep))
+		take_back(leg, owed, req->sequence);
+	if (rc == 0)
+		rc = receive(l, leg, req, &rep->lease);
+	if (rc == 0)
+		sio_nvme_leases_join_all(n);
+	return rc;
+}
+
+int smartio_nvme_lease_take(struct smartio_nvme *n, const char *name, uint32_t nsid, uint64_t lba,
+			    uint64_t blocks, struct smartio_nvme_lease **ret)
+{
+	struct sio_nvme_req req = {.op = SIO_NVME_OP_LEASE,
+				   .lease = {.lba = lba,
+					     .blocks = blocks,
+					     .key = smartio_random(),
+					     .nsid = nsid,
+					     .formats = n->formats}};
+	struct smartio_nvme_lease *l;
+	struct sio_nvme_owed *owed;
+	struct sio_nvme_rep *rep;
+	int rc = check_name(name);
+
+	if (rc)
+		return rc;
+	strncpy(req.lease.name, name, sizeof(req.lease.name) - 1);
+	strncpy(req.lease.program, program_invocation_short_name, sizeof(req.lease.program) - 1);
+	l = calloc(1, sizeof(*l));
+	owed = malloc(sizeof(*owed));
+	rep = malloc(sizeof(*rep));
+	if (l && owed && rep) {
+		l->n = n;
+		sio_nvme_lock(n);
+		rc = take(l, &req, rep, &owed);
+		sio_nvme_unlock(n);
+	} else {
+		rc = sio_nvme_no_memory("a lease");
+	}
+	free(owed);
+	free(rep);
+	if (rc == 0)
+		*ret = l;
+	else
+		free(l);
+	return rc;
+}
+
+/* ---- of two borrows ---- */
+bool sio_nvme_lease_has(const struct smartio_nvme_lease *l, const struct smartio_nvme *leg)
+{
+	return leg->d.handle && l->generation == leg->meta.generation &&
+	       l->borrower[leg != l->n] == smartio_borrower_id(leg->d.handle);
+}
+
+static int ended(const struct smartio_nvme_lease *l, const struct smartio_nvme *leg)
+{
+	if (l->generation == leg->meta.generation)
+		return sio_nvme_fail(-ESTALE, "lease %s of %s was lost with the path to it",
+				     l->info.name, l->n->d.name);
+	return sio_nvme_fail(-ESTALE, "the manager that gave lease %s of %s has ended",
+			     l->info.name, l->n->d.name);
+}
+
+static int join(struct smartio_nvme_lease *l, struct smartio_nvme *leg)
+{
+	struct sio_nvme_req req = {.op = SIO_NVME_OP_JOIN,
+				   .join = {.id = l->info.id, .key = l->key}};
+	struct sio_nvme_rep rep;
+	int rc;
+
+	if (l->over)
+		return ended(l, leg);
+	if (sio_nvme_lease_has(l, leg))
+		return 0;
+	rc = sio_nvme_ask(leg, &req, &rep, NULL);
+	/* A reset ends it: another manager's word is not of this lease. */
+	l->over = rc == -ESTALE || (rc == 0 && l->generation != leg->meta.generation);
+	if (l->over)
+		return ended(l, leg);
+	if (rc == 0)
+		l->borrower[leg != l->n] = req.borrower;
+	return rc;
+}
+
+int sio_nvme_lease_join(const struct smartio_nvme_lease *l, struct smartio_nvme *leg)
+{
+	struct smartio_nvme_lease *own = l->n->leases;
+
+	while (own != l)
+		own = own->next;
+	return join(own, leg);
+}
+
+bool sio_nvme_leases_lack(const struct smartio_nvme *n)
+{
+	if (!n->second || !sio_nvme_leg_open(n) || !sio_nvme_leg_open(n->second))
+		return false;
+	for (const struct smartio_nvme_lease *l = n->leases; l; l = l->next)
+		if (!l->over && (!sio_nvme_lease_has(l, n) || !sio_nvme_lease_has(l, n->second)))
+			return smartio_now_ns() >= n->join_at;
+	return false;
+}
+
+void sio_nvme_leases_join_all(struct smartio_nvme *n)
+{
+	struct smartio_nvme *legs[] = {n, n->second};
+	int rc = 0;
+
+	for (struct smartio_nvme_lease *l = n->leases; l && n->second; l = l->next) {
+		for (unsigned i = 0; i < 2 && rc == 0 && !l->over; i++) {
+			const unsigned patience_ms = legs[i]->patience_ms;
+
+			if (!sio_nvme_leg_open(legs[i]))
+				continue;
+			legs[i]->patience_ms = SIO_NVME_MOMENT_MS;
+			rc = join(l, legs[i]);
+			legs[i]->patience_ms = patience_ms;
+			rc = rc == -ESTALE ? 0 : rc;
+		}
+	}
+	if (rc)
+		n->join_at = sio_nvme_deadline(JOIN_AGAIN_MS);
 }
 
 /* Under the lock. */
@@ -136,29 +233,29 @@ static void unlink_lease(struct smartio_nvme_lease *l)
 	*at = l->next;
 }
 
-/* Asks its manager to end it, now, or if it does not answer ahead of the next request. */
+/*
+ * What is had of it over @leg, and may be had though nobody said so, ends: now, or if the manager
+ * does not answer ahead of the next request.
+ */
 static int give_over(const struct smartio_nvme_lease *l, struct smartio_nvme *leg)
 {
 	struct sio_nvme_req req = {.op = SIO_NVME_OP_UNLEASE,
 				   .unlease = {.id = l->info.id, .key = l->key}};
-	struct sio_nvme_owed *owed = malloc(sizeof(*owed));
-	struct sio_nvme_rep *rep = malloc(sizeof(*rep));
-	int rc = 0;
+	struct sio_nvme_owed *owed;
+	struct sio_nvme_rep rep;
 
-	if (!owed || !rep) {
-		rc = sio_nvme_no_memory("a reply");
-		goto free_both;
-	}
-	rep->h.error = 0;
-	if (!sio_nvme_was_answered(sio_nvme_ask(leg, &req, rep, NULL), rep) &&
-	    sio_nvme_leg_open(leg)) {
+	if (!sio_nvme_leg_open(leg))
+		return 0;
+	owed = malloc(sizeof(*owed));
+	if (!owed)
+		return sio_nvme_no_memory("a lease to be given back");
+	rep.h.error = 0;
+	if (sio_nvme_was_answered(sio_nvme_ask(leg, &req, &rep, NULL), &rep) ||
+	    !sio_nvme_leg_open(leg))
+		free(owed);
+	else
 		sio_nvme_owe(leg, owed, &req);
-		owed = NULL;
-	}
-free_both:
-	free(owed);
-	free(rep);
-	return rc;
+	return 0;
 }
 
 int smartio_nvme_lease_give(struct smartio_nvme_lease *l)
@@ -173,9 +270,10 @@ int smartio_nvme_lease_give(struct smartio_nvme_lease *l)
 	if (is_used(l)) {
 		rc = sio_nvme_fail(-EBUSY, "a queue pair uses lease %s", l->info.name);
 	} else {
-		/* Of a lost borrow it is free already; of before a reset nobody knows its key. */
-		if (sio_nvme_leg_open(l->leg) && !sio_nvme_lease_ended(l))
-			rc = give_over(l, l->leg);
+		/* What lost borrows have of it ends when their queues are deleted. */
+		rc = give_over(l, n);
+		if (rc == 0 && n->second)
+			rc = give_over(l, n->second);
 		if (rc == 0) {
 			unlink_lease(l);
 			free(l);

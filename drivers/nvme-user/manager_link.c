@@ -17,7 +17,6 @@
 
 #define REPLY_MS 5000u	  /* that a manager, which answers within milliseconds, may take */
 #define SLICE_MS 50u	  /* between two looks whether the manager is still there */
-#define MOMENT_MS 100u	  /* for a manager that answers, where I/O waits for that */
 #define CANCEL_MS 100u	  /* to find who is to take a request back, and to send that */
 #define TAKEOVER_MS 3000u /* that a standby may take */
 #define SUCCESSORS 8u	  /* that are asked one after the other */
@@ -355,7 +354,7 @@ bool sio_nvme_manager_answers(struct smartio_nvme *n)
 	int rc;
 
 	req.cancel.sequence = req.sequence;
-	n->patience_ms = MOMENT_MS;
+	n->patience_ms = SIO_NVME_MOMENT_MS;
 	rc = ask_once(n, &req, &rep, &sent);
 	n->patience_ms = patience_ms;
 	return rc == 0;

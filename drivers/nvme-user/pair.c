@@ -411,19 +411,20 @@ int sio_nvme_ask_delete(struct smartio_nvme_queue *q)
 }
 
 /*
- * The drive was reset since, and whoever did that does not know of the lease; or the way to it was
- * lost and is back, and the lease ended with the borrow.
+ * The drive was reset since, and whoever did that does not know of the lease; or the path was lost
+ * and is back, and its borrow is another one, which may have the lease as well.
  */
 static int check_lease(struct smartio_nvme_queue *q, bool *ret_unsure)
 {
-	if (!q->lease || !sio_nvme_lease_ended(q->lease))
+	char why[SIO_NVME_TEXT];
+	int rc = q->lease ? sio_nvme_lease_join(q->lease, q->leg) : 0;
+
+	if (rc == 0)
 		return 0;
+	strncpy(why, smartio_nvme_error(), sizeof(why) - 1);
+	why[sizeof(why) - 1] = '\0';
 	*ret_unsure = sio_nvme_ask_delete(q) != 0;
-	if (q->lease->generation == q->leg->meta.generation)
-		return sio_nvme_fail(-ESTALE, "lease %s of %s was lost with the path to it",
-				     q->lease->info.name, q->n->d.name);
-	return sio_nvme_fail(-ESTALE, "the manager that gave lease %s of %s has ended",
-			     q->lease->info.name, q->n->d.name);
+	return sio_nvme_fail(rc, "%s", why);
 }
 
 /* The drive has the queues; without doorbells, or its own memory, they are of no use. */
@@ -502,12 +503,13 @@ static int open_shared(struct smartio_nvme_queue *q, bool *ret_unsure)
 int sio_nvme_pair_open(struct smartio_nvme_queue *q, bool *ret_unsure)
 {
 	struct sio_nvme_rep_pair pair;
-	int rc;
+	int rc = q->lease ? sio_nvme_lease_join(q->lease, q->leg) : 0;
 
+	if (rc)
+		return rc;
 	if (q->options.flags & SMARTIO_NVME_SHARED)
 		return open_shared(q, ret_unsure);
 	rc = get_queue_memory(q);
-
 	if (rc == 0 && q->options.flags & SMARTIO_NVME_INTERRUPT)
 		rc = sio_nvme_interrupt_open(q);
 	if (rc == 0)

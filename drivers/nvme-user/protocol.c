@@ -87,6 +87,10 @@ static void body_swap(struct sio_nvme_req *r, uint32_t op)
 		r->lease.nsid = le32toh(r->lease.nsid);
 		r->lease.formats = le32toh(r->lease.formats);
 		break;
+	case SIO_NVME_OP_JOIN:
+		r->join.id = le64toh(r->join.id);
+		r->join.key = le64toh(r->join.key);
+		break;
 	case SIO_NVME_OP_UNLEASE:
 		r->unlease.id = le64toh(r->unlease.id);
 		r->unlease.key = le64toh(r->unlease.key);

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SIO_NVME_VERSION 13u
+#define SIO_NVME_VERSION 14u
 #define SIO_NVME_SEGMENT 0x53494f4eu /* id of the manager's shared segment */
 #define SIO_NVME_META_MAGIC 0x4d4e4953u
 #define SIO_NVME_REQ_MAGIC 0x514e4953u
@@ -103,6 +103,11 @@ enum {
 	 * one or a lease, whose answer has not come. That request is before this one in the ring.
 	 */
 	SIO_NVME_OP_CANCEL,
+	/*
+	 * The borrower has a lease that another borrow of the same client was given: it is the
+	 * client's until both have given it back, or have ended.
+	 */
+	SIO_NVME_OP_JOIN,
 };
 
 struct sio_nvme_req {
@@ -182,7 +187,7 @@ struct sio_nvme_req {
 		} lease;
 		struct {
 			uint64_t id, key; /* id: of lease's reply; key: of lease */
-		} unlease;
+		} unlease, join;
 		struct {
 			uint64_t after; /* the first told has a larger id */
 		} leases;

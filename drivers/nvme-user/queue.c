@@ -230,8 +230,8 @@ static int open_pair(struct smartio_nvme_queue *q, bool *ret_unsure)
 	struct smartio_nvme *other = q->leg == q->n ? q->n->second : q->n;
 	int rc = sio_nvme_pair_open(q, ret_unsure);
 
-	if (rc != -ENOSPC || *ret_unsure || !(q->options.flags & SMARTIO_NVME_SHARED) || q->lease ||
-	    !other || !sio_nvme_leg_open(other))
+	if (rc != -ENOSPC || *ret_unsure || !(q->options.flags & SMARTIO_NVME_SHARED) || !other ||
+	    !sio_nvme_leg_open(other))
 		return rc;
 	sio_nvme_pair_close(q);
 	go_over(q, other);

@@ -40,11 +40,12 @@ struct sharer {
 SIO_NVME_SIZE(struct sharer, 24);
 struct lease {
 	uint64_t id; /* written last; 0: none */
-	uint64_t borrower, sequence, key, lba, blocks;
+	uint64_t borrower[SIO_NVME_LEASE_BORROWS]; /* each changes alone; 0: none */
+	uint64_t sequence, key, lba, blocks;
 	uint32_t nsid, node;
 	char name[SIO_NVME_PROGRAM], program[SIO_NVME_PROGRAM];
 };
-SIO_NVME_SIZE(struct lease, 88);
+SIO_NVME_SIZE(struct lease, 112);
 
 static size_t leases_at(uint32_t pairs)
 {
@@ -258,20 +259,20 @@ void sio_nvme_record_read_pair(const struct sio_nvme_record *b, uint32_t qid,
 }
 
 /* ---- leases ---- */
-static bool has(const struct sio_nvme_leases *s, uint64_t id)
+static const struct sio_nvme_held *find(const struct sio_nvme_leases *s, uint64_t id)
 {
 	for (uint32_t i = 0; i < s->n; i++)
 		if (s->list[i].l.id == id)
-			return true;
-	return false;
+			return &s->list[i];
+	return NULL;
 }
 
 static bool stands(const struct sio_nvme_record *b, uint64_t id, unsigned *ret_free)
 {
 	for (unsigned i = 0; i < SIO_NVME_LEASES; i++) {
-		if (b->lease_id[i] == id)
+		if (b->lease[i].id == id)
 			return true;
-		if (b->lease_id[i] == 0)
+		if (b->lease[i].id == 0)
 			*ret_free = i;
 	}
 	return false;
@@ -280,34 +281,56 @@ static bool stands(const struct sio_nvme_record *b, uint64_t id, unsigned *ret_f
 static void write_lease(struct sio_nvme_record *b, unsigned place, const struct sio_nvme_held *held)
 {
 	volatile uint8_t *at = lease_at(b, place);
-	struct lease l = {.borrower = htole64(held->borrower),
-			  .sequence = htole64(held->sequence),
+	struct lease l = {.sequence = htole64(held->sequence),
 			  .key = htole64(held->key),
 			  .lba = htole64(held->l.lba),
 			  .blocks = htole64(held->l.blocks),
 			  .nsid = htole32(held->l.nsid),
 			  .node = htole32(held->l.node)};
 
+	for (unsigned i = 0; i < SIO_NVME_LEASE_BORROWS; i++)
+		l.borrower[i] = htole64(held->borrower[i]);
 	memcpy(l.name, held->l.name, sizeof(l.name));
 	memcpy(l.program, held->l.program, sizeof(l.program));
 	sio_write64(b->at.at + offsetof(struct head, last_lease), htole64(held->l.id));
 	sio_copy_to(at + 8, (char *)&l + 8, sizeof(l) - 8);
 	sio_to_fabric_barrier(); /* pairs with the end, before sio_nvme_record_read_leases() */
 	sio_write64(at, htole64(held->l.id));
-	b->lease_id[place] = held->l.id;
+	b->lease[place].id = held->l.id;
+	memcpy(b->lease[place].borrower, held->borrower, sizeof(held->borrower));
+}
+
+/* Of one that stands there: who joined it or has ended. */
+static void write_borrowers(struct sio_nvme_record *b, unsigned place,
+			    const struct sio_nvme_held *held)
+{
+	volatile uint8_t *at = lease_at(b, place) + offsetof(struct lease, borrower);
+
+	for (unsigned i = 0; i < SIO_NVME_LEASE_BORROWS; i++) {
+		if (b->lease[place].borrower[i] == held->borrower[i])
+			continue;
+		sio_write64(at + 8 * i, htole64(held->borrower[i]));
+		b->lease[place].borrower[i] = held->borrower[i];
+	}
 }
 
 void sio_nvme_record_leases(struct sio_nvme_record *b, const struct sio_nvme_leases *s)
 {
+	const struct sio_nvme_held *held;
 	unsigned place = 0;
 
 	if (!b->at.at)
 		return;
 	for (unsigned i = 0; i < SIO_NVME_LEASES; i++) {
-		if (b->lease_id[i] == 0 || has(s, b->lease_id[i]))
+		if (b->lease[i].id == 0)
 			continue;
+		held = find(s, b->lease[i].id);
+		if (held) {
+			write_borrowers(b, i, held);
+			continue;
+		}
 		sio_write64(lease_at(b, i), 0);
-		b->lease_id[i] = 0;
+		b->lease[i].id = 0;
 	}
 	for (uint32_t i = 0; i < s->n; i++)
 		if (!stands(b, s->list[i].l.id, &place))
@@ -332,11 +355,12 @@ void sio_nvme_record_read_leases(struct sio_nvme_record *b, struct sio_nvme_leas
 		struct sio_nvme_held *h = &ret->list[ret->n];
 
 		sio_copy_from(&l, lease_at(b, i), sizeof(l));
-		b->lease_id[i] = le64toh(l.id);
+		b->lease[i].id = le64toh(l.id);
 		if (!l.id)
 			continue;
 		memset(h, 0, sizeof(*h));
-		h->borrower = le64toh(l.borrower);
+		for (unsigned k = 0; k < SIO_NVME_LEASE_BORROWS; k++)
+			b->lease[i].borrower[k] = h->borrower[k] = le64toh(l.borrower[k]);
 		h->sequence = le64toh(l.sequence);
 		h->key = le64toh(l.key);
 		h->l.id = le64toh(l.id);

@@ -28,7 +28,10 @@ struct sio_nvme_record {
 	struct sio_nvme_shared at;
 	uint32_t pairs;
 	uint64_t maker; /* the borrow that has mapped the admin queue for the drive */
-	uint64_t lease_id[SIO_NVME_LEASES]; /* in each place; 0: free */
+	/* what stands in each place; id 0: it is free */
+	struct {
+		uint64_t id, borrower[SIO_NVME_LEASE_BORROWS];
+	} lease[SIO_NVME_LEASES];
 };
 
 /* The head of the record. */

@@ -237,16 +237,10 @@ struct smartio_nvme *sio_nvme_leg_for(struct smartio_nvme *n, const struct smart
 {
 	struct smartio_nvme *leg = n;
 
-	/*
-	 * A lease belongs to its borrow: when that ends the manager deletes the borrow's queues
-	 * before another program gets the blocks, and would not delete a queue of another borrow.
-	 */
-	if (q->options.lease && q->options.lease->n == n)
-		return q->options.lease->leg;
-	/* Others cannot move, and name buffers by the first way alone. */
-	if (!n->second || !(q->options.flags & SMARTIO_NVME_SURVIVE))
+	/* Others cannot move, and name buffers by the first way alone, unless they have a lease. */
+	if (!n->second || (!(q->options.flags & SMARTIO_NVME_SURVIVE) && !q->options.lease))
 		return n;
-	if (n->homes++ % 2)
+	if (q->options.flags & SMARTIO_NVME_SURVIVE && n->homes++ % 2)
 		leg = n->second;
 	if (sio_nvme_leg_open(leg))
 		return leg;

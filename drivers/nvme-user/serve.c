@@ -566,6 +566,7 @@ static int execute(struct smartio_nvme_manager *m, const struct sio_nvme_req *re
 	case SIO_NVME_OP_LEASE:
 	case SIO_NVME_OP_UNLEASE:
 	case SIO_NVME_OP_LEASES:
+	case SIO_NVME_OP_JOIN:
 		sio_nvme_manager_lease(m, req, rep);
 		return 0;
 	case SIO_NVME_OP_PAIRS:

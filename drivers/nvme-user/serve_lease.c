@@ -71,6 +71,21 @@ static void take(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
 		rep->lease = want;
 }
 
+static void join(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
+		 struct sio_nvme_rep *rep)
+{
+	int rc = sio_nvme_leases_join(&m->leases, req->borrower, req->join.id, req->join.key);
+
+	if (rc == -ESTALE)
+		sio_nvme_refuse(rep, rc, "lease %" PRIu64 " of %s has ended, or is another client's",
+				req->join.id, m->d.name);
+	else if (rc)
+		sio_nvme_refuse(rep, rc,
+				"lease %" PRIu64 " of %s has %u borrows, as many as can be: some "
+				"were lost, and their queues are not deleted yet",
+				req->join.id, m->d.name, SIO_NVME_LEASE_BORROWS);
+}
+
 static void list(const struct smartio_nvme_manager *m, uint64_t after, struct sio_nvme_rep *rep)
 {
 	size_t n = 0;
@@ -88,6 +103,8 @@ void sio_nvme_manager_lease(struct smartio_nvme_manager *m, const struct sio_nvm
 		take(m, req, rep);
 	else if (req->op == SIO_NVME_OP_LEASES)
 		list(m, req->leases.after, rep);
+	else if (req->op == SIO_NVME_OP_JOIN)
+		join(m, req, rep);
 	else if (sio_nvme_leases_give(&m->leases, req->borrower, req->unlease.id, req->unlease.key))
 		sio_nvme_refuse(rep, -EACCES, "lease %" PRIu64 " is not this client's",
 				req->unlease.id);

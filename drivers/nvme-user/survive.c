@@ -304,10 +304,6 @@ static int make(struct smartio_nvme_queue *q, struct smartio_nvme *leg)
 	bool unsure = false;
 	int rc;
 
-	/* A lease ends with the borrow that has it. */
-	if (q->lease && leg != q->lease->leg)
-		return sio_nvme_fail(-ESTALE, "lease %s of %s was lost with the path to it",
-				     q->lease->info.name, q->n->d.name);
 	q->leg = leg;
 	q->generation = __atomic_load_n(leg->generation, __ATOMIC_RELAXED);
 	/* After a reset another one serves. */
@@ -500,9 +496,19 @@ static int end_remains(struct smartio_nvme *n, void *of)
 	return 0;
 }
 
+static int join_leases(struct smartio_nvme *n, void *of)
+{
+	(void)of;
+	sio_nvme_leases_join_all(n);
+	return 0;
+}
+
 static int make_path(struct smartio_nvme *n, void *leg)
 {
-	return sio_nvme_leg_step(n, leg);
+	int rc = sio_nvme_leg_step(n, leg);
+
+	/* As early as can be: until then the leases are lost with the other path. */
+	return rc ? rc : join_leases(n, NULL);
 }
 
 /*
@@ -561,6 +567,8 @@ static bool look_at_ways(struct smartio_nvme_queue *q, uint64_t now)
 		free_old(q);
 	if (sio_nvme_remains_idle(n))
 		work = sio_nvme_aside_claim(n, end_remains, n);
+	else if (sio_nvme_leases_lack(n))
+		work = sio_nvme_aside_claim(n, join_leases, n);
 	else if (other && sio_nvme_leg_open(other))
 		home = look_home(q, now, &work);
 	else if (other)

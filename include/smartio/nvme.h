@@ -170,10 +170,10 @@ int smartio_nvme_open_wait(const char *device, uint32_t timeout_ms, struct smart
  * buffers are mapped for it twice, which takes twice the windows and requester entries. Queues with
  * SMARTIO_NVME_SURVIVE are given the two ways in turn; when the link of one goes, those that go
  * over it are moved to the other, and back when it is up again. Queues without that flag use the
- * first way alone. The manager is asked over the first way, or if that is lost over the other: so
- * is a lease, whose queues stay with the way that it was taken over, and which is lost with it
- * (-ESTALE); then it can be taken again over the other. With a drive of this host the flag means
- * nothing.
+ * first way alone, or with a lease the one that is open. The manager is asked over the first way,
+ * or if that is lost over the other. A lease is that of both ways and outlives the loss of one, as
+ * long as it is not lost with the other before the manager has heard of it over the first again. A
+ * queue that finds it lost ends with -ESTALE. With a drive of this host the flag means nothing.
  */
 #define SMARTIO_NVME_MULTIPATH 1u
 
@@ -282,8 +282,9 @@ int smartio_nvme_get_standbys(struct smartio_nvme *n, struct smartio_nvme_standb
  * The manager gives each block to one lease at most, so that hosts that ask for leases do not
  * overwrite each other by mistake. A queue that was opened with a lease refuses other blocks; what
  * clients without leases write nobody can prevent, for drives know no owners. A lease ends when it
- * is given back, when its client ends or dies (after its submission queues are deleted, so that
- * nothing of it is written any more), and with a reset of the drive.
+ * is given back, when its client ends, dies or has lost each of its paths to the drive (after its
+ * submission queues are deleted, so that nothing of it is written any more), and with a reset of
+ * the drive.
  */
 struct smartio_nvme_lease;
 struct smartio_nvme_lease_info {
@@ -302,8 +303,9 @@ struct smartio_nvme_lease_info {
 int smartio_nvme_lease_take(struct smartio_nvme *n, const char *name, uint32_t nsid, uint64_t lba,
 			    uint64_t blocks, struct smartio_nvme_lease **ret);
 /**
- * Give it back. -EBUSY: a queue pair uses it, or one of it could not be deleted. NULL is fine. A
- * manager that is not there knows it no more.
+ * Give it back. -EBUSY: a queue pair uses it, or one of it could not be deleted; -ENOMEM. NULL is
+ * fine. A manager that does not answer is asked once more ahead of the client's next request; of
+ * what was used over a path that is lost the blocks are free when its queues are deleted.
  */
 int smartio_nvme_lease_give(struct smartio_nvme_lease *l);
 void smartio_nvme_lease_get(const struct smartio_nvme_lease *l,

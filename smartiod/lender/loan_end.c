@@ -28,12 +28,12 @@ void smartiod_loan_closed(struct smartiod *d, struct smartiod_loan *l)
 		smartiod_dev_segs_over(d, l);
 	sio_ledger_closed(&l->device->ledger, l->id, quarantined);
 	smartiod_device_announce_later(d, l->device);
-	if (quarantined) {
+	if (quarantined)
 		smartiod_log(d, SMARTIOD_INFO,
 			     "%s: borrow %" PRIu64 " of node %" PRIu32 " is in quarantine",
 			     l->device->topo->name, l->id, l->node);
-		smartiod_holder_notify(d, l->device, l->id);
-	}
+	/* Whose driver may have given it more than memory: blocks, a turn. */
+	smartiod_holder_notify(d, l->device, l->id);
 	smartiod_reset_borrow_over(d, l->device);
 }
 

@@ -248,6 +248,33 @@ static void quarantine_ends_by_the_holders_word(void **state)
 	call_world_end(w, &fake, FDID);
 }
 
+/* Also of those who had nothing mapped, whether they die or return it; of its own it does not. */
+static void the_holder_is_notified_of_each_end(void **state)
+{
+	struct world *w = call_world(&fake);
+	struct world_client *m = world_client(w, 1, SIO_CLIENT_LIBRARY);
+	struct world_client *c = world_client(w, 2, SIO_CLIENT_LIBRARY);
+	struct world_client *l = world_client(w, 0, SIO_CLIENT_LIBRARY);
+	struct call_borrow bm, bc, bl;
+	uint32_t sm, mm, access[4];
+
+	(void)state;
+	take(w, m, SCI_FLAG_EXCLUSIVE, &bm, &sm, &mm, access);
+	assert_int_equal(call_handle(w, m, SIO_MSG_DEV_RELEASE_EXCLUSIVE, bm.handle, 0), 0);
+	assert_int_equal(call_borrow(w, c, FDID, 0, &bc), 0);
+	assert_int_equal(call_borrow(w, l, FDID, 0, &bl), 0);
+	world_kill(w, c);
+	world_run(w);
+	expect_gone(m, 0, bc.id);
+	assert_int_equal(call_settled(w, m, bm.handle, bc.id), 0);
+	assert_int_equal(call_handle(w, l, SIO_MSG_DEV_RETURN, bl.handle, 0), 0);
+	world_run(w);
+	expect_gone(m, 1, bl.id);
+	assert_null(call_device_event(l, 0));
+	assert_null(call_device_event(m, 2));
+	call_world_end(w, &fake, FDID);
+}
+
 /* SETTLED for all, and RESET: the generation goes up and every borrower is told. */
 static void reset_tells_every_borrower(void **state)
 {
@@ -436,6 +463,7 @@ int main(void)
 		cmocka_unit_test(dma_maps_hold_memory_and_table_entries),
 		cmocka_unit_test(third_host_memory_stays_while_mapped),
 		cmocka_unit_test(quarantine_ends_by_the_holders_word),
+		cmocka_unit_test(the_holder_is_notified_of_each_end),
 		cmocka_unit_test(reset_tells_every_borrower),
 		cmocka_unit_test(device_segments_go_where_hints_say),
 		cmocka_unit_test(device_segments_fall_back),

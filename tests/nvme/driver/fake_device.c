@@ -241,16 +241,12 @@ void fake_set_holder(struct fake_borrower *b)
 
 void fake_borrower_end(struct fake_borrower *b)
 {
-	bool mapped = false;
-
 	b->ended = true;
 	if (W.exclusive == b)
 		W.exclusive = NULL;
 	if (W.holder == b)
 		fake_set_holder(NULL);
-	for (struct fake_region *r = W.regions; r; r = r->next)
-		mapped |= r->borrower == b->id;
-	if (mapped && W.holder)
+	if (W.holder)
 		fake_event(W.holder, SMARTIO_DEVICE_BORROWER_GONE, b->id);
 }
 

@@ -127,6 +127,30 @@ static void queue_pair_belongs_to_its_request(void **state)
 	smartio_nvme_close(other);
 }
 
+/* Who names it, and even whose it is, but not its key: it is neither joined nor given back. */
+static void lease_belongs_to_who_knows_its_key(void **state)
+{
+	struct smartio_nvme *n = client(), *other = client();
+	struct smartio_nvme_lease *l;
+	struct sio_nvme_req r;
+
+	(void)state;
+	assert_ok(smartio_nvme_lease_take(n, "mine", 1, 0, 100, &l));
+	r = request(other, SIO_NVME_OP_JOIN);
+	r.join.id = l->info.id;
+	r.join.key = l->key + 1;
+	assert_int_equal(tell(other, &r).h.error, ESTALE);
+	r = request(other, SIO_NVME_OP_UNLEASE);
+	r.borrower = smartio_borrower_id(n->d.handle);
+	r.unlease.id = l->info.id;
+	assert_int_equal(tell(other, &r).h.error, EACCES);
+	assert_int_equal(fake.manager->leases.n, 1);
+	assert_ok(smartio_nvme_lease_give(l));
+	assert_int_equal(fake.manager->leases.n, 0);
+	smartio_nvme_close(n);
+	smartio_nvme_close(other);
+}
+
 /*
  * A completion queue is used by its own borrower alone, who knows the pair's key; and it is not
  * deleted while it is used, by whatever request.
@@ -411,7 +435,7 @@ static void messages_survive_the_trip(void **state)
 	uint8_t message[sizeof(req)];
 
 	(void)state;
-	for (uint32_t op = SIO_NVME_OP_CREATE; op <= SIO_NVME_OP_LEASES; op++) {
+	for (uint32_t op = SIO_NVME_OP_CREATE; op <= SIO_NVME_OP_JOIN; op++) {
 		memset(&req, 0x11 * (int)op, sizeof(req));
 		req.magic = SIO_NVME_REQ_MAGIC;
 		req.version = SIO_NVME_VERSION;
@@ -474,6 +498,7 @@ int main(void)
 		TEST(wrong_requests_are_answered),
 		TEST(queue_pair_belongs_to_its_maker),
 		TEST(queue_pair_belongs_to_its_request),
+		TEST(lease_belongs_to_who_knows_its_key),
 		TEST(completion_queue_belongs_to_its_maker),
 		TEST(queue_memory_is_its_borrowers),
 		TEST(live_queue_memory_stays_mapped),

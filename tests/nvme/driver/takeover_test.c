@@ -186,6 +186,68 @@ static void a_lease_that_was_not_answered_is_taken_back(void **state)
 	at_every_store(lease_and_give_in_vain);
 }
 
+static struct smartio_nvme *two_ways(void)
+{
+	const struct smartio_nvme_open_options o = {.size = sizeof(o),
+						    .flags = SMARTIO_NVME_MULTIPATH};
+	struct smartio_nvme *n = NULL;
+
+	assert_ok(smartio_nvme_open_with("nvme0", &o, &n));
+	return n;
+}
+
+/* Both borrows of a client have a lease; then one alone has it; then the client dies. */
+static void lease_over_two_ways(struct scene *s)
+{
+	struct smartio_nvme *n = two_ways();
+	uint64_t id[] = {smartio_borrower_id(n->d.handle), smartio_borrower_id(n->second->d.handle)};
+	struct smartio_nvme_lease *l, *other;
+
+	assert_ok(smartio_nvme_lease_take(n, "mine", 1, 0, 100, &l));
+	assert_true(sio_nvme_lease_has(l, n) && sio_nvme_lease_has(l, n->second));
+	fake_kill(id[0]);
+	assert_int_equal(smartio_nvme_lease_take(s->n, "theirs", 1, 50, 100, &other), -EBUSY);
+	fake_kill(id[1]);
+	assert_ok(smartio_nvme_lease_take(s->n, "theirs", 1, 50, 100, &other));
+	assert_ok(smartio_nvme_lease_give(other));
+	smartio_nvme_close(n);
+	fake_bury(id[0]);
+	fake_bury(id[1]);
+}
+
+static void who_has_a_lease_is_known_to_who_follows(void **state)
+{
+	(void)state;
+	at_every_store(lease_over_two_ways);
+}
+
+/* A client dies while nobody has the registers, with nothing that the lender keeps for the next. */
+static void die_with_a_lease(struct scene *s)
+{
+	struct smartio_nvme_lease_info list[4];
+	struct smartio_nvme *other = client();
+	uint64_t id = fake_last_borrower();
+	struct smartio_nvme_lease *l, *mine;
+
+	fake.standby = NULL;
+	if (smartio_nvme_lease_take(other, "theirs", 1, 0, 100, &l) == 0)
+		smartio_nvme_lease_take(s->n, "mine", 1, 100, 100, &mine);
+	fake_kill(id);
+	let_follow(s);
+	assert_true(smartio_nvme_get_leases(s->n, list, 4) >= 0);
+	for (unsigned i = 0; i < 20; i++)
+		fake_step();
+	assert_ok(smartio_nvme_lease_take(s->n, "next", 1, 0, 100, &l));
+	smartio_nvme_close(other);
+	fake_bury(id);
+}
+
+static void the_dead_have_no_lease_of_who_follows(void **state)
+{
+	(void)state;
+	at_every_store(die_with_a_lease);
+}
+
 static void identify(struct scene *s)
 {
 	uint8_t *data = malloc(4096);
@@ -472,6 +534,8 @@ int main(void)
 		ALONE(a_queue_pair_is_made_and_deleted_once),
 		ALONE(a_lease_is_taken_and_given_once),
 		ALONE(a_lease_that_was_not_answered_is_taken_back),
+		ALONE(who_has_a_lease_is_known_to_who_follows),
+		ALONE(the_dead_have_no_lease_of_who_follows),
 		ALONE(what_is_only_looked_at_is_asked_again),
 		ALONE(deaths_are_seen_to_once),
 		ALONE(queues_of_one_completion_queue_are_made_and_deleted_once),

@@ -308,48 +308,6 @@ static void closed_on_the_way_home(void **state)
 	smartio_nvme_close(n);
 }
 
-/* A lease ends with its borrow, and then no queue is left that writes there. */
-static void a_lease_goes_with_its_way(void **state)
-{
-	struct smartio_nvme *n = two_ways(), *other = client();
-	struct smartio_nvme_queue_options o = {
-		.size = sizeof(o), .depth = DEPTH, .flags = SMARTIO_NVME_SURVIVE};
-	struct smartio_nvme_queue *leased[2], *q = surviving(n, 0), *more;
-	struct smartio_nvme_buffer *b = buffer(n, DEPTH * BLOCK);
-	struct smartio_nvme_lease *l, *taken;
-	struct smartio_nvme_completion c;
-
-	(void)state;
-	assert_ok(smartio_nvme_lease_take(n, "mine", 1, 0, 100, &l));
-	o.lease = l;
-	for (unsigned i = 0; i < 2; i++)
-		assert_ok(smartio_nvme_queue_open(n, &o, &leased[i]));
-	fake.down = 1;
-	fake_lose(way(n));
-	put(q, b, false, 0);
-	assert_int_equal(poll_all(q, 1), 0);
-	assert_ok(smartio_nvme_lease_take(other, "theirs", 1, 50, 100, &taken));
-	for (unsigned i = 0; i < 2; i++) {
-		int rc = 0;
-
-		for (unsigned k = 0; k < 10 && rc == 0; k++)
-			rc = smartio_nvme_poll(leased[i], &c, 1);
-		assert_int_equal(rc, -ESTALE);
-		assert_text("lease mine of nvme0 was lost with the path to it");
-		smartio_nvme_queue_close(leased[i]);
-	}
-	fake.down = 0;
-	go_home(n, q, b);
-	/* The way is back, the lease is not. */
-	assert_int_equal(smartio_nvme_queue_open(n, &o, &more), -ESTALE);
-	assert_text("lease mine of nvme0 was lost with the path to it");
-	assert_int_equal(fake_counter("queue_pairs"), 1);
-	assert_ok(smartio_nvme_lease_give(l));
-	assert_ok(smartio_nvme_lease_give(taken));
-	smartio_nvme_close(n);
-	smartio_nvme_close(other);
-}
-
 /* The manager is asked over the way that is left, and what a lease of that way allows goes on. */
 static void what_is_asked_goes_over_the_way_that_is_left(void **state)
 {
@@ -371,7 +329,7 @@ static void what_is_asked_goes_over_the_way_that_is_left(void **state)
 	assert_ok(smartio_nvme_get_log(n, 2, 0xffffffff, 0, page, 512));
 	assert_ok(smartio_nvme_get_feature(n, 4, 0, 0, &value));
 	assert_ok(smartio_nvme_lease_take(n, "left", 1, 0, 100, &l));
-	assert_ptr_equal(l->leg, n->second);
+	assert_true(sio_nvme_lease_has(l, n->second));
 	assert_int_equal(smartio_nvme_get_leases(n, info, 2), 1);
 	assert_string_equal(info[0].name, "left");
 	o.lease = l;
@@ -389,13 +347,16 @@ static void what_is_asked_goes_over_the_way_that_is_left(void **state)
 		if (!survives)
 			smartio_nvme_queue_close(leased);
 	}
-	/* The first way is back: new leases go over that, and those of the other are as before. */
+	/* The first way is back: both have what is leased. */
 	fake.down = 0;
 	put(q, b, false, 0);
 	assert_int_equal(poll_all(q, 1), 0);
 	go_home(n, q, b);
 	assert_ok(smartio_nvme_lease_take(n, "home", 1, 100, 100, &more));
-	assert_ptr_equal(more->leg, n);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_true(sio_nvme_lease_has(i ? more : l, n));
+		assert_true(sio_nvme_lease_has(i ? more : l, n->second));
+	}
 	put(leased, b, true, 5);
 	assert_int_equal(poll_all(leased, 1), 0);
 	smartio_nvme_queue_close(leased);
@@ -621,7 +582,6 @@ int main(void)
 		TEST(a_command_that_does_not_end_keeps_it_where_it_is),
 		TEST(a_lock_that_is_held_keeps_no_commands_back),
 		TEST(without_a_manager_that_answers_it_stays_where_it_is),
-		TEST(a_lease_goes_with_its_way),
 		TEST(what_is_asked_goes_over_the_way_that_is_left),
 		TEST(both_ways_lost_is_the_end),
 		TEST(both_ways_lost_is_the_end_though_one_is_back),

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Leases of clients with two ways to the drive: they outlive the loss of one, and are another
+ * program's only when no queue is left that may write there.
+ */
+#include "leases.h"
+#include "manager.h"
+#include "smartio/ext.h"
+#include "surviving.h"
+
+static struct smartio_nvme_queue *leased(struct smartio_nvme *n, const struct smartio_nvme_lease *l)
+{
+	const struct smartio_nvme_queue_options o = {.size = sizeof(o),
+						     .depth = DEPTH,
+						     .lease = l,
+						     .flags = SMARTIO_NVME_SURVIVE |
+							      SMARTIO_NVME_ALONE};
+	struct smartio_nvme_queue *q = NULL;
+
+	assert_ok(smartio_nvme_queue_open(n, &o, &q));
+	return q;
+}
+
+/* Nobody else is given a block of them. */
+static void assert_taken(struct smartio_nvme *other)
+{
+	struct smartio_nvme_lease *l;
+
+	assert_int_equal(smartio_nvme_lease_take(other, "theirs", 1, 50, 100, &l), -EBUSY);
+	assert_text("the range is taken: lease mine of node 8");
+}
+
+static struct smartio_nvme_lease *take(struct smartio_nvme *n)
+{
+	struct smartio_nvme_lease *l = NULL;
+
+	assert_ok(smartio_nvme_lease_take(n, "mine", 1, 0, 100, &l));
+	return l;
+}
+
+static void steps(void)
+{
+	for (unsigned i = 0; i < 20; i++)
+		fake_step();
+}
+
+/*
+ * Each way in turn is lost with writes in flight. Whether the manager knows of it or not, whether
+ * the queue has another pair or not, the blocks are nobody else's.
+ */
+static void a_lease_outlives_either_way(void **state)
+{
+	struct smartio_nvme *n = two_ways(), *other = client();
+	struct smartio_nvme_lease *l = take(n), *theirs;
+	struct smartio_nvme_queue *q = leased(n, l);
+	struct smartio_nvme_buffer *b = buffer(n, DEPTH * BLOCK);
+
+	(void)state;
+	for (unsigned round = 0; round < 6; round++) {
+		struct smartio_nvme *leg = round & 1 ? n->second : n;
+
+		assert_true(sio_nvme_lease_has(l, n));
+		assert_true(sio_nvme_lease_has(l, n->second));
+		assert_ptr_equal(q->leg, n);
+		fake.stopped = true;
+		for (unsigned i = 0; i < DEPTH; i++)
+			put(q, b, true, i);
+		smartio_nvme_ring(q);
+		fake.down = round & 1 ? 2 : 1;
+		fake_lose(way(leg));
+		assert_taken(other);
+		steps();
+		assert_taken(other);
+		fake.stopped = false;
+		assert_int_equal(poll_all(q, DEPTH), 0);
+		for (unsigned i = 0; i < DEPTH; i++)
+			assert_int_equal(fake_media()[(size_t)i * BLOCK], i + 1);
+		assert_ptr_equal(q->leg, round & 1 ? n : n->second);
+		assert_taken(other);
+		fake.down = 0;
+		go_home(n, q, b);
+		assert_taken(other);
+	}
+	assert_int_equal(fake.manager->leases.n, 1);
+	assert_int_equal(smartio_nvme_lease_give(l), -EBUSY);
+	smartio_nvme_queue_close(q);
+	assert_ok(smartio_nvme_lease_give(l));
+	assert_int_equal(fake.manager->leases.n, 0);
+	assert_ok(smartio_nvme_lease_take(other, "theirs", 1, 50, 100, &theirs));
+	smartio_nvme_close(n);
+	smartio_nvme_close(other);
+}
+
+/* With the one way lost and the other one, too, it ends: behind the deletion of its queues. */
+static void it_ends_with_both(void **state)
+{
+	struct smartio_nvme *n = two_ways(), *other = client();
+	struct smartio_nvme_lease *l = take(n), *theirs;
+	struct smartio_nvme_queue *q = leased(n, l);
+	struct smartio_nvme_completion c;
+	int rc = 0;
+
+	(void)state;
+	fake.down = 3;
+	fake_lose(way(n));
+	assert_taken(other);
+	fake_lose(way(n->second));
+	assert_ok(smartio_nvme_lease_take(other, "theirs", 1, 50, 100, &theirs));
+	assert_int_equal(fake_counter("queue_pairs"), 0);
+	for (unsigned i = 0; i < 10 && rc == 0; i++)
+		rc = smartio_nvme_poll(q, &c, 1);
+	assert_int_equal(rc, -ECONNRESET);
+	smartio_nvme_queue_close(q);
+	assert_ok(smartio_nvme_lease_give(l));
+	assert_int_equal(fake.manager->leases.n, 1);
+	smartio_nvme_close(n);
+	smartio_nvme_close(other);
+	fake.down = 0;
+}
+
+/*
+ * The path is back, but the manager does not answer: until it does, the lease is that of the other
+ * borrow alone, and is lost with it. The queue says so.
+ */
+static void in_the_gap_it_is_lost_with_the_other(void **state)
+{
+	struct smartio_nvme *n = two_ways(), *other = client();
+	struct smartio_nvme_lease *l = take(n), *theirs;
+	const struct smartio_nvme_queue_options o = {.size = sizeof(o), .lease = l};
+	struct smartio_nvme_queue *q = leased(n, l), *more;
+	struct smartio_nvme_buffer *b = buffer(n, DEPTH * BLOCK);
+	struct smartio_nvme_completion c;
+	int rc = 0;
+
+	(void)state;
+	fake.down = 1;
+	fake_lose(way(n));
+	put(q, b, false, 0);
+	assert_int_equal(poll_all(q, 1), 0);
+	fake.down = 0;
+	while (sio_nvme_leg_step(n, n) > 0)
+		;
+	assert_true(sio_nvme_leg_open(n));
+	assert_false(sio_nvme_lease_has(l, n));
+	assert_true(sio_nvme_leases_lack(n));
+	fake.down = 2;
+	fake_lose(way(n->second));
+	assert_ok(smartio_nvme_lease_take(other, "theirs", 1, 50, 100, &theirs));
+	for (unsigned i = 0; i < 10 && rc == 0; i++)
+		rc = smartio_nvme_poll(q, &c, 1);
+	assert_int_equal(rc, -ESTALE);
+	assert_text("lease mine of nvme0 was lost with the path to it");
+	smartio_nvme_queue_close(q);
+	assert_int_equal(smartio_nvme_queue_open(n, &o, &more), -ESTALE);
+	assert_int_equal(fake_counter("queue_pairs"), 0);
+	assert_ok(smartio_nvme_lease_give(l));
+	assert_int_equal(fake.manager->leases.n, 1);
+	smartio_nvme_close(n);
+	smartio_nvme_close(other);
+	fake.down = 0;
+}
+
+/* What could not be joined is joined later, while the queue goes on. */
+static void it_is_joined_when_the_manager_answers(void **state)
+{
+	struct smartio_nvme *n = two_ways();
+	struct smartio_nvme_lease *l = take(n);
+	struct smartio_nvme_queue *q = leased(n, l);
+	struct smartio_nvme_buffer *b = buffer(n, DEPTH * BLOCK);
+	struct smartio_nvme_manager *m = fake.manager;
+
+	(void)state;
+	fake.down = 2;
+	fake_lose(way(n->second));
+	steps();
+	fake.down = 0;
+	while (sio_nvme_leg_step(n, n->second) > 0)
+		;
+	assert_true(sio_nvme_leg_open(n->second));
+	fake.manager = NULL;
+	for (unsigned i = 0; i < 500; i++) {
+		put(q, b, true, 1);
+		assert_int_equal(poll_all(q, 1), 0);
+		fake.now += 1000000;
+	}
+	assert_false(sio_nvme_lease_has(l, n->second));
+	assert_true(n->join_at > 0);
+	fake.manager = m;
+	for (unsigned i = 0; i < 5000 && !sio_nvme_lease_has(l, n->second); i++) {
+		put(q, b, true, 1);
+		assert_int_equal(poll_all(q, 1), 0);
+		fake.now += 1000000;
+	}
+	assert_true(sio_nvme_lease_has(l, n->second));
+	smartio_nvme_close(n);
+	assert_int_equal(fake.manager->leases.n, 0);
+}
+
+/* A reset ends it, over whichever way that is found out. */
+static void a_reset_ends_it(void **state)
+{
+	struct smartio_nvme *n = two_ways();
+	struct smartio_nvme_queue *q = leased(n, take(n));
+	struct smartio_nvme_completion c;
+	int rc = 0;
+
+	(void)state;
+	another_manager();
+	for (unsigned i = 0; i < 10 && rc == 0; i++)
+		rc = smartio_nvme_poll(q, &c, 1);
+	assert_int_equal(rc, -ESTALE);
+	assert_text("the manager that gave lease mine of nvme0 has ended");
+	assert_false(sio_nvme_leases_lack(n));
+	take(n);
+	smartio_nvme_close(n);
+}
+
+/* Whoever dies with nothing but a lease leaves it. */
+static void the_dead_have_none(void **state)
+{
+	struct smartio_nvme *n = two_ways(), *other = client();
+	uint64_t ways[] = {way(n), way(n->second)};
+	struct smartio_nvme_lease *theirs;
+
+	(void)state;
+	take(n);
+	fake_kill(ways[0]);
+	assert_taken(other);
+	fake_kill(ways[1]);
+	assert_ok(smartio_nvme_lease_take(other, "theirs", 1, 50, 100, &theirs));
+	smartio_nvme_close(n);
+	fake_bury(ways[0]);
+	fake_bury(ways[1]);
+	smartio_nvme_close(other);
+}
+
+/* ---- what the manager decides by ---- */
+static void a_lease_is_had_until_all_have_parted(void **state)
+{
+	static struct sio_nvme_leases s;
+	struct sio_nvme_wire_lease want = {.blocks = 10, .nsid = 1, .name = "a"};
+	const struct sio_nvme_wire_lease *other;
+
+	(void)state;
+	assert_int_equal(sio_nvme_leases_take(&s, 7, 1, 99, 100, &want, &other), 0);
+	assert_int_equal(sio_nvme_leases_join(&s, 8, want.id, 98), -ESTALE);
+	assert_int_equal(sio_nvme_leases_join(&s, 8, want.id + 1, 99), -ESTALE);
+	for (unsigned twice = 0; twice < 2; twice++)
+		assert_int_equal(sio_nvme_leases_join(&s, 8, want.id, 99), 0);
+	assert_int_equal(sio_nvme_leases_join(&s, 9, want.id, 99), 0);
+	assert_int_equal(sio_nvme_leases_join(&s, 10, want.id, 99), 0);
+	assert_int_equal(sio_nvme_leases_join(&s, 11, want.id, 99), -EBUSY);
+	assert_int_equal(sio_nvme_leases_next(&s, 0), 7);
+	assert_int_equal(sio_nvme_leases_next(&s, 8), 9);
+	assert_int_equal(sio_nvme_leases_next(&s, 10), 0);
+	sio_nvme_leases_end(&s, 9);
+	assert_int_equal(sio_nvme_leases_give(&s, 9, want.id, 99), -EACCES);
+	assert_int_equal(sio_nvme_leases_give(&s, 8, want.id, 98), -EACCES);
+	assert_int_equal(sio_nvme_leases_give(&s, 8, want.id, 99), 0);
+	sio_nvme_leases_cancel(&s, 10, 2);
+	sio_nvme_leases_cancel(&s, 8, 1);
+	assert_int_equal(sio_nvme_leases_take(&s, 10, 1, 99, 100, &want, &other), 0);
+	assert_int_equal(s.n, 1);
+	sio_nvme_leases_cancel(&s, 7, 1);
+	assert_int_equal(s.n, 1);
+	sio_nvme_leases_end(&s, 10);
+	assert_int_equal(s.n, 0);
+	assert_int_equal(sio_nvme_leases_join(&s, 10, want.id, 99), -ESTALE);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_lease_outlives_either_way),
+		TEST(it_ends_with_both),
+		TEST(in_the_gap_it_is_lost_with_the_other),
+		TEST(it_is_joined_when_the_manager_answers),
+		TEST(a_reset_ends_it),
+		TEST(the_dead_have_none),
+		cmocka_unit_test(a_lease_is_had_until_all_have_parted),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
