@@ -54,8 +54,9 @@ int sio_nvme_multi_join(struct smartio_nvme_queue *q, struct smartio_nvme_queue 
 				     of->id);
 	if (q->leg != of->leg)
 		return sio_nvme_fail(-EINVAL,
-				     "the lease was taken over another path than queue pair %u, in "
-				     "whose completion queue this one is to complete",
+				     "queue pair %u, in whose completion queue this one is to "
+				     "complete, goes over the second path: without a lease this "
+				     "one goes over the first",
 				     of->id);
 	m->holders++;
 	q->multi = m;

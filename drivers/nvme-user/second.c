@@ -235,8 +235,11 @@ void sio_nvme_second_close(struct smartio_nvme *n)
 
 struct smartio_nvme *sio_nvme_leg_for(struct smartio_nvme *n, const struct smartio_nvme_queue *q)
 {
+	const struct smartio_nvme_queue *of = q->options.completes_in;
 	struct smartio_nvme *leg = n;
 
+	if (of && of->n == n && q->options.lease)
+		return of->leg;
 	/* Others cannot move, and name buffers by the first way alone, unless they have a lease. */
 	if (!n->second || (!(q->options.flags & SMARTIO_NVME_SURVIVE) && !q->options.lease))
 		return n;
