@@ -20,8 +20,7 @@ void sio_nvme_owe(struct smartio_nvme *leg, struct sio_nvme_owed *o, const struc
 
 bool sio_nvme_was_answered(int rc, const struct sio_nvme_rep *rep)
 {
-	return rc == 0 ||
-	       (rep->h.error && rep->h.error != ENOTCONN && rep->h.error != ENODEV);
+	return rc == 0 || (rep->h.error && rep->h.error != ENOTCONN && rep->h.error != ENODEV);
 }
 
 int sio_nvme_pay(struct smartio_nvme *leg)

@@ -181,7 +181,7 @@ struct sio_nvme_req {
 		} admin;
 		struct {
 			uint64_t lba, blocks; /* lba: UINT64_MAX: anywhere */
-			uint64_t key; /* of the client's choice; it alone knows it */
+			uint64_t key;	      /* of the client's choice; it alone knows it */
 			uint32_t nsid, formats;
 			char name[SIO_NVME_PROGRAM], program[SIO_NVME_PROGRAM];
 		} lease;

@@ -39,7 +39,7 @@ struct sharer {
 };
 SIO_NVME_SIZE(struct sharer, 24);
 struct lease {
-	uint64_t id; /* written last; 0: none */
+	uint64_t id;				   /* written last; 0: none */
 	uint64_t borrower[SIO_NVME_LEASE_BORROWS]; /* each changes alone; 0: none */
 	uint64_t sequence, key, lba, blocks;
 	uint32_t nsid, node;

@@ -77,7 +77,8 @@ static void join(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
 	int rc = sio_nvme_leases_join(&m->leases, req->borrower, req->join.id, req->join.key);
 
 	if (rc == -ESTALE)
-		sio_nvme_refuse(rep, rc, "lease %" PRIu64 " of %s has ended, or is another client's",
+		sio_nvme_refuse(rep, rc,
+				"lease %" PRIu64 " of %s has ended, or is another client's",
 				req->join.id, m->d.name);
 	else if (rc)
 		sio_nvme_refuse(rep, rc,

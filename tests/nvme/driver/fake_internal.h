@@ -11,7 +11,7 @@
 #include "smartio/ext.h"
 
 #define FAKE_VECTORS 4u
-#define FAKE_EVENTS 512u
+#define FAKE_EVENTS 8192u
 #define FAKE_FDID 0x401u
 
 struct fake_region {

@@ -200,7 +200,8 @@ static struct smartio_nvme *two_ways(void)
 static void lease_over_two_ways(struct scene *s)
 {
 	struct smartio_nvme *n = two_ways();
-	uint64_t id[] = {smartio_borrower_id(n->d.handle), smartio_borrower_id(n->second->d.handle)};
+	uint64_t id[] = {smartio_borrower_id(n->d.handle),
+			 smartio_borrower_id(n->second->d.handle)};
 	struct smartio_nvme_lease *l, *other;
 
 	assert_ok(smartio_nvme_lease_take(n, "mine", 1, 0, 100, &l));
@@ -208,6 +209,8 @@ static void lease_over_two_ways(struct scene *s)
 	fake_kill(id[0]);
 	assert_int_equal(smartio_nvme_lease_take(s->n, "theirs", 1, 50, 100, &other), -EBUSY);
 	fake_kill(id[1]);
+	for (unsigned i = 0; i < 20; i++)
+		fake_step();
 	assert_ok(smartio_nvme_lease_take(s->n, "theirs", 1, 50, 100, &other));
 	assert_ok(smartio_nvme_lease_give(other));
 	smartio_nvme_close(n);
