@@ -202,7 +202,7 @@ int smartio_nvme_buffer_free(struct smartio_nvme_buffer *b)
 	struct smartio_nvme *n;
 	bool busy;
 
-	if (!b)
+	if (!b || sio_nvme_is_childs(b->n))
 		return 0;
 	n = b->n;
 	sio_nvme_lock(n);

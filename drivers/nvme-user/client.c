@@ -138,6 +138,7 @@ int smartio_nvme_open_with(const char *device, const struct smartio_nvme_open_op
 	n = calloc(1, sizeof(*n));
 	if (!n)
 		return sio_nvme_no_memory("a client");
+	n->process = smartio_process();
 	rc = open_client(n, &options, device);
 	if (rc) {
 		sio_nvme_second_close(n);
@@ -150,7 +151,7 @@ int smartio_nvme_open_with(const char *device, const struct smartio_nvme_open_op
 
 void smartio_nvme_close(struct smartio_nvme *n)
 {
-	if (!n)
+	if (!n || sio_nvme_is_childs(n))
 		return;
 	while (n->queues)
 		smartio_nvme_queue_close(n->queues);

@@ -73,6 +73,7 @@ enum sio_nvme_home { SIO_NVME_HOME_UNKNOWN, SIO_NVME_HOME_READY, SIO_NVME_HOME_N
 
 struct smartio_nvme {
 	struct sio_nvme_device d;
+	uint32_t process; /* whose it is */
 	enum sio_nvme_leg_stage stage;
 	sci_remote_segment_t bar;
 	struct sio_nvme_doorbells *doorbells; /* the last ones; under @lock */
@@ -96,7 +97,7 @@ struct smartio_nvme {
 	struct smartio_nvme_buffer *buffers;
 	unsigned foreign; /* how many of them are the program's own pages */
 	struct smartio_nvme_lease *leases;
-	uint64_t join_at; /* when they are joined again that could not be */
+	uint64_t join_at;	    /* when they are joined again that could not be */
 	struct sio_nvme_mem *spare; /* queue memory to use again */
 	/*
 	 * Queues that were closed, but whose memory the drive may still use: no manager could
@@ -292,8 +293,12 @@ struct smartio_nvme_queue {
 	volatile uint8_t *list; /* of command id 0 */
 	uint64_t list_ioaddr;
 	/* ---- end of the data path ---- */
-	/* the borrow to which the pair belongs: @n, or its second one */
+	/*
+	 * The borrow to which the pair belongs: @n, its second one, or one that was lost. Written
+	 * under the lock; read by sio_nvme_leg() where that is not held.
+	 */
 	struct smartio_nvme *leg;
+	bool over_second; /* the leg is the second one, or was; of the queue's own thread */
 	struct sio_nvme_survivor *life; /* NULL: the queue ends with its pair */
 	struct sio_nvme_limit *limit;	/* NULL: commands have no time-out */
 	struct sio_nvme_share *share;	/* NULL: the pair is this queue's alone */
@@ -345,6 +350,16 @@ static inline void sio_nvme_waited(struct smartio_nvme_queue *q)
 	else
 		q->patience = SIO_NVME_IMPATIENT;
 	q->empty = 0;
+}
+
+/*
+ * Is this a child of the process that opened it? What a child has are copies of memory, made while
+ * the parent's other threads may have been in the middle of something, and mappings of what is the
+ * parent's still: it may close things, which does nothing there.
+ */
+static inline bool sio_nvme_is_childs(const struct smartio_nvme *n)
+{
+	return n->process != smartio_process();
 }
 
 /*
@@ -421,6 +436,11 @@ int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nv
  * Waits a moment for a standby manager to take over when none serves. Return: whether one serves.
  */
 bool sio_nvme_await_successor(struct smartio_nvme *n);
+/*
+ * Without the lock, aside: waits for the lender, and asks it whether a manager is there, so that it
+ * is not waited for under the lock.
+ */
+bool sio_nvme_lender_answers(const struct smartio_nvme *leg);
 /* Does a manager answer within a moment? Under the lock. */
 bool sio_nvme_manager_answers(struct smartio_nvme *n);
 /*
@@ -497,11 +517,20 @@ void sio_nvme_aside_forget(const struct smartio_nvme_queue *q);
 /* Waits for the thread, which no queue is left to start again. */
 void sio_nvme_aside_end(struct smartio_nvme *n);
 
+/*
+ * The leg of @q, without the lock: another thread may be moving the queue to a leg of its own
+ * (remains.c), which is the same borrow, and lost.
+ */
+static inline struct smartio_nvme *sio_nvme_leg(const struct smartio_nvme_queue *q)
+{
+	return __atomic_load_n(&q->leg, __ATOMIC_RELAXED);
+}
+
 /* The address of @b for the drive, for commands of @q. */
 static inline uint64_t sio_nvme_reach(const struct smartio_nvme_queue *q,
 				      const struct smartio_nvme_buffer *b)
 {
-	return q->leg == q->n ? b->ioaddr : b->second.ioaddr;
+	return q->over_second ? b->second.ioaddr : b->ioaddr;
 }
 
 /* survive.c: queues that outlive their pair. */
@@ -552,8 +581,12 @@ int sio_nvme_await_life(struct smartio_nvme_queue *q);
 int sio_nvme_pair_open(struct smartio_nvme_queue *q, bool *ret_unsure);
 /* Releases the pair, which the drive has deleted. */
 void sio_nvme_pair_close(struct smartio_nvme_queue *q);
-/* Allocates memory for one more pair over @leg, so that this costs no time later. */
-int sio_nvme_pair_prepare(struct smartio_nvme_queue *q, struct smartio_nvme *leg);
+/*
+ * Allocates memory for one more pair over @leg, so that this costs no time later. @aside: without
+ * the lock, which the thread that works aside can do, to wait for the lender; the queue may be
+ * closed meanwhile.
+ */
+int sio_nvme_pair_prepare(struct smartio_nvme_queue *q, struct smartio_nvme *leg, bool aside);
 int sio_nvme_ask_delete(struct smartio_nvme_queue *q);
 void sio_nvme_put_spare(struct smartio_nvme *n, struct sio_nvme_mem *mem);
 

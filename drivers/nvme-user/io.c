@@ -291,7 +291,7 @@ COLD static void bad_completion(struct smartio_nvme_queue *q, int error)
 	/* Of a loss we were told before the memory changed: pairs with device_lost(). */
 	sio_from_fabric_barrier();
 	if (!sio_nvme_queue_stale(q))
-		end_queue(q, smartio_device_lost(q->leg->d.handle) ? -ECONNRESET : error);
+		end_queue(q, smartio_device_lost(sio_nvme_leg(q)->d.handle) ? -ECONNRESET : error);
 }
 
 /* Of a queue that @flushes. Return: whether there is something to poll now. */

@@ -263,7 +263,7 @@ int smartio_nvme_lease_give(struct smartio_nvme_lease *l)
 	struct smartio_nvme *n;
 	int rc = 0;
 
-	if (!l)
+	if (!l || sio_nvme_is_childs(l->n))
 		return 0;
 	n = l->n;
 	sio_nvme_lock(n);

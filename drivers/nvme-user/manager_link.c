@@ -344,6 +344,19 @@ static int ask_once(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio
 	return rc;
 }
 
+bool sio_nvme_lender_answers(const struct smartio_nvme *leg)
+{
+	sci_remote_segment_t segment;
+	sci_error_t err;
+
+	SCIConnectDeviceSegment(leg->d.handle, &segment, SIO_NVME_SEGMENT, SCI_MEMTYPE_SHARED, NULL,
+				NULL, 0, &err);
+	if (err != SCI_ERR_OK)
+		return false;
+	SIO_NVME_UNTIL_FREE(err, SCIDisconnectSegment(segment, 0, &err));
+	return true;
+}
+
 bool sio_nvme_manager_answers(struct smartio_nvme *n)
 {
 	/* There is nothing to take back. */

@@ -216,6 +216,7 @@ int smartio_nvme_manager_open(const char *device, const struct smartio_nvme_mana
 	m = calloc(1, sizeof(*m));
 	if (!m)
 		return sio_nvme_no_memory("a manager");
+	m->process = smartio_process();
 	m->options = options;
 	rc = sio_nvme_device_find(&m->d, device);
 	if (rc == 0)
@@ -273,7 +274,7 @@ void smartio_nvme_manager_close(struct smartio_nvme_manager *m)
 	sci_error_t err;
 	bool stopped;
 
-	if (!m)
+	if (!m || m->process != smartio_process())
 		return;
 	/* What failed before is what the caller wants to read. */
 	strncpy(why, smartio_nvme_error(), sizeof(why) - 1);

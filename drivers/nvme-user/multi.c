@@ -252,8 +252,9 @@ static void end_of_bad(struct sio_nvme_multi *m)
 {
 	/* Of a loss we were told before the memory changed: pairs with device_lost(). */
 	sio_from_fabric_barrier();
-	end_all(m, is_stale(m->first) || smartio_device_lost(m->first->leg->d.handle) ? -ECONNRESET
-										      : -EPROTO);
+	end_all(m, is_stale(m->first) || smartio_device_lost(sio_nvme_leg(m->first)->d.handle)
+			   ? -ECONNRESET
+			   : -EPROTO);
 }
 
 /* The drive has answered behind all that it wrote. False: the path to it is lost. */
@@ -263,8 +264,9 @@ static bool are_here(struct sio_nvme_multi *m)
 		return true;
 	/* pairs with device_lost() */
 	sio_from_fabric_barrier();
-	end_all(m, is_stale(m->first) || smartio_device_lost(m->first->leg->d.handle) ? -ECONNRESET
-										      : -ENETDOWN);
+	end_all(m, is_stale(m->first) || smartio_device_lost(sio_nvme_leg(m->first)->d.handle)
+			   ? -ECONNRESET
+			   : -ENETDOWN);
 	return false;
 }
 

@@ -33,27 +33,47 @@ void sio_nvme_put_spare(struct smartio_nvme *n, struct sio_nvme_mem *mem)
 	n->spare = mem;
 }
 
-static int get_memory(struct smartio_nvme *n, size_t size, unsigned hints, unsigned flags,
-		      struct sio_nvme_mem **ret)
+/* Memory of a queue, by what makes it fit for one. */
+struct kind {
+	size_t size;
+	unsigned hints, flags;
+};
+
+static struct sio_nvme_mem **find_spare(struct smartio_nvme *n, const struct kind *k)
 {
-	struct sio_nvme_mem **at, *mem;
+	struct sio_nvme_mem **at = &n->spare;
+
+	while (*at &&
+	       ((*at)->size < k->size || (*at)->hints != k->hints || (*at)->flags != k->flags))
+		at = &(*at)->next;
+	return at;
+}
+
+static int make_memory(struct smartio_nvme *n, const struct kind *k, struct sio_nvme_mem **ret)
+{
+	struct sio_nvme_mem *mem = calloc(1, sizeof(*mem));
 	int rc;
 
-	for (at = &n->spare; (mem = *at); at = &mem->next) {
-		if (mem->size >= size && mem->hints == hints && mem->flags == flags) {
-			*at = mem->next;
-			*ret = mem;
-			return 0;
-		}
-	}
-	mem = calloc(1, sizeof(*mem));
 	if (!mem)
 		return sio_nvme_no_memory("a queue");
-	rc = sio_nvme_mem_device(&n->d, size, hints, flags, mem);
+	rc = sio_nvme_mem_device(&n->d, k->size, k->hints, k->flags, mem);
 	if (rc) {
 		free(mem);
 		return rc;
 	}
+	*ret = mem;
+	return 0;
+}
+
+static int get_memory(struct smartio_nvme *n, size_t size, unsigned hints, unsigned flags,
+		      struct sio_nvme_mem **ret)
+{
+	const struct kind k = {size, hints, flags};
+	struct sio_nvme_mem **at = find_spare(n, &k), *mem = *at;
+
+	if (!mem)
+		return make_memory(n, &k, ret);
+	*at = mem->next;
 	*ret = mem;
 	return 0;
 }
@@ -117,24 +137,41 @@ static size_t list_bytes(const struct smartio_nvme_queue *q)
 	return pages((size_t)q->depth << sio_nvme_prp_shift(q->max_transfer));
 }
 
-int sio_nvme_pair_prepare(struct smartio_nvme_queue *q, struct smartio_nvme *leg)
+/*
+ * The lender may not answer for long, and others have use for the lock meanwhile. They may close
+ * the queue; the leg is neither opened nor closed by anybody but the thread that works aside.
+ */
+static int add_spare(struct smartio_nvme *n, struct smartio_nvme *leg, const struct kind *k,
+		     bool aside)
 {
-	struct sio_nvme_mem *sq = NULL, *cq = NULL;
+	struct sio_nvme_mem *mem = NULL;
+	int rc;
+
+	if (*find_spare(leg, k))
+		return 0;
+	if (aside)
+		sio_nvme_unlock(n);
+	rc = make_memory(leg, k, &mem);
+	if (aside)
+		sio_nvme_lock(n);
+	if (rc == 0)
+		sio_nvme_put_spare(leg, mem);
+	return rc;
+}
+
+int sio_nvme_pair_prepare(struct smartio_nvme_queue *q, struct smartio_nvme *leg, bool aside)
+{
+	const struct kind sq = {sq_bytes(q) + list_bytes(q), SQ_HINTS,
+				placement_flags(q->options.sq_placement)};
+	const struct kind cq = {(size_t)q->entries * 16, CQ_HINTS,
+				placement_flags(q->options.cq_placement)};
+	struct smartio_nvme *n = q->n;
 	int rc;
 
 	if (q->options.flags & SMARTIO_NVME_SHARED)
 		return 0;
-	rc = get_memory(leg, sq_bytes(q) + list_bytes(q), SQ_HINTS,
-			placement_flags(q->options.sq_placement), &sq);
-
-	if (rc == 0)
-		rc = get_memory(leg, (size_t)q->entries * 16, CQ_HINTS,
-				placement_flags(q->options.cq_placement), &cq);
-	if (sq)
-		sio_nvme_put_spare(leg, sq);
-	if (cq)
-		sio_nvme_put_spare(leg, cq);
-	return rc;
+	rc = add_spare(n, leg, &sq, aside);
+	return rc ? rc : add_spare(n, leg, &cq, aside);
 }
 
 static bool in_cmb(const struct smartio_nvme_queue *q)

@@ -220,6 +220,7 @@ static int choose_blocks(struct smartio_nvme_queue *q, const struct smartio_nvme
 static void go_over(struct smartio_nvme_queue *q, struct smartio_nvme *leg)
 {
 	q->leg = leg;
+	q->over_second = leg != q->n;
 	q->generation_word = leg->generation;
 	q->generation = __atomic_load_n(q->generation_word, __ATOMIC_RELAXED);
 }
@@ -455,7 +456,7 @@ void smartio_nvme_queue_close(struct smartio_nvme_queue *q)
 	struct smartio_nvme_queue **at;
 	struct smartio_nvme *n;
 
-	if (!q)
+	if (!q || sio_nvme_is_childs(q->n))
 		return;
 	n = q->n;
 	sio_nvme_survivor_end(q);

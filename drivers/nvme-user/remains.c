@@ -36,7 +36,7 @@ static void move_memory(struct sio_nvme_mem *mem, struct smartio_nvme *to)
 		mem->d = &to->d;
 }
 
-/* The thread of a queue reads which leg it has, and finds one or the other: both are lost. */
+/* The thread of a queue, in sio_nvme_leg(), finds one leg or the other: both are lost. */
 static void move_queue(struct smartio_nvme_queue *q, const struct smartio_nvme *from,
 		       struct smartio_nvme *to)
 {

@@ -297,6 +297,13 @@ static void keep_unsure(struct smartio_nvme_queue *q)
 	q->vector = 0;
 }
 
+/* For whoever reads it without the lock: sio_nvme_leg(). */
+static void go_over(struct smartio_nvme_queue *q, struct smartio_nvme *leg)
+{
+	__atomic_store_n(&q->leg, leg, __ATOMIC_RELAXED);
+	q->over_second = leg != q->n;
+}
+
 /* Under the lock: over @leg, after the last pair is deleted. */
 static int make(struct smartio_nvme_queue *q, struct smartio_nvme *leg)
 {
@@ -304,7 +311,7 @@ static int make(struct smartio_nvme_queue *q, struct smartio_nvme *leg)
 	bool unsure = false;
 	int rc;
 
-	q->leg = leg;
+	go_over(q, leg);
 	q->generation = __atomic_load_n(leg->generation, __ATOMIC_RELAXED);
 	/* After a reset another one serves. */
 	leg->trusts = leg->meta.generation == q->generation;
@@ -322,7 +329,7 @@ static int make(struct smartio_nvme_queue *q, struct smartio_nvme *leg)
 		keep_unsure(q);
 	else
 		sio_nvme_pair_close(q);
-	q->leg = before;
+	go_over(q, before);
 	return rc;
 }
 
@@ -440,7 +447,7 @@ static void made(struct smartio_nvme_queue *q)
 	q->counters.renewals++;
 	q->life->home_at = q->life->stay_ns = 0;
 	look_at_rings(q);
-	step(q, q->leg == q->life->home ? SIO_NVME_MADE_HOME : SIO_NVME_MADE_AWAY);
+	step(q, sio_nvme_leg(q) == q->life->home ? SIO_NVME_MADE_HOME : SIO_NVME_MADE_AWAY);
 	drop_old(q);
 }
 
@@ -520,11 +527,17 @@ static int prepare(struct smartio_nvme *n, void *of)
 	struct smartio_nvme_queue *q = of;
 	struct smartio_nvme *home = q->life->home;
 	enum sio_nvme_home ready = SIO_NVME_HOME_UNKNOWN;
+	int rc = sio_nvme_leg_open(home) ? sio_nvme_pair_prepare(q, home, true) : -ENODEV;
+	bool there;
 
-	(void)n;
-	if (sio_nvme_leg_open(home) && sio_nvme_pair_prepare(q, home) == 0)
-		ready = sio_nvme_manager_answers(home) ? SIO_NVME_HOME_READY
-						       : SIO_NVME_HOME_NOT_READY;
+	sio_nvme_unlock(n);
+	there = rc == 0 && sio_nvme_lender_answers(home);
+	sio_nvme_lock(n);
+	if (!n->aside.task) /* the queue was closed meanwhile */
+		return 0;
+	if (rc == 0)
+		ready = there && sio_nvme_manager_answers(home) ? SIO_NVME_HOME_READY
+								: SIO_NVME_HOME_NOT_READY;
 	/* pairs with look_home() */
 	__atomic_store_n(&q->life->ready, ready, __ATOMIC_RELEASE);
 	return 0;
@@ -557,7 +570,7 @@ static bool look_home(struct smartio_nvme_queue *q, uint64_t now, bool *ret_work
  */
 static bool look_at_ways(struct smartio_nvme_queue *q, uint64_t now)
 {
-	struct smartio_nvme *n = q->n, *other = q->leg == n ? n->second : n;
+	struct smartio_nvme *n = q->n, *other = sio_nvme_leg(q) == n ? n->second : n;
 	bool home = false, work = false;
 
 	/* Who has it may wait for a host that does not answer. */
@@ -678,7 +691,7 @@ void sio_nvme_survivor_begin(struct smartio_nvme_queue *q)
 	q->life->state = SIO_NVME_HOME;
 	look_at_rings(q);
 	if (n->second && sio_nvme_leg_open(n) && sio_nvme_leg_open(n->second))
-		sio_nvme_pair_prepare(q, q->leg == n ? n->second : n);
+		sio_nvme_pair_prepare(q, q->leg == n ? n->second : n, false);
 }
 
 void sio_nvme_survivor_end(struct smartio_nvme_queue *q)

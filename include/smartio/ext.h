@@ -45,6 +45,13 @@ void smartio_yield(void);
 /** 64 random bits, for names and back-off; not for secrets. */
 uint64_t smartio_random(void);
 
+/**
+ * The number of this process, another one in a child of fork(). For libraries above this one: what
+ * they have in a child are copies, and to act on them would be to act for the parent. No system
+ * call. Source: our own.
+ */
+uint32_t smartio_process(void);
+
 /** A thread that the library has started for its caller. */
 typedef struct smartio_thread *smartio_thread_t;
 

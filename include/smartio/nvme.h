@@ -84,7 +84,7 @@ void smartio_nvme_manager_stop(struct smartio_nvme_manager *m);
  * Shut the drive down and give it back; clients that still have queues get -ECONNRESET. One that
  * does not answer is reset by its host; where that fails, too, the memory of its admin queues
  * stays, and the drive is given back when this program ends. The text of an earlier failure stays.
- * NULL is fine.
+ * NULL is fine. In a child of fork() this does nothing.
  */
 void smartio_nvme_manager_close(struct smartio_nvme_manager *m);
 /**
@@ -190,9 +190,11 @@ struct smartio_nvme_open_options {
 int smartio_nvme_open_with(const char *device, const struct smartio_nvme_open_options *o,
 			   struct smartio_nvme **ret);
 /**
- * Closes what is open under it, too. NULL is fine. Queues that could not be deleted because no
- * manager lives stay with the drive until SCITerminate() or the end of the process; then they are
- * kept in quarantine until the next manager has reset the drive.
+ * Closes what is open under it, too. NULL is fine. In a child of fork() this does nothing, nor do
+ * the other calls that close and free: what the child has are copies, and the parent goes on with
+ * what they stand for. It must do nothing else with them. Queues that could not be deleted because
+ * no manager lives stay with the drive until SCITerminate() or the end of the process; then they
+ * are kept in quarantine until the next manager has reset the drive.
  */
 void smartio_nvme_close(struct smartio_nvme *n);
 void smartio_nvme_get_info(const struct smartio_nvme *n, struct smartio_nvme_info *info);

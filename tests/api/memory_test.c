@@ -11,6 +11,7 @@
 
 #include "../lib/cluster.h"
 #include "../lib/mapped.h"
+#include "smartio/ext.h"
 #include "topology.h"
 
 #define PAGE 4096u
@@ -439,12 +440,14 @@ static int forks(void *arg)
 {
 	sci_desc_t sd = api_begin();
 	sci_local_segment_t seg = export_segment(sd, 600, PAGE);
+	const uint32_t process = smartio_process();
 	sci_error_t error;
 	pid_t pid = fork();
 
 	(void)arg;
 	if (pid == 0)
-		_exit(fork_child(sd));
+		_exit(smartio_process() != process ? fork_child(sd) : 1);
+	CHECK(smartio_process() == process);
 	CHECK(cluster_wait(pid) == 0);
 	/* The connection has not suffered. */
 	SCIRemoveSegment(seg, 0, &error);

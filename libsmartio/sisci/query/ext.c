@@ -56,6 +56,13 @@ uint64_t smartio_random(void)
 	return w->random(w);
 }
 
+uint32_t smartio_process(void)
+{
+	struct sio_world *w = sio_world_current();
+
+	return w->pid(w);
+}
+
 /* ---- threads ---- */
 static int start(struct sio_world *w, void (*fn)(void *), void *arg, smartio_thread_t *ret,
 		 struct sio_err *err)

@@ -108,6 +108,11 @@ void smartio_thread_join(smartio_thread_t thread)
 	assert(!thread);
 }
 
+uint32_t smartio_process(void)
+{
+	return 1;
+}
+
 uint64_t smartio_random(void)
 {
 	W.random ^= W.random << 13;
