@@ -18,7 +18,7 @@
 #include "wire/client.h"
 #include "wire/wire.h"
 
-#define SIO_PEER_VERSION 20
+#define SIO_PEER_VERSION 21
 #define SIO_PEER_REPLY 0x8000u
 #define SIO_TOKEN_BYTES 32
 
@@ -47,7 +47,7 @@ struct sio_no_reply {
 	X(GRANT_RELEASE, peer_grant_release, 531, sio_peer_grant_release, h, sio_no_reply, h) \
 	X(SEG_EVENT, peer_seg_event, 532, sio_peer_seg_event, h, sio_no_reply, h) \
 	X(GRANT_QUERY, peer_grant_query, 533, sio_peer_grant_query, h, sio_no_reply, h) \
-	X(RESUME_GRANT, peer_resume_grant, 608, sio_peer_resume_grant, reserved, sio_no_reply, h) \
+	X(RESUME_GRANT, peer_resume_grant, 608, sio_peer_resume_grant, h, sio_no_reply, h) \
 	X(RESUME_HELD, peer_resume_held, 609, sio_peer_resume_held, h, sio_no_reply, h) \
 	X(RESUME_SEG, peer_resume_seg, 610, sio_peer_resume_seg, reserved, sio_no_reply, h)
 #define SIO_PEER_INTERRUPT(X) \
@@ -95,7 +95,7 @@ struct sio_no_reply {
 	X(NOTIFY, lend_notify, 603, sio_peer_borrower, reserved, sio_msg, size) \
 	X(RESUME_BORROW, resume_borrow, 611, sio_peer_resume_borrow, h, sio_no_reply, h) \
 	X(RESUME_VIEW, resume_view, 612, sio_peer_resume_view, h, sio_no_reply, h) \
-	X(RESUME_DMA, resume_dma, 613, sio_peer_resume_dma, reserved, sio_no_reply, h) \
+	X(RESUME_DMA, resume_dma, 613, sio_peer_resume_dma, h, sio_no_reply, h) \
 	X(RESUME_HOLD, resume_hold, 614, sio_peer_resume_hold, reserved, sio_no_reply, h) \
 	X(RESUME_PLACED, resume_placed, 615, sio_peer_resume_placed, reserved, sio_no_reply, h) \
 	X(RESUME_DEV_SEG, resume_dev_seg, 616, sio_peer_resume_dev_seg, h, sio_no_reply, h) \
@@ -351,6 +351,8 @@ SIO_WIRE_SIZE(struct sio_peer_dev_seg_end, 32);
 #define SIO_PEER_BAR_WHOLE 0x100 /* beside SIO_ACCESS_* */
 #define SIO_PEER_BAR_MEMORY 0x200
 #define SIO_PEER_BAR_TABLE 6u /* behind those that a device has */
+/* In a piece's flags, beside SIO_BAR_*: behind BAR_CUT an IOMMU refuses what still comes. */
+#define SIO_PEER_BAR_HELD 0x10000
 struct sio_peer_bar_grant {
 	struct sio_msg h;
 	sio_le64 borrower, offset, bytes;
@@ -539,14 +541,16 @@ SIO_WIRE_SIZE(struct sio_prep_config, 32);
  * @peer_adapter. A receiver that was restarted recognises its windows by the address. It answers
  * GRANT_RELEASE at once if it has none, else HELD. @empty 1: the memory was freed when the
  * receiver was lost, and nothing lies at the address, which is kept until the release.
+ * @fdid not 0: it is of @view, pages of a BAR of that device, which @borrower has; a device of the
+ * receiver's, if it has the grant for one, has it until BAR_CUT or BAR_RELEASE.
  */
 struct sio_peer_resume_grant {
 	struct sio_msg h;
-	sio_le64 grant, bus_addr;
+	sio_le64 grant, bus_addr, borrower, view;
 	sio_le32 adapter, peer_adapter;
-	sio_le32 empty, reserved;
+	sio_le32 empty, fdid;
 };
-SIO_WIRE_SIZE(struct sio_peer_resume_grant, 48);
+SIO_WIRE_SIZE(struct sio_peer_resume_grant, 64);
 /* @purpose: SIO_GRANT_*; @own 1: for a device that the receiver's program borrows of the sender. */
 struct sio_peer_resume_held {
 	struct sio_msg h;
@@ -595,10 +599,11 @@ struct sio_peer_resume_view {
 	sio_le32 fdid, bar, adapter, peer_adapter;
 };
 SIO_WIRE_SIZE(struct sio_peer_resume_view, 56);
+/* @bar 1: what is mapped is a BAR of another device, and not memory. */
 struct sio_peer_resume_dma {
 	struct sio_msg h;
 	sio_le64 borrower, map;
-	sio_le32 fdid, reserved;
+	sio_le32 fdid, bar;
 };
 SIO_WIRE_SIZE(struct sio_peer_resume_dma, 40);
 /*

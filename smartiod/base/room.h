@@ -145,6 +145,13 @@ struct smartiod_room {
 	 */
 	bool (*grant_again)(struct smartiod *d, uint32_t node,
 			    const struct sio_peer_resume_grant *q);
+	/*
+	 * @q, about a grant to @node of no segment (@target: what it is of, if it is of before this
+	 * daemon was started), is about to be sent: fills in the part about BARs.
+	 */
+	void (*fill_grant)(struct smartiod *d, uint64_t target, struct sio_peer_resume_grant *q);
+	/* @node still has @grant, of before this daemon was started, for a device of its own. */
+	void (*held_again)(struct smartiod *d, uint32_t node, uint64_t grant);
 	/* The grant is for a device of this host: fills in the part of @held about that. */
 	void (*fill_held)(struct smartiod *d, uint32_t node, struct sio_peer_resume_held *held);
 	/* Forward. The host has started again; nothing is left of the windows that it had. */

@@ -158,13 +158,14 @@ static void send_map(struct smartiod *d, const struct smartiod_borrow *b,
 	}
 }
 
-static void send_dma(struct smartiod *d, const struct smartiod_borrow *b, uint64_t map)
+static void send_dma(struct smartiod *d, const struct smartiod_borrow *b, uint64_t map, bool bar)
 {
 	struct sio_peer_resume_dma msg = {
 		.h.type = sio_to_le32(SIO_PEER_RESUME_DMA),
 		.borrower = sio_to_le64(b->id),
 		.map = sio_to_le64(map),
 		.fdid = sio_to_le32(b->device->fdid),
+		.bar = sio_to_le32(bar),
 	};
 
 	if (map)
@@ -226,8 +227,9 @@ void smartiod_borrow_resume(struct smartiod *d, uint32_t node)
 		for (const struct smartiod_bar_map *bar = b->maps; bar; bar = bar->next)
 			send_map(d, b, bar);
 		for (const struct smartiod_dma_handle *h = b->dma; h; h = h->next)
-			send_dma(d, b, h->map);
-		send_dma(d, b, b->shadow_dma);
+			send_dma(d, b, h->map,
+				 h->connection && h->connection->route == SMARTIOD_BAR);
+		send_dma(d, b, b->shadow_dma, false);
 		for (const struct smartiod_placed *p = b->placed; p; p = p->next)
 			send_placed(d, b, p);
 		for (const struct smartiod_set_vector *v = b->vectors; v; v = v->next)

@@ -95,6 +95,12 @@ static void bar_done(struct smartiod *d, struct bar_op *b)
 	smartiod_loan_unpin(d, l);
 }
 
+/* What is cut, and still comes through the adapter, reaches nothing. */
+static bool holds_off(const struct smartiod *d, const struct bar_op *b)
+{
+	return b->device && b->node != d->node && d->adapter[b->adapter].iommu;
+}
+
 /* Part b->at is complete. */
 static void part_done(struct smartiod *d, struct bar_op *b, const struct sio_wire_grant *g)
 {
@@ -107,7 +113,7 @@ static void part_done(struct smartiod *d, struct bar_op *b, const struct sio_wir
 	piece->fd_offset = sio_to_le64(p->view->fd_offset + (p->offset - p->run.offset));
 	piece->view_offset = sio_to_le64(p->offset - p->run.offset);
 	piece->access = sio_to_le32(p->given);
-	piece->flags = sio_to_le32(p->view->flags);
+	piece->flags = sio_to_le32(p->view->flags | (holds_off(d, b) ? SIO_PEER_BAR_HELD : 0));
 	if (g)
 		piece->g = *g;
 	b->at++;

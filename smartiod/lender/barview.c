@@ -178,8 +178,19 @@ static void cut_grant(struct smartiod *d, const struct smartiod_view_grant *g)
 		smartiod_notify(d, g->node, &msg, sizeof(msg));
 }
 
+/* Of before our start: the port closes them with the owner, and devices of others have some. */
+static void unclaimed_end(struct smartiod *d, const struct smartiod_loan *l)
+{
+	struct smartiod_unclaimed *left = smartiod_unclaimed_after(d, 0);
+
+	for (; left; left = smartiod_unclaimed_after(d, left->by_id.key))
+		if (left->kind == SIO_KIND_BAR && left->owner == l->owner)
+			smartiod_grants_cut(d, left->by_id.key);
+}
+
 void smartiod_views_end(struct smartiod *d, struct smartiod_loan *l)
 {
+	unclaimed_end(d, l);
 	smartiod_views_keep(d, l);
 	smartiod_dma_bars_cut(d, l->id, 0);
 	while (l->grants) {
@@ -216,6 +227,7 @@ void smartiod_view_grants_lost(struct smartiod *d, uint32_t node,
 	     l = smartiod_loan_after(d, l->id)) {
 		for (g = l->grants; g;)
 			if (goes_over(g, node, path)) {
+				smartiod_grant_resume(d, g->grant, g->node, g->view);
 				smartiod_view_grant_put(d, l, g->node, g->view, g->grant);
 				g = l->grants; /* the list is another one */
 			} else {

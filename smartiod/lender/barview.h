@@ -11,6 +11,9 @@ struct smartiod_view *smartiod_view_find(struct smartiod_loan *l, uint32_t bar, 
 					 uint64_t offset, uint64_t length);
 /* Where in its BAR view @id of borrow @borrow begins. False: the view has ended. */
 bool smartiod_view_starts(struct smartiod *d, uint64_t borrow, uint64_t id, uint64_t *ret);
+/* Which BAR view @id of @l's is of, be it of before this daemon's start. False: it has ended. */
+bool smartiod_view_bar(struct smartiod *d, const struct smartiod_loan *l, uint64_t id,
+		       uint32_t *ret);
 /* Records a view that the port has made: @evt. Nobody uses it yet. NULL: no memory. */
 struct smartiod_view *smartiod_view_new(struct smartiod_loan *l, uint32_t bar, uint32_t access,
 					const struct smartiod_bar_run *run,

@@ -39,6 +39,12 @@ void smartiod_dma_bar_release(struct smartiod *d, struct smartiod_dma *dma)
 	smartiod_notify(d, dma->exporter, &msg, sizeof(msg));
 }
 
+/* Of what was mapped before our start its exporter has perhaps not said yet what it leads to. */
+static bool may_be_bar(const struct smartiod_dma *dma)
+{
+	return dma->bar_borrow || (dma->map && dma->target && !dma->known);
+}
+
 /* The first that is to be cut, of those made and of those that an operation makes; NULL. */
 static struct smartiod_dma *find(struct smartiod *d, const void *arg,
 				 bool (*is)(const struct smartiod *d,
@@ -51,11 +57,11 @@ static struct smartiod_dma *find(struct smartiod *d, const void *arg,
 		struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
 
 		key = n->key;
-		if (dma->bar_borrow && !dma->cut && is(d, dma, arg))
+		if (may_be_bar(dma) && !dma->cut && is(d, dma, arg))
 			return dma;
 	}
 	for (struct smartiod_dma *dma = d->loose; dma; dma = dma->next)
-		if (dma->bar_borrow && !dma->cut && is(d, dma, arg))
+		if (may_be_bar(dma) && !dma->cut && is(d, dma, arg))
 			return dma;
 	return NULL;
 }
@@ -154,10 +160,14 @@ int smartiod_peer_bar_cut(struct smartiod *d, const struct smartiod_from *from, 
 
 /* ---- of before we were started ---- */
 
-/* Nothing of it is ours to give back, but the address, which the device may still use. */
+/*
+ * Of a device of ours nothing of it is ours to give back, but the address, which the other device
+ * may still use.
+ */
 static void cut_adopted(struct smartiod *d, struct smartiod_dma *dma)
 {
-	dma->view = 0;
+	if (!dma->map)
+		dma->view = 0;
 	smartiod_dma_cut(d, dma);
 }
 
@@ -176,6 +186,7 @@ void smartiod_dma_adopt_view(struct smartiod *d, const struct sio_list_entry *e)
 		dma->bar_borrow = l ? l->id : UINT64_MAX;
 		dma->target_fdid = l ? l->device->fdid : 0;
 		dma->view = e->id;
+		dma->old_view = true;
 		if (!l) /* else it is cut when that borrow ends, if it has not yet */
 			cut_adopted(d, dma);
 	}
@@ -203,6 +214,7 @@ int smartiod_dma_bar_again(struct smartiod *d, struct smartiod_dma *dma, struct 
 	struct smartiod_view *v = NULL;
 	int rc;
 
+	dma->old_view = false;
 	if (dma->cut) /* the program is notified of the cause */
 		return 0;
 	if (dma->bar_borrow != l->id)

@@ -29,6 +29,7 @@ struct smartiod_dma_lend {
 	struct sio_dev_addr ioaddr; /* the device is to have it there, if @at */
 	bool at;
 	bool write_only; /* to an exact multicast group */
+	bool whole;	 /* all of a BAR, for a kernel's driver */
 };
 
 /* ---- DMA_MAP ---- */
@@ -166,6 +167,25 @@ static void map_view(struct smartiod *d, struct smartiod_dma_lend *m)
 	ask_dmamap(d, m);
 }
 
+/*
+ * Without an IOMMU here the device keeps the address of the window, which leads to the pages until
+ * the other host's adapter refuses what comes (smartiod_peer_bar_cut()).
+ */
+static int check_window(const struct smartiod *d, const struct smartiod_dma_lend *m, uint32_t flags,
+			struct sio_err *reterr)
+{
+	const struct smartiod_device *dev = m->lend.loan->device;
+
+	if (!smartiod_is_real(d) || m->whole || m->dma->exporter == d->node ||
+	    dev->port.iommu_mode != SIO_IOMMU_OFF || flags & SIO_PEER_BAR_HELD)
+		return 0;
+	return sio_fail(reterr, -EOPNOTSUPP,
+			"neither its host nor that of the other device has an IOMMU that "
+			"translates, so nothing could take the other device's BAR away from it "
+			"again: one in either host is right (intel_iommu=on, or AMD's in the "
+			"firmware), or memory of a segment");
+}
+
 /* The lender of the target has a view for us, and of another host a grant of it. */
 static void have_bar(struct smartiod *d, struct smartiod_dma_lend *m,
 		     const struct sio_prep_bar_grant *rep)
@@ -173,6 +193,7 @@ static void have_bar(struct smartiod *d, struct smartiod_dma_lend *m,
 	const struct sio_wire_bar_piece *p = &rep->piece[0];
 	struct smartiod_dma *dma = m->dma;
 	bool here = dma->exporter == d->node;
+	struct sio_err err;
 
 	/* Of more pieces the others end with the borrow. */
 	dma->view = sio_from_le64(p->view);
@@ -186,6 +207,8 @@ static void have_bar(struct smartiod *d, struct smartiod_dma_lend *m,
 		 sio_from_le64(p->offset) != m->offset || sio_from_le64(p->bytes) != dma->bytes ||
 		 (!here && !smartiod_grant_holds(&m->grant, dma->bytes)))
 		dma_fail(d, m, -EPROTO, "the other device's lender granted something else");
+	else if (check_window(d, m, sio_from_le32(p->flags), &err) < 0)
+		dma_fail(d, m, err.code, err.text);
 	else if (here)
 		map_view(d, m);
 	else
@@ -331,22 +354,13 @@ static int map_there(struct smartiod *d, struct smartiod_dma_lend *m,
 	return 0;
 }
 
-/*
- * Mappings outlive the daemon of a real host. The next daemon finds whose pages they are, and when
- * these are taken away, where both devices are its own, and an IOMMU cuts what a device still has.
- */
+/* Beside the target nothing but an IOMMU can cut what a device has. */
 static int check_real(const struct smartiod *d, const struct smartiod_dma_lend *m,
-		      const struct smartiod_from *from, struct sio_err *reterr)
+		      struct sio_err *reterr)
 {
 	const struct smartiod_device *dev = m->lend.loan->device;
 
-	if (m->dma->exporter != d->node || from->node != d->node)
-		return sio_fail(reterr, -EOPNOTSUPP,
-				"%s: on real hosts a program has a BAR as a device's target only "
-				"where it runs on the host that lends both devices, which is not "
-				"so here: memory of a segment is right",
-				dev->topo->name);
-	if (dev->port.iommu_mode == SIO_IOMMU_OFF)
+	if (m->dma->exporter == d->node && dev->port.iommu_mode == SIO_IOMMU_OFF)
 		return sio_fail(reterr, -EOPNOTSUPP,
 				"%s: its host has no IOMMU that translates, so nothing could take "
 				"another device's BAR away from it again: an IOMMU that is on "
@@ -377,8 +391,8 @@ static int map_bar(struct smartiod *d, struct smartiod_dma_lend *m,
 	struct sio_path path = {.adapter = 0};
 	int rc = 0;
 
-	/* For a shadow, with which lenders that were started again can cut it (resume.c). */
-	if (smartiod_is_real(d) && !whole && check_real(d, m, from, reterr) < 0)
+	m->whole = whole;
+	if (smartiod_is_real(d) && !whole && check_real(d, m, reterr) < 0)
 		return reterr->code;
 	if (sio_from_le32(r->target) == m->lend.loan->device->fdid)
 		return sio_fail(reterr, -EOPNOTSUPP,

@@ -135,7 +135,8 @@ struct smartiod_view_grant {
 	uint64_t view, grant;		      /* grant: the port's */
 	uint32_t node, adapter, peer_adapter; /* who asked, and the way there */
 	bool device;			      /* for a device of that node's: dmabar.c */
-	bool member;			      /* @grant is the port's member of @group: overlay.c */
+	bool pending; /* of before we were started, and that node has not said that it has it */
+	bool member;  /* @grant is the port's member of @group: overlay.c */
 	uint32_t group;
 	uint32_t meeting; /* at which that node reported it last */
 };
@@ -178,11 +179,13 @@ struct smartiod_dma {
 	uint32_t target_fdid; /* that device */
 	bool cut;	      /* it leads nowhere any more; or (held) the other end sees to that */
 	bool kept;	      /* that borrow has ended, but its pages stay: kept.c */
+	bool old_view;	      /* of before we were started, and nobody has claimed it for this */
 	bool adopted;	      /* of before we were started, and no program has claimed it */
 	uint64_t target;      /* adopted: the port's memory, map, or view of a BAR; 0: cut */
 	uint64_t bus_addr;    /* the same, of a map: what it leads to at its exporter, */
 	uint64_t there_grant; /* by which of its grants */
 	bool disowned;	      /* the same: its exporter has reported all grants, and none for it */
+	bool known;	      /* the same: its exporter has reported one for it */
 	uint32_t granted_at;  /* the meeting with its exporter that reported the grant last */
 	uint32_t meeting;     /* at which the borrower's daemon reported it last */
 	struct smartiod_hold *holds; /* not to be unmapped */
@@ -415,6 +418,36 @@ int smartiod_dma_bar_again(struct smartiod *d, struct smartiod_dma *dma, struct 
 			   uint32_t bar, bool reset, struct sio_err *reterr);
 /* @dma of before, if it is of a BAR: nobody has told whose pages these are. It is cut. */
 void smartiod_dma_bar_lost(struct smartiod *d, struct smartiod_dma *dma);
+
+/* ---- bar_again.c: the same, of borrowers on other hosts ---- */
+
+/* Is it of a BAR of another shadow of the host that has @l? */
+bool smartiod_dma_is_peers(const struct smartiod_loan *l, const struct smartiod_dma *dma);
+/*
+ * @dma of before is of a BAR of another host's device, whose host says when it takes the pages
+ * back; it is cut if that has happened.
+ */
+void smartiod_dma_far_again(struct smartiod *d, struct smartiod_dma *dma);
+/* Its host says of which pages @dma is. */
+void smartiod_dma_bar_known(struct smartiod *d, struct smartiod_dma *dma,
+			    const struct sio_peer_resume_grant *q);
+/*
+ * The borrower of @l has reported all that it has: what devices of other hosts still have of its
+ * pages from before this daemon was started stays theirs. @reset: smartiod_view_again(). < 0: some
+ * of it is lost, and nobody but the borrower could be told.
+ */
+int smartiod_views_held_again(struct smartiod *d, struct smartiod_loan *l, bool reset,
+			      struct sio_err *reterr);
+/* What of it @node does not have, or has given back when nobody heard of that, ends. */
+void smartiod_views_answered(struct smartiod *d, uint32_t node);
+/* Of resynchronisation, the rooms' fill_grant and held_again: */
+void smartiod_view_fill_grant(struct smartiod *d, uint64_t target, struct sio_peer_resume_grant *q);
+void smartiod_view_held(struct smartiod *d, uint32_t node, uint64_t grant);
+/*
+ * The borrower's host has reported all that it has: what @l still has mapped of BARs of before this
+ * daemon was started is claimed, or cut.
+ */
+void smartiod_dma_bars_resumed(struct smartiod *d, struct smartiod_loan *l);
 /* @dev is gone, and with it the memory of it that was kept. */
 void smartiod_dma_bars_gone(struct smartiod *d, struct smartiod_device *dev);
 /* Cuts all mappings of BAR pages of devices of @node; @path not NULL: only those over that path. */

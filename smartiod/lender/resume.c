@@ -107,6 +107,8 @@ bool smartiod_dma_grant_again(struct smartiod *d, uint32_t node,
 		    dma->peer_adapter != sio_from_le32(q->adapter))
 			continue;
 		dma->grant = sio_from_le64(q->grant);
+		dma->known = true;
+		smartiod_dma_bar_known(d, dma, q);
 		note_granted(d, dma, node, q);
 		some = true;
 	}
@@ -118,7 +120,8 @@ bool smartiod_dma_grant_again(struct smartiod *d, uint32_t node,
 
 /*
  * A grant that @node makes from now on is another one, be it of the same address. Pages of a BAR
- * that it has not reported it has taken back, and its word of that was lost.
+ * that it has not reported it has taken back, and its word of that was lost. Of what was mapped
+ * before our start nobody knows that it is no BAR's; if it is memory, that is gone.
  */
 static void disown(struct smartiod *d, uint32_t node)
 {
@@ -130,7 +133,9 @@ static void disown(struct smartiod *d, uint32_t node)
 		if (!dma->map || dma->exporter != node)
 			continue;
 		dma->disowned |= !reported || is_ungranted(dma, node);
-		if (!reported)
+		if (!reported && dma->target)
+			smartiod_dma_far_again(d, dma);
+		else if (!reported)
 			smartiod_dma_bar_lost(d, dma);
 	}
 }
@@ -242,8 +247,10 @@ int smartiod_resume_view(struct smartiod *d, const struct smartiod_from *from, c
 	struct sio_err err;
 
 	(void)reterr;
-	if (known)
+	if (known) {
 		known->meeting = what.meeting;
+		known->device = known->pending = false;
+	}
 	if (!l || known || what.adapter >= d->host->n_adapters ||
 	    !smartiod_grant_resume(d, what.grant, from->node, what.view))
 		return 0; /* a reset took it: that is told at the end */
@@ -282,6 +289,8 @@ int smartiod_resume_dma(struct smartiod *d, const struct smartiod_from *from, co
 	if (!dma->adopted)
 		return 0;
 	dma->adopted = false;
+	if (sio_from_le32(m->bar) && dma->map)
+		smartiod_dma_far_again(d, dma);
 	seg = dma->map ? NULL : smartiod_segment_by_uid(d, SMARTIOD_UID_MEM | dma->target);
 	if (seg && !dma->segment) {
 		dma->segment = seg;
@@ -406,15 +415,6 @@ static void drop_views(struct smartiod *d, struct smartiod_loan *l)
 		}
 }
 
-/*
- * A BAR of another shadow of the borrower's. What maps one through a window is adopted without the
- * borrow that the BAR is of, and what was cut without anything: its address stays taken.
- */
-static bool is_peers(const struct smartiod_loan *l, const struct smartiod_dma *dma)
-{
-	return l->peers && (dma->bar_borrow || dma->cut || (dma->map && dma->exporter != l->node));
-}
-
 /* A queue that lies there keeps it. */
 static void drop_dmas(struct smartiod *d, struct smartiod_loan *l)
 {
@@ -423,51 +423,15 @@ static void drop_dmas(struct smartiod *d, struct smartiod_loan *l)
 	for (dma = l->dmas; dma; dma = next) {
 		next = dma->next;
 		if (dma->meeting != l->meeting && !dma->holds && !dma->unmapping &&
-		    !is_peers(l, dma))
+		    !smartiod_dma_is_peers(l, dma))
 			smartiod_dma_drop(d, dma);
-	}
-}
-
-/*
- * Of before our start, and of another host's device: that one says when it takes the pages back
- * (BAR_CUT), or has done so.
- */
-static void far_peer_again(struct smartiod *d, struct smartiod_dma *dma)
-{
-	dma->adopted = false;
-	dma->bar_borrow = UINT64_MAX;
-	if (dma->lost || dma->disowned ||
-	    !smartiod_path_up(d, dma->exporter, dma->adapter, dma->peer_adapter))
-		smartiod_dma_bar_lost(d, dma);
-}
-
-/*
- * Of before our start, and of a device beside it: its view is that of the other shadow, which has
- * claimed it by now, if it is there.
- */
-static void peers_again(struct smartiod *d, struct smartiod_loan *l)
-{
-	for (struct smartiod_dma *dma = l->dmas; dma; dma = dma->next) {
-		struct smartiod_loan *of = smartiod_loan_find(d, dma->bar_borrow);
-		const struct smartiod_view *v = of ? of->views : NULL;
-		struct sio_err err;
-
-		if (!dma->adopted || !is_peers(l, dma) || dma->cut)
-			continue;
-		if (!dma->bar_borrow) {
-			far_peer_again(d, dma);
-			continue;
-		}
-		dma->adopted = false;
-		while (v && v->id != dma->view)
-			v = v->next;
-		if (!v || smartiod_dma_bar_again(d, dma, of, v->bar, false, &err) < 0)
-			smartiod_dma_bar_lost(d, dma);
 	}
 }
 
 static void loan_resumed(struct smartiod *d, struct smartiod_loan *l)
 {
+	struct sio_err err;
+
 	l->pins++;
 	if (l->meeting != meeting_with(d, l->node)) {
 		l->cut_off = true;
@@ -477,8 +441,13 @@ static void loan_resumed(struct smartiod *d, struct smartiod_loan *l)
 	}
 	sio_ledger_known(&l->device->ledger, l->id, true);
 	drop_views(d, l);
+	if (smartiod_views_held_again(d, l, l->heard != l->device->generation, &err) < 0) {
+		smartiod_loan_give_up(d, l);
+		smartiod_loan_unpin(d, l);
+		return;
+	}
 	drop_dmas(d, l);
-	peers_again(d, l);
+	smartiod_dma_bars_resumed(d, l);
 	smartiod_vectors_unnamed_end(d, l);
 	smartiod_vectors_drop(d, l);
 	if (l->heard != l->device->generation)

@@ -134,10 +134,20 @@ static int adopt_vector(struct smartiod *d, const struct sio_list_entry *e)
 	return 0;
 }
 
-/* Of programs, and of their borrows; devices may reach it. */
+/*
+ * Of programs, and of their borrows; devices may reach it. One whose owner ended meanwhile is there
+ * because other hosts have it, whose devices may reach it, too: nobody claims it.
+ */
 static int adopt_bar(struct smartiod *d, const struct sio_list_entry *e)
 {
+	struct sio_list_entry ended = *e;
+
 	smartiod_dma_adopt_view(d, e);
+	if (e->state != SIO_STATE_LIVE) {
+		ended.state = SIO_STATE_LIVE;
+		ended.owner = 0;
+		return smartiod_unclaimed_add(d, &ended);
+	}
 	return e->owner ? smartiod_unclaimed_add(d, e) : 0;
 }
 

@@ -226,6 +226,19 @@ static uint64_t memory_of(struct smartiod_session *s, const struct sio_msg_dma_m
 	return seg ? seg->mem : 0;
 }
 
+/* A BAR of another host's device, whose host knows whose pages these are. */
+static int restore_far_bar(struct smartiod *d, struct smartiod_dma *dma,
+			   const struct smartiod_borrow *b, struct sio_err *reterr)
+{
+	if (dma->cut) /* the program is notified of the cause */
+		return 0;
+	if (!dma->map || dma->exporter != b->node)
+		return sio_fail(reterr, -EINVAL, "mapping %" PRIu64 " is of nothing of node %u",
+				dma->by_id.key, b->node);
+	smartiod_dma_far_again(d, dma);
+	return 0;
+}
+
 /* The target of @dma: memory, which it keeps from now on; or another device's BAR. */
 static int restore_target(struct smartiod *d, struct smartiod_session *s,
 			  const struct sio_msg_dma_map *r, struct smartiod_dma *dma,
@@ -254,6 +267,8 @@ static int restore_target(struct smartiod *d, struct smartiod_session *s,
 	b = (*ret_c)->device;
 	if (!b)
 		return sio_fail(reterr, -ECONNRESET, "the device of this BAR is lost");
+	if (b->node != d->node)
+		return restore_far_bar(d, dma, b, reterr);
 	l = loan_of(d, b, reterr);
 	if (!l)
 		return reterr->code;
@@ -366,16 +381,31 @@ static void drop_unclaimed(struct smartiod *d, struct smartiod_loan *l)
 	smartiod_unclaimed_give_back(d, l->owner);
 }
 
+/* A reset that its program has not heard of? */
+static bool was_reset(const struct smartiod *d, const struct smartiod_loan *l)
+{
+	for (const struct smartiod_borrow *b = d->borrows; b; b = b->next)
+		if (b->node == d->node && b->id == l->id && b->generation != l->device->generation)
+			return true;
+	return false;
+}
+
 static void finish_loan(struct smartiod *d, struct smartiod_loan *l)
 {
+	bool reset = was_reset(d, l);
+	struct sio_err err;
+
 	if (l->state == SMARTIOD_LOAN_OLD) {
 		smartiod_loan_end(d, l);
 		return;
 	}
+	if (smartiod_views_held_again(d, l, reset, &err) < 0) {
+		smartiod_loan_give_up(d, l);
+		return;
+	}
 	drop_unclaimed(d, l);
-	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
-		if (b->node == d->node && b->id == l->id && b->generation != l->device->generation)
-			smartiod_loan_notify(d, l, SIO_DEVICE_EV_RESET, 0);
+	if (reset)
+		smartiod_loan_notify(d, l, SIO_DEVICE_EV_RESET, 0);
 	smartiod_notice_again(d, l);
 	if (l->device->ledger.holder == l->id)
 		smartiod_holder_welcome(d, l);

@@ -132,8 +132,12 @@ static void send_grants(struct smartiod *d, uint32_t node)
 			.empty = sio_to_le32(is_empty(g)),
 		};
 
-		if (g->node == node)
-			smartiod_peer_send(d, node, &msg, sizeof(msg));
+		if (g->node != node)
+			continue;
+		for (unsigned i = 0; d->rooms[i] && !g->segment && !g->ring; i++)
+			if (d->rooms[i]->fill_grant)
+				d->rooms[i]->fill_grant(d, g->target, &msg);
+		smartiod_peer_send(d, node, &msg, sizeof(msg));
 	}
 }
 
@@ -168,6 +172,17 @@ int smartiod_peer_resume_grant(struct smartiod *d, const struct smartiod_from *f
 	return 0;
 }
 
+/* Of a BAR's pages: whose these are is perhaps not known yet. */
+static void hold_again(struct smartiod *d, const struct smartiod_grant *g)
+{
+	uint64_t id = g->by_id.key;
+	uint32_t node = g->node;
+
+	for (unsigned i = 0; d->rooms[i] && g->purpose == SIO_GRANT_DEVICE; i++)
+		if (d->rooms[i]->held_again)
+			d->rooms[i]->held_again(d, node, id);
+}
+
 int smartiod_peer_resume_held(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			      struct sio_err *reterr)
 {
@@ -177,10 +192,15 @@ int smartiod_peer_resume_held(struct smartiod *d, const struct smartiod_from *fr
 		SMARTIOD_OF(smartiod_tree_find(&d->grants, id), struct smartiod_grant, by_id);
 
 	(void)reterr;
-	if (!g || !g->target || !g->segment || !g->orphaned ||
-	    !smartiod_grant_resume(d, id, from->node, g->target))
+	if (!g || !g->target || !g->orphaned || g->node != from->node)
 		return 0;
 	g->purpose = sio_from_le32(m->purpose);
+	if (!g->segment) {
+		hold_again(d, g);
+		return 0;
+	}
+	if (!smartiod_grant_resume(d, id, from->node, g->target))
+		return 0;
 	g->own_borrow = sio_from_le32(m->own) == 1;
 	g->segment->n_own_grants += g->own_borrow;
 	return 0;

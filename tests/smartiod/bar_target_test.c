@@ -173,35 +173,6 @@ static void a_target_that_is_pulled_out_is_cut(void **state)
 	world_run(f->w);
 }
 
-/* ---- other hosts ---- */
-
-static void a_program_of_another_host_is_refused(void **state)
-{
-	struct world *w = world_new(2, 0);
-	struct fake_device drive, target;
-	struct call_borrow on, of;
-	struct world_client *c;
-	uint32_t bar, node, dma;
-
-	(void)state;
-	fake_device_add(w, &drive);
-	fake_device_add_second(w, &target);
-	w->real = true;
-	for (unsigned i = 0; i < 2; i++)
-		w->topology->host[i].real = true;
-	w->topology->host[0].n_devices = 0;
-	drive.iommu = target.iommu = SIO_IOMMU_STRICT;
-	world_start(w);
-	c = world_client(w, 1, SIO_CLIENT_LIBRARY);
-	assert_int_equal(call_borrow(w, c, 0x400100, 0, &on), 0);
-	assert_int_equal(call_borrow(w, c, 0x400200, 0, &of), 0);
-	assert_int_equal(call_dev_seg_connect(w, c, of.handle, 0, SCI_MEMTYPE_BAR, &bar, &node), 0);
-	assert_int_equal(call_dma_map(w, c, on.handle, bar, 1, 0x1000, PAGE, &dma), EOPNOTSUPP);
-	assert_int_equal(world_resources(w, SIO_KIND_DMAMAP), 0);
-	assert_int_equal(drive.bad + target.bad, 0);
-	world_free(w);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,7 +186,6 @@ int main(void)
 		TEST(a_reset_cuts_doorbells),
 		TEST(the_end_of_the_program_cuts_all),
 		TEST(a_target_that_is_pulled_out_is_cut),
-		cmocka_unit_test(a_program_of_another_host_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -287,7 +287,7 @@ static void take_doorbells(struct world *w, unsigned host, const struct fake_dev
 {
 	for (struct world_res *r = w->res; r; r = r->next)
 		if (r->host == host && r->kind == SIO_KIND_BAR && r->device == f->id &&
-		    r->address >= bar_address(f) + 0x1000)
+		    r->address >= bar_address(f) + 0x1000 && r->address < cmb_address(f))
 			r->cut = true;
 }
 
@@ -582,12 +582,16 @@ void fake_device_add_far(struct world *w, struct fake_device *f, unsigned host)
 void fake_device_resets(struct world *w, bool can)
 {
 	struct smartiod *d = w->host[0].daemon;
-	struct smartiod_device *dev =
-		d ? smartiod_device_known(d, sio_topology_fdid(w->host[0].node, 1)) : NULL;
+	struct smartiod_device *dev = d ? smartiod_device_by_port(d, fake->id) : NULL;
 
 	fake->no_reset = !can;
 	if (dev)
 		dev->port.resets = can ? 1u << SIO_RESET_FUNCTION : 0;
+}
+
+static unsigned host_of(const struct fake_device *f)
+{
+	return f == second ? second_host : 0;
 }
 
 /* What the living have of it stays, cut off; so does what other devices have of its pages. */
@@ -602,7 +606,7 @@ static void cut(struct world *w, const struct fake_device *f)
 		if (view && view->device == f->id)
 			cut_map(r);
 		/* Of its vectors and of memory the world does not say whose device they are for. */
-		if (r->host != 0 || is_cut(r) || (second && r->device != f->id))
+		if (r->host != host_of(f) || is_cut(r) || (second && r->device != f->id))
 			continue;
 		if (r->kind == SIO_KIND_VECTOR || (r->kind == SIO_KIND_DMAMAP && r->quarantined)) {
 			world_res_free(w, r);
@@ -613,7 +617,7 @@ static void cut(struct world *w, const struct fake_device *f)
 		if (r->kind == SIO_KIND_DMAMAP || r->kind == SIO_KIND_MEM)
 			r->target = r->target_kind = 0;
 	}
-	world_settle_memory(w, 0);
+	world_settle_memory(w, host_of(f));
 }
 
 bool fake_device_move_one(struct world *w, struct fake_device *f, bool in)
@@ -625,7 +629,8 @@ bool fake_device_move_one(struct world *w, struct fake_device *f, bool in)
 	f->gone = !in;
 	f->opened = 0;
 	evt.generation = ++f->generation;
-	world_port_event(w, 0, in ? SIO_EV_DEVICE_BACK : SIO_EV_DEVICE_GONE, 0, &evt, sizeof(evt));
+	world_port_event(w, host_of(f), in ? SIO_EV_DEVICE_BACK : SIO_EV_DEVICE_GONE, 0, &evt,
+			 sizeof(evt));
 	if (!in)
 		cut(w, f);
 	return true;
