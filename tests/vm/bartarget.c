@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A drive and another device with memory in BAR 2, both of this machine.
+ * A drive and another device with memory in BAR 2, of this machine or of others.
  * usage: bartarget work DRIVE DEVICE
  *        bartarget reset DRIVE DEVICE
  *        bartarget still DEVICE
- *        bartarget refused DRIVE DEVICE [iommu]
+ *        bartarget refused DRIVE DEVICE [iommu|window]
  * work: until its input ends, the drive reads blocks out of the memory and writes others into it,
  * and the program compares them. Prints as lib/rounds.h says, and how many there were.
  * reset: prints "running" after the first of these. Its input ends when the device has been reset:
  * "cut" if the drive does not reach the memory any more, "kept" if it does as before.
  * still: fills the memory and prints "running"; when its input ends nobody may have changed it.
- * refused: what no program gets mapped, the drive having a manager. With "iommu": what it gets.
+ * refused: what no program gets mapped, the drive having a manager. With "iommu": what it gets. With
+ * "window": of devices of two hosts, neither of which has an IOMMU.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -97,10 +98,13 @@ static uint64_t pattern(uint64_t round, unsigned word)
 	return (round + 1) * 0x9e3779b97f4a7c15u + word;
 }
 
+/* All of it has arrived when this comes back: a word of it has. */
 static void fill(volatile uint64_t *p, unsigned words, uint64_t round)
 {
 	for (unsigned i = 0; i < words; i++)
 		p[i] = pattern(round, i);
+	SCIFlush(NULL, 0);
+	(void)p[words - 1];
 }
 
 static int is_filled(const volatile uint64_t *p, unsigned words, uint64_t round)
@@ -121,10 +125,12 @@ static unsigned round_trip(struct work *w)
 
 	fill(first, w->words, w->rounds);
 	fill(second, w->words, ~w->rounds);
-	SCIFlush(NULL, 0); /* in the BAR, before the drive reads it */
 	status = command(w, SMARTIO_NVME_WRITE, 0);
 	if (!status)
 		status = command(w, SMARTIO_NVME_READ, BYTES / 2);
+	/* Data and completion may go different ways; what it reads is behind what it wrote. */
+	if (!status)
+		status = command(w, SMARTIO_NVME_WRITE, BYTES / 2);
 	if (status)
 		return status;
 	if (!is_filled(second, w->words, w->rounds)) {
@@ -177,7 +183,6 @@ static int reset(char **args)
 		;
 	first = smartio_nvme_buffer_data(w.buffer);
 	fill(first, w.words, ~w.rounds);
-	SCIFlush(NULL, 0);
 	/* QEMU's drive does not always say that its write went nowhere. */
 	command(&w, SMARTIO_NVME_READ, 0);
 	cut = is_filled(first, w.words, ~w.rounds);
@@ -224,7 +229,6 @@ static int still(sci_desc_t sd, char **args)
 	p = SCIMapRemoteSegment(bar, &map, 0, BYTES, NULL, 0, &err);
 	check(err, SCI_ERR_OK, "SCIMapRemoteSegment");
 	fill(p, BYTES / 8, 0);
-	SCIFlush(NULL, 0);
 	rounds_running();
 	while (!rounds_end(PAUSE_MS))
 		;
@@ -255,11 +259,11 @@ static int refused(sci_desc_t sd, char **args)
 {
 	sci_smartio_device_t drive = borrow(sd, args[0], 0), device = borrow(sd, args[1], 0);
 	sci_remote_segment_t bar = connect_bar(drive, 0), memory = connect_bar(device, BAR);
-	int iommu = args[2] != NULL;
+	int iommu = args[2] && !strcmp(args[2], "iommu"), asked = args[2] != NULL;
 
-	try_map(bar, device, 0, iommu ? SCI_ERR_ACCESS : SCI_ERR_NOT_SUPPORTED,
+	try_map(bar, device, 0, asked ? SCI_ERR_ACCESS : SCI_ERR_NOT_SUPPORTED,
 		"registers of another");
-	try_map(bar, device, 2 * PAGE, iommu ? SCI_ERR_ACCESS : SCI_ERR_NOT_SUPPORTED,
+	try_map(bar, device, 2 * PAGE, asked ? SCI_ERR_ACCESS : SCI_ERR_NOT_SUPPORTED,
 		"the interrupt table");
 	try_map(bar, drive, PAGE, SCI_ERR_NOT_SUPPORTED, "its own doorbells");
 	try_map(bar, device, PAGE, iommu ? SCI_ERR_OK : SCI_ERR_NOT_SUPPORTED, "doorbells");
@@ -284,7 +288,7 @@ int main(int argc, char **argv)
 		return still(sd, argv + 2);
 	if ((argc == 4 || argc == 5) && !strcmp(argv[1], "refused"))
 		return refused(sd, argv + 2);
-	fprintf(stderr, "usage: bartarget work|reset|refused DRIVE DEVICE [iommu]\n"
+	fprintf(stderr, "usage: bartarget work|reset|refused DRIVE DEVICE [iommu|window]\n"
 			"       bartarget still DEVICE\n");
 	return 2;
 }

@@ -80,6 +80,9 @@ for machine in none-6.1 none-6.12 intel-6.1 intel-6.12; do
 	python3 tests/vm/lend_cycles.py build/plain "$machine" --soak || [ $? = 77 ]
 	python3 tests/vm/lend_peer.py build/plain "$machine" --soak || [ $? = 77 ]
 	python3 tests/vm/lend_peer.py build/plain "$machine" --third --soak || [ $? = 77 ]
+	for where in '' --own --third; do
+		python3 tests/vm/far_bar.py build/plain "$machine" $where --soak || [ $? = 77 ]
+	done
 	python3 tests/vm/disk.py build/plain "$machine" --soak || [ $? = 77 ]
 	python3 tests/vm/ocfs2.py build/plain "$machine" --soak || [ $? = 77 ]
 done
@@ -96,6 +99,7 @@ for machine in intel-6.1 intel-6.12; do
 	python3 tests/vm/lend.py build/plain "$machine" --b-alone --soak || [ $? = 77 ]
 	python3 tests/vm/lend_peer.py build/plain "$machine" --a-alone --soak || [ $? = 77 ]
 	python3 tests/vm/lend_peer.py build/plain "$machine" --b-alone --soak || [ $? = 77 ]
+	python3 tests/vm/far_bar.py build/plain "$machine" --third --there --soak || [ $? = 77 ]
 done
 python3 bench/nvmeof/bench.py build/plain none-6.1 --count 30 --rounds 1 --out build/plain/nvmeof || [ $? = 77 ]
 echo '== devices in virtual machines: a million random addresses; what is plugged and lost'
