@@ -27,7 +27,8 @@ struct smartio_adapter {
 	struct pci_dev *pdev;
 	u64 boot, window_base;
 	bool link;
-	bool changed; /* some peer, since all were asked last */
+	bool changed;	/* some peer, since all were asked last */
+	u32 n_channels; /* of its DMA engine */
 	struct list_head objects;
 	struct list_head lines;
 	u64 aperture_first, aperture_end; /* I/O addresses that are ours; 0: none */

@@ -5,16 +5,13 @@
 #include <linux/interrupt.h>
 #include <linux/irq.h>
 #include <linux/module.h>
-#include <linux/uaccess.h>
-#include <linux/uio.h>
 
 #include "adapter.h"
 #include "use.h"
 
 struct sio_irq {
 	struct sio_obj o;
-	wait_queue_head_t wait; /* its lock guards count */
-	u64 count;
+	struct sio_count count;
 	struct sio_shadow *shadow; /* whose driver it is for; NULL: it is counted */
 	unsigned int vector;	   /* of that */
 	struct eventfd_ctx
@@ -59,52 +56,30 @@ static void signal_event(struct eventfd_ctx *event)
 
 void sio_irq_add(struct sio_irq *q, u64 n)
 {
-	unsigned long flags;
-
 	if (goes_to_shadow(q))
 		return;
-	if (q->event) {
+	if (q->event)
 		signal_event(q->event);
-		return;
-	}
-	spin_lock_irqsave(&q->wait.lock, flags);
-	q->count = n < U64_MAX - q->count ? q->count + n : U64_MAX - 1;
-	wake_up_locked_poll(&q->wait, EPOLLIN);
-	spin_unlock_irqrestore(&q->wait.lock, flags);
+	else
+		sio_count_add(&q->count, n);
 }
 
 /* ---- files ---- */
 
 static ssize_t irq_read(struct kiocb *iocb, struct iov_iter *to)
 {
-	bool wait = !(iocb->ki_flags & IOCB_NOWAIT || iocb->ki_filp->f_flags & O_NONBLOCK);
 	struct sio_irq *q = iocb->ki_filp->private_data;
-	int error = -EAGAIN;
-	u64 count;
 
-	if (iov_iter_count(to) < sizeof(count))
-		return -EINVAL;
-	spin_lock_irq(&q->wait.lock);
-	if (wait)
-		error = wait_event_interruptible_locked_irq(q->wait, q->count);
-	count = q->count;
-	q->count = 0;
-	spin_unlock_irq(&q->wait.lock);
-	if (!count)
-		return error;
-	return copy_to_iter(&count, sizeof(count), to) == sizeof(count) ? sizeof(count) : -EFAULT;
+	return sio_count_read(&q->count, iocb, to);
 }
 
 static ssize_t irq_write(struct file *f, const char __user *from, size_t size, loff_t *pos)
 {
 	u64 n;
+	int error = sio_count_get(from, size, &n);
 
-	if (size < sizeof(n))
-		return -EINVAL;
-	if (copy_from_user(&n, from, sizeof(n)))
-		return -EFAULT;
-	if (n == U64_MAX)
-		return -EINVAL;
+	if (error)
+		return error;
 	sio_irq_add(f->private_data, n);
 	return sizeof(n);
 }
@@ -112,12 +87,8 @@ static ssize_t irq_write(struct file *f, const char __user *from, size_t size, l
 static __poll_t irq_poll(struct file *f, poll_table *wait)
 {
 	struct sio_irq *q = f->private_data;
-	__poll_t ready = f->f_mode & FMODE_WRITE ? EPOLLOUT | EPOLLWRNORM : 0;
 
-	poll_wait(f, &q->wait, wait);
-	if (f->f_mode & FMODE_READ && READ_ONCE(q->count))
-		ready |= EPOLLIN | EPOLLRDNORM;
-	return ready;
+	return sio_count_poll(&q->count, f, wait);
 }
 
 static const struct file_operations irq_fops = {
@@ -149,7 +120,7 @@ int sio_op_irq_new(struct sio_request *rq, const void *msg, void *answer)
 	struct sio_irq *q = (struct sio_irq *)rq->obj;
 	struct eventfd_ctx *event;
 
-	init_waitqueue_head(&q->wait);
+	sio_count_init(&q->count);
 	if (!(m->h.flags & SIO_IRQ_EVENTFD))
 		return 0;
 	event = rq->file ? eventfd_ctx_fileget(rq->file) : ERR_PTR(-EINVAL);
@@ -195,7 +166,7 @@ struct smartio_listener *smartio_listen(int fd, void (*heard)(void *arg), void *
 	l->arg = arg;
 	q = l->file->private_data;
 	init_waitqueue_func_entry(&l->wait, on_wake);
-	add_wait_queue(&q->wait, &l->wait);
+	add_wait_queue(&q->count.wait, &l->wait);
 	return l;
 put:
 	fput(l->file);
@@ -209,7 +180,7 @@ void smartio_unlisten(struct smartio_listener *l)
 {
 	if (!l)
 		return;
-	remove_wait_queue(&((struct sio_irq *)l->file->private_data)->wait, &l->wait);
+	remove_wait_queue(&((struct sio_irq *)l->file->private_data)->count.wait, &l->wait);
 	fput(l->file);
 	kfree(l);
 }

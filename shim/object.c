@@ -27,6 +27,8 @@ static const struct sio_kind *kind_of(u32 kind)
 		[SIO_KIND_MAP] = &sio_kind_map,
 		[SIO_KIND_REQUESTER] = &sio_kind_requester,
 		[SIO_KIND_SHADOW] = &sio_kind_shadow,
+		[SIO_KIND_DMA] = &sio_kind_channel,
+		[SIO_KIND_DMA_RANGE] = &sio_kind_range,
 	};
 
 	return kind < ARRAY_SIZE(kinds) && kinds[kind] ? kinds[kind] : &elsewhere;
@@ -91,9 +93,9 @@ static void inode_put(struct sio_obj *o)
 	simple_release_fs(&fs_mount, &fs_count);
 }
 
-static int answer_file(struct sio_request *rq, struct sio_obj *o, int flags)
+int sio_answer_file(struct sio_request *rq, struct sio_obj *o, const struct file_operations *fops,
+		    int flags)
 {
-	const struct sio_kind *kind = kind_of(o->kind);
 	int fd = get_unused_fd_flags(O_CLOEXEC), error;
 	struct file *f;
 	char name[32];
@@ -107,12 +109,12 @@ static int answer_file(struct sio_request *rq, struct sio_obj *o, int flags)
 	if (!try_module_get(THIS_MODULE))
 		goto put_inode;
 	ihold(o->inode);
-	snprintf(name, sizeof(name), "[smartio %s]", kind->name);
-	f = alloc_file_pseudo(o->inode, fs_mount, name, flags, kind->fops);
+	snprintf(name, sizeof(name), "[smartio %s]", sio_kind_name(o->kind));
+	f = alloc_file_pseudo(o->inode, fs_mount, name, flags, fops);
 	if (IS_ERR(f))
 		goto drop_inode;
 	f->private_data = o;
-	f->f_mode |= kind->fops->read_iter ? FMODE_NOWAIT : 0;
+	f->f_mode |= fops->read_iter ? FMODE_NOWAIT : 0;
 	kref_get(&o->kref);
 	rq->out_fd[rq->n_out] = fd;
 	rq->out[rq->n_out++] = f;
@@ -132,12 +134,16 @@ put_fd:
 /* An interrupt's descriptors are one to wait for it, and one to trigger it. */
 static int answer_files(struct sio_request *rq, struct sio_obj *o)
 {
+	const struct file_operations *fops = kind_of(o->kind)->fops;
 	int error;
 
+	if (o->kind == SIO_KIND_DMA)
+		return sio_channel_files(rq, o);
 	if (o->kind != SIO_KIND_IRQ)
-		return answer_file(rq, o, o->access & SIO_ACCESS_WRITE ? O_RDWR : O_RDONLY);
-	error = answer_file(rq, o, O_RDWR); /* who takes several may put some back */
-	return error ? error : answer_file(rq, o, O_WRONLY);
+		return sio_answer_file(rq, o, fops,
+				       o->access & SIO_ACCESS_WRITE ? O_RDWR : O_RDONLY);
+	error = sio_answer_file(rq, o, fops, O_RDWR); /* who takes several may put some back */
+	return error ? error : sio_answer_file(rq, o, fops, O_WRONLY);
 }
 
 int sio_file_release(struct inode *inode, struct file *f)
@@ -265,6 +271,7 @@ void sio_obj_unref(struct sio_obj *o)
 void sio_obj_quarantine(struct sio_obj *o)
 {
 	o->state = SIO_STATE_QUARANTINED;
+	sio_ranges_cut(o);
 	o->ended_at = sio.epoch;
 	if (kind_of(o->kind)->leave)
 		kind_of(o->kind)->leave(o);
@@ -273,6 +280,7 @@ void sio_obj_quarantine(struct sio_obj *o)
 
 void sio_obj_end(struct sio_obj *o)
 {
+	sio_ranges_end(o);
 	if (kind_of(o->kind)->end)
 		kind_of(o->kind)->end(o);
 	if (o->target)
@@ -436,6 +444,8 @@ int sio_op_list(struct sio_request *rq, const void *msg, void *answer)
 			e->node = SIO_LIST_CHOSEN;
 		if (o->adapter)
 			list_path(e, o);
+		if (o->kind == SIO_KIND_DMA || o->kind == SIO_KIND_DMA_RANGE)
+			sio_channel_list(e, o);
 	}
 	return 0;
 }

@@ -148,6 +148,12 @@ static const struct operation operations[SIO_OP_COUNT] = {
 	   .makes = SIO_KIND_IRQ, .files = 1),
 	OP(IRQ_FREE, sio_op_end, irq_free, ok, .ends = SIO_KIND_IRQ,
 	   .gives_back = true),
+	OP(DMA, sio_op_dma, dma, dma, RESERVED(dma), .holds = true, .makes = SIO_KIND_DMA),
+	OP(DMA_FREE, sio_op_end, dma_free, ok, .ends = SIO_KIND_DMA, .gives_back = true),
+	OP(DMA_ATTACH, sio_op_dma_attach, dma_attach, dma_attach, .holds = true,
+	   .makes = SIO_KIND_DMA_RANGE),
+	OP(DMA_DETACH, sio_op_end, dma_detach, ok, .ends = SIO_KIND_DMA_RANGE,
+	   .gives_back = true),
 	OP(VECTOR, sio_op_vector, vector, ok, RESERVED(vector), .holds = true, .device = OPEN),
 	OP(STATUS, sio_op_status, status, status),
 	OP(REOPEN, sio_op_reopen, reopen, reopen, RESERVED(reopen)),
@@ -449,6 +455,7 @@ static void end_everything(void)
 	sio_adapters_free();
 	xa_destroy(&sio.objects);
 	sio_pool_exit();
+	sio_engine_exit();
 }
 
 static int __init smartio_init(void)
@@ -459,6 +466,8 @@ static int __init smartio_init(void)
 	boot_generation = ktime_get_real_seconds();
 	get_random_bytes(boot_id, sizeof(boot_id));
 	error = sio_links_init();
+	if (!error)
+		error = sio_engine_init();
 	if (!error)
 		error = sio_pool_init();
 	if (!error)

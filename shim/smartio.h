@@ -7,13 +7,15 @@
  *   dmamap -> mem | bar of another device | map;  vector -> irq | map;  grant -> mem | bar |
  *   irq;  dmamap, vector through a map -> requester entry;  shadow -> map, irq;  all -> owner
  *
+ * A range of a DMA channel counts nowhere: it ends with what it is of.
+ *
  * An object is in the table from its making until FREE and the like, or until its owner has ended
  * and nothing refers to it; a DMA mapping of an ended owner until SETTLE, RESET or the device's
  * end, a grant until UNGRANT or the bridge's end, a shadow until no driver has it. Its struct, and
  * what backs it, live as long as a file of it (kref).
  *
  * Locks, outer first: a device's lock (the driver core's), sio.lock (all tables), mmap_lock,
- * views of devices and adapters; the spinlocks are innermost. Page faults take views only, and
+ * views of devices and adapters; beside these two, a DMA channel's; the spinlocks are innermost. Page faults take views only, and
  * never while a reset is under way, so whoever holds sio.lock may touch a process's memory map, but
  * copies nothing from or to it, and waits for no reset.
  */
@@ -39,7 +41,7 @@
 
 #define SIO_FIRST_ID 0x100000ULL /* above every device id, so that one number names one thing */
 #define SIO_BOTH (SIO_ACCESS_READ | SIO_ACCESS_WRITE)
-#define SIO_MAX_OUT 2 /* descriptors of an answer */
+#define SIO_MAX_OUT 3 /* descriptors of an answer */
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
@@ -94,7 +96,8 @@ struct sio_obj {
 	struct smartio_adapter *adapter; /* NULL: of none */
 	u32 node;			 /* of the peer */
 	struct list_head of_owner, of_dev, of_adapter, falling;
-	struct inode *inode; /* while there are files */
+	struct sio_reach *reach; /* by DMA channels; NULL: no range is of it */
+	struct inode *inode;	 /* while there are files */
 	unsigned int n_files;
 };
 
@@ -116,7 +119,14 @@ struct sio_owner {
 	struct list_head objects;
 };
 
+/* A count that programs wait for. */
+struct sio_count {
+	wait_queue_head_t wait; /* its lock guards n */
+	u64 n;
+};
+
 struct sio_irq;
+struct sio_reach;
 struct sio_shadow;
 struct sio_aperture;
 
@@ -224,7 +234,7 @@ extern struct sio_state sio;
 /* Each kind is defined in the file that makes its objects. */
 extern const struct sio_kind sio_kind_owner, sio_kind_mem, sio_kind_bar, sio_kind_dmamap,
 	sio_kind_irq, sio_kind_vector, sio_kind_grant, sio_kind_map, sio_kind_requester,
-	sio_kind_shadow;
+	sio_kind_shadow, sio_kind_channel, sio_kind_range;
 
 /* port.c: notes why a request is refused. Return: @error. */
 __printf(3, 4) int sio_fail(struct sio_request *rq, int error, const char *fmt, ...);
@@ -276,6 +286,9 @@ void sio_fall(void);
 /* @o belongs to the daemon from now on. */
 void sio_obj_give(struct sio_obj *o);
 sio_handler sio_op_end, sio_op_give, sio_op_list, sio_op_reopen;
+/* A descriptor of @o for the answer, in file @fops. */
+int sio_answer_file(struct sio_request *rq, struct sio_obj *o, const struct file_operations *fops,
+		    int flags);
 int sio_file_release(struct inode *inode, struct file *f);
 int sio_mmap(struct file *f, struct vm_area_struct *vma);
 extern const struct file_operations sio_mmap_fops;
@@ -389,6 +402,29 @@ void sio_dmamaps_cut(const struct sio_obj *target);
 void sio_dmamaps_leave(struct sio_obj *target);
 /* The device is gone for good: ends its mappings. */
 void sio_dmamaps_lose(struct sio_dev *d);
+
+/* count.c */
+void sio_count_init(struct sio_count *c);
+void sio_count_add(struct sio_count *c, u64 n);
+ssize_t sio_count_read(struct sio_count *c, struct kiocb *iocb, struct iov_iter *to);
+/* What a program writes to be added; or an error. */
+int sio_count_get(const char __user *from, size_t size, u64 *ret);
+__poll_t sio_count_poll(struct sio_count *c, struct file *f, poll_table *wait);
+
+/* channel.c */
+int sio_engine_init(void);
+void sio_engine_exit(void);
+sio_handler sio_op_dma, sio_op_dma_attach;
+/* What LIST says of a channel, or of a range, beside what it says of all. */
+void sio_channel_list(struct sio_list_entry *e, const struct sio_obj *o);
+/* The three descriptors of a channel. */
+int sio_channel_files(struct sio_request *rq, struct sio_obj *o);
+/* No channel reaches @target any more; its ranges lead nowhere until they are ended. */
+void sio_ranges_cut(struct sio_obj *target);
+/* The same, and ends them. */
+void sio_ranges_end(struct sio_obj *target);
+/* A piece that a channel copied of @target when this was called has been copied. */
+void sio_ranges_settle(struct sio_obj *target);
 
 /* irq.c */
 sio_handler sio_op_irq_new;

@@ -100,6 +100,7 @@ int sio_view_make(struct sio_view *v, u64 phys, bool combined)
 void sio_view_zap(struct sio_view *v)
 {
 	sio_uses_lose(&v->o);
+	sio_ranges_settle(&v->o);
 	if (v->o.inode)
 		unmap_mapping_range(v->o.inode->i_mapping, 0, 0, 1);
 }

@@ -14,25 +14,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "shim.h"
+#include "shim_loop.h"
 
-#define NEAR 0 /* adapters: who maps; who grants */
-#define FAR 1
 #define ONES 0xffffffffu
 #define LOOP_VECTORS 4
 #define LOOP_REQUESTERS 8
 #define PATIENCE_MS 60000
 
-/* What a peer granted, and the way there. */
-struct window {
-	uint64_t owner, source, grant, map;
-	uint64_t granted, bus; /* as devices of the peer address it, and of this host */
-	uint64_t length;
-	int source_fd, map_fd;
-	volatile uint32_t *there, *here;
-};
-
-static void set(struct port_world *w, const char *parameter, const char *text)
+void loop_set(struct port_world *w, const char *parameter, const char *text)
 {
 	char file[64];
 
@@ -53,8 +42,7 @@ static bool hear(struct port_world *w, uint32_t op, union port_packet *ret)
 	return false;
 }
 
-/* Until the path of adapter 0 is told to be in @state. */
-static void hear_link(struct port_world *w, uint32_t state, uint64_t generation, uint64_t turn)
+void loop_hear_link(struct port_world *w, uint32_t state, uint64_t generation, uint64_t turn)
 {
 	union port_packet evt;
 	const struct sio_evt_link *link = (const void *)&evt;
@@ -73,7 +61,7 @@ static void hear_link(struct port_world *w, uint32_t state, uint64_t generation,
 /* ---- windows ---- */
 
 /* Grant the window's source; the message to MAP it comes into @ret. */
-static bool grant(struct port_world *w, struct window *x, uint32_t kind, int error,
+static bool grant(struct port_world *w, struct loop_window *x, uint32_t kind, int error,
 		  struct sio_req_map *ret)
 {
 	struct shim_ask a;
@@ -99,7 +87,7 @@ static bool grant(struct port_world *w, struct window *x, uint32_t kind, int err
 	return true;
 }
 
-static bool map(struct port_world *w, struct window *x, const struct sio_req_map *m, int error)
+static bool map(struct port_world *w, struct loop_window *x, const struct sio_req_map *m, int error)
 {
 	struct shim_ask a;
 	struct sio_req h;
@@ -117,13 +105,12 @@ static bool map(struct port_world *w, struct window *x, const struct sio_req_map
 	return true;
 }
 
-/* @length bytes of memory, granted and mapped. */
-static bool begin(struct port_world *w, struct window *x, uint64_t owner, uint64_t length)
+bool loop_begin(struct port_world *w, struct loop_window *x, uint64_t owner, uint64_t length)
 {
 	struct sio_req_map m;
 	struct shim_ask a;
 
-	*x = (struct window){.owner = owner, .length = length};
+	*x = (struct loop_window){.owner = owner, .length = length};
 	shim_good(w, &a, SIO_OP_ALLOC, owner);
 	((struct sio_req_alloc *)(void *)&a.req)->size = length;
 	((struct sio_req_alloc *)(void *)&a.req)->kind = SIO_ALLOC_CONTIGUOUS;
@@ -138,7 +125,7 @@ static bool begin(struct port_world *w, struct window *x, uint64_t owner, uint64
 	return x->there && x->here;
 }
 
-static void end(struct port_world *w, uint32_t op, uint64_t id, int error)
+void loop_end(struct port_world *w, uint32_t op, uint64_t id, int error)
 {
 	struct shim_ask a;
 
@@ -147,7 +134,7 @@ static void end(struct port_world *w, uint32_t op, uint64_t id, int error)
 	shim_expect(w, &a, -1, error, "the end of something");
 }
 
-static void unmap(struct window *x)
+static void unmap(struct loop_window *x)
 {
 	if (x->there)
 		munmap((void *)(uintptr_t)x->there, x->length);
@@ -157,12 +144,12 @@ static void unmap(struct window *x)
 	close(x->map_fd);
 }
 
-static void finish(struct port_world *w, struct window *x)
+void loop_finish(struct port_world *w, struct loop_window *x)
 {
 	unmap(x);
-	end(w, SIO_OP_UNMAP, x->map, 0);
-	end(w, SIO_OP_UNGRANT, x->grant, 0);
-	end(w, SIO_OP_FREE, x->source, 0);
+	loop_end(w, SIO_OP_UNMAP, x->map, 0);
+	loop_end(w, SIO_OP_UNGRANT, x->grant, 0);
+	loop_end(w, SIO_OP_FREE, x->source, 0);
 }
 
 static void expect_word(struct port_world *w, const volatile uint32_t *at, uint32_t value,
@@ -175,7 +162,7 @@ static void expect_word(struct port_world *w, const volatile uint32_t *at, uint3
 }
 
 /* A daemon that is started again knows by its row where a window leads. */
-static void listed(struct port_world *w, const struct window *x)
+static void listed(struct port_world *w, const struct loop_window *x)
 {
 	const struct sio_evt_list *evt;
 	const struct sio_list_entry *e;
@@ -199,9 +186,9 @@ static void listed(struct port_world *w, const struct window *x)
 
 static void data(struct port_world *w)
 {
-	struct window x;
+	struct loop_window x;
 
-	if (begin(w, &x, 0, 3 * SHIM_PAGE)) {
+	if (loop_begin(w, &x, 0, 3 * SHIM_PAGE)) {
 		listed(w, &x);
 		for (unsigned i = 0; i < 3 * SHIM_PAGE / 4; i++)
 			x.here[i] = i * 0x01010101u;
@@ -212,13 +199,13 @@ static void data(struct port_world *w)
 			}
 		x.there[1] = 4711;
 		expect_word(w, &x.here[1], 4711, "what the other side stored");
-		end(w, SIO_OP_FREE, x.source, -EBUSY);
-		end(w, SIO_OP_UNMAP, x.map, 0);
+		loop_end(w, SIO_OP_FREE, x.source, -EBUSY);
+		loop_end(w, SIO_OP_UNMAP, x.map, 0);
 		expect_word(w, &x.here[1], ONES, "a window that has ended");
-		end(w, SIO_OP_UNMAP, x.map, -ENOENT);
+		loop_end(w, SIO_OP_UNMAP, x.map, -ENOENT);
 		unmap(&x);
-		end(w, SIO_OP_UNGRANT, x.grant, 0);
-		end(w, SIO_OP_FREE, x.source, 0);
+		loop_end(w, SIO_OP_UNGRANT, x.grant, 0);
+		loop_end(w, SIO_OP_FREE, x.source, 0);
 	}
 	port_report(w, "stores through a window");
 }
@@ -235,27 +222,27 @@ static uint64_t count(int fd, int timeout_ms)
 	return read(fd, &n, sizeof(n)) == sizeof(n) ? n : 0;
 }
 
-static bool begin_interrupt(struct port_world *w, struct window *x, uint64_t owner)
+static bool begin_interrupt(struct port_world *w, struct loop_window *x, uint64_t owner)
 {
 	struct sio_req_map m;
 
-	*x = (struct window){.owner = owner};
+	*x = (struct loop_window){.owner = owner};
 	x->source = shim_make(w, SIO_OP_IRQ_NEW, owner, &x->source_fd);
 	return x->source && grant(w, x, SIO_KIND_IRQ, 0, &m) && map(w, x, &m, 0);
 }
 
-static void end_interrupt(struct port_world *w, struct window *x)
+static void end_interrupt(struct port_world *w, struct loop_window *x)
 {
 	close(x->source_fd);
 	close(x->map_fd);
-	end(w, SIO_OP_UNMAP, x->map, 0);
-	end(w, SIO_OP_UNGRANT, x->grant, 0);
-	end(w, SIO_OP_IRQ_FREE, x->source, 0);
+	loop_end(w, SIO_OP_UNMAP, x->map, 0);
+	loop_end(w, SIO_OP_UNGRANT, x->grant, 0);
+	loop_end(w, SIO_OP_IRQ_FREE, x->source, 0);
 }
 
 static void messages(struct port_world *w)
 {
-	struct window x[LOOP_VECTORS], more = {0};
+	struct loop_window x[LOOP_VECTORS], more = {0};
 	struct sio_req_map m;
 	uint64_t one = 1;
 
@@ -271,11 +258,11 @@ static void messages(struct port_world *w)
 	shim_check(w, write(x[0].map_fd, &one, 4) < 0 && errno == EINVAL, "4 bytes are refused");
 	more.source = shim_make(w, SIO_OP_IRQ_NEW, 0, NULL);
 	grant(w, &more, SIO_KIND_IRQ, -ENOSPC, &m); /* no vector is left */
-	end(w, SIO_OP_IRQ_FREE, more.source, 0);
+	loop_end(w, SIO_OP_IRQ_FREE, more.source, 0);
 	more = x[0];
 	if (grant(w, &more, SIO_KIND_IRQ, 0, &m)) /* it has one */
-		end(w, SIO_OP_UNGRANT, more.grant, 0);
-	end(w, SIO_OP_IRQ_FREE, x[0].source, -EBUSY);
+		loop_end(w, SIO_OP_UNGRANT, more.grant, 0);
+	loop_end(w, SIO_OP_IRQ_FREE, x[0].source, -EBUSY);
 	for (unsigned i = 0; i < LOOP_VECTORS; i++)
 		end_interrupt(w, &x[i]);
 out:
@@ -323,11 +310,11 @@ static void drive(struct port_world *w)
 {
 	struct shim_drive d = {0};
 	uint64_t owner, irq = 0, entry, mapping, iova = 0;
-	struct window x, told;
+	struct loop_window x, told;
 	int fd = -1;
 
 	owner = shim_make(w, SIO_OP_OWNER_NEW, 0, &fd);
-	if (!begin(w, &x, owner, SHIM_PAGE) || !begin_interrupt(w, &told, owner) ||
+	if (!loop_begin(w, &x, owner, SHIM_PAGE) || !begin_interrupt(w, &told, owner) ||
 	    !shim_drive_open(w, &d, owner, &irq))
 		goto out;
 	dmamap(w, owner, x.map, -ENOENT, &iova);
@@ -337,9 +324,9 @@ static void drive(struct port_world *w)
 	dmamap(w, owner, told.map, -EINVAL, &iova);
 	vector(w, owner, x.map, 0, -ENOENT);
 	vector(w, owner, told.map, 0, 0);
-	end(w, SIO_OP_REQUESTER_DEL, entry, -EBUSY);
-	end(w, SIO_OP_UNMAP, x.map, -EBUSY);
-	end(w, SIO_OP_UNMAP, told.map, -EBUSY);
+	loop_end(w, SIO_OP_REQUESTER_DEL, entry, -EBUSY);
+	loop_end(w, SIO_OP_UNMAP, x.map, -EBUSY);
+	loop_end(w, SIO_OP_UNMAP, told.map, -EBUSY);
 	if (shim_drive_start(w, &d)) {
 		shim_drive_identify(&d, iova);
 		shim_check(w, count(told.source_fd, PATIENCE_MS) > 0, "the peer is interrupted");
@@ -358,9 +345,9 @@ static void drive(struct port_world *w)
 	}
 	shim_drive_stop(&d);
 	vector(w, owner, 0, 0, 0);
-	end(w, SIO_OP_DMAUNMAP, mapping, 0);
-	end(w, SIO_OP_REQUESTER_DEL, entry, 0);
-	finish(w, &x);
+	loop_end(w, SIO_OP_DMAUNMAP, mapping, 0);
+	loop_end(w, SIO_OP_REQUESTER_DEL, entry, 0);
+	loop_finish(w, &x);
 	end_interrupt(w, &told);
 	shim_drive_close(&d);
 out:
@@ -389,8 +376,8 @@ static void requesters(struct port_world *w)
 	m->bdf = 0x4200;
 	again = shim_expect(w, &a, -1, 0, "REQUESTER_ADD again") ? shim_id(&a) : 0;
 	for (unsigned i = 0; i < LOOP_REQUESTERS && !w->why[0]; i++)
-		end(w, SIO_OP_REQUESTER_DEL, id[i], 0);
-	end(w, SIO_OP_REQUESTER_DEL, again, 0);
+		loop_end(w, SIO_OP_REQUESTER_DEL, id[i], 0);
+	loop_end(w, SIO_OP_REQUESTER_DEL, again, 0);
 	port_report(w, "a requester table that is full");
 }
 
@@ -402,11 +389,11 @@ static void death(struct port_world *w)
 	uint32_t mems = shim_count(w, SIO_KIND_MEM);
 	const struct sio_evt_owner_gone *gone;
 	union port_packet evt;
-	struct window x;
+	struct loop_window x;
 	int fd = -1;
 	pid_t pid;
 
-	if (!begin(w, &x, shim_make(w, SIO_OP_OWNER_NEW, 0, &fd), SHIM_PAGE))
+	if (!loop_begin(w, &x, shim_make(w, SIO_OP_OWNER_NEW, 0, &fd), SHIM_PAGE))
 		goto out;
 	pid = fork();
 	if (pid == 0)
@@ -425,7 +412,7 @@ static void death(struct port_world *w)
 	expect_word(w, x.here, ONES, "the window");
 	shim_check(w, shim_count(w, SIO_KIND_GRANT) == 1 && shim_count(w, SIO_KIND_MAP) == 0,
 		   "a grant and no map are listed");
-	end(w, SIO_OP_UNGRANT, x.grant, 0);
+	loop_end(w, SIO_OP_UNGRANT, x.grant, 0);
 	shim_event(w, SIO_EV_OWNER_END, &evt);
 	shim_check(w, shim_count(w, SIO_KIND_MEM) == mems, "the memory is free");
 	unmap(&x);
@@ -437,16 +424,16 @@ out:
 static void give(struct port_world *w)
 {
 	union port_packet evt;
-	struct window x;
+	struct loop_window x;
 	int fd = -1;
 
-	if (begin(w, &x, shim_make(w, SIO_OP_OWNER_NEW, 0, &fd), SHIM_PAGE)) {
-		end(w, SIO_OP_GIVE, x.source, 0);
+	if (loop_begin(w, &x, shim_make(w, SIO_OP_OWNER_NEW, 0, &fd), SHIM_PAGE)) {
+		loop_end(w, SIO_OP_GIVE, x.source, 0);
 		close(fd);
 		shim_event(w, SIO_EV_OWNER_END, &evt);
 		x.there[0] = 1;
-		end(w, SIO_OP_UNGRANT, x.grant, 0);
-		end(w, SIO_OP_FREE, x.source, 0);
+		loop_end(w, SIO_OP_UNGRANT, x.grant, 0);
+		loop_end(w, SIO_OP_FREE, x.source, 0);
 		unmap(&x);
 	}
 	port_report(w, "memory that is given away with its grants");
@@ -485,17 +472,17 @@ static void link_down(struct port_world *w)
 	size_t size = 0;
 	const volatile struct sio_status_page *page = status(w, &size);
 	const volatile struct sio_status_path *p = path(w, page);
-	struct window x, more = {.length = SHIM_PAGE};
+	struct loop_window x, more = {.length = SHIM_PAGE};
 	struct sio_req_map m;
 	uint32_t generation;
 
-	if (!p || !begin(w, &x, 0, SHIM_PAGE))
+	if (!p || !loop_begin(w, &x, 0, SHIM_PAGE))
 		goto out;
 	shim_check(w, p->state == SIO_LINK_UP && p->peer_boot == 4, "the path is up");
 	generation = p->generation;
 	x.here[0] = 17;
-	set(w, "link", "0");
-	hear_link(w, SIO_LINK_DOWN, 0, 0);
+	loop_set(w, "link", "0");
+	loop_hear_link(w, SIO_LINK_DOWN, 0, 0);
 	shim_check(w, p->state == SIO_LINK_DOWN && p->generation == generation + 1,
 		   "the status page says so");
 	expect_word(w, x.here, ONES, "the window");
@@ -504,15 +491,15 @@ static void link_down(struct port_world *w)
 	more.source = x.source;
 	if (grant(w, &more, SIO_KIND_MEM, 0, &m)) { /* prepared for later */
 		map(w, &more, &m, -ENETDOWN);
-		end(w, SIO_OP_UNGRANT, more.grant, 0);
+		loop_end(w, SIO_OP_UNGRANT, more.grant, 0);
 	}
-	set(w, "link", "1");
-	hear_link(w, SIO_LINK_UP, 4, 0);
+	loop_set(w, "link", "1");
+	loop_hear_link(w, SIO_LINK_UP, 4, 0);
 	shim_check(w, p->state == SIO_LINK_UP && p->generation == generation + 2, "up again");
 	expect_word(w, x.here, 17, "the window");
 	x.here[0] = 5;
 	expect_word(w, x.there, 5, "the memory");
-	finish(w, &x);
+	loop_finish(w, &x);
 out:
 	munmap((void *)(uintptr_t)page, size);
 	port_report(w, "a link that goes down and comes back");
@@ -523,26 +510,26 @@ static void start_again(struct port_world *w, const char *parameter, const char 
 			uint64_t boot, uint64_t before, uint64_t turn)
 {
 	struct sio_req_map old;
-	struct window x, y;
+	struct loop_window x, y;
 	char what[80];
 
 	snprintf(what, sizeof(what), "the peer in another start (%s)", parameter);
-	if (!begin(w, &x, 0, SHIM_PAGE))
+	if (!loop_begin(w, &x, 0, SHIM_PAGE))
 		goto out;
 	y = x;
 	if (!grant(w, &y, SIO_KIND_MEM, 0, &old))
 		goto out;
-	set(w, parameter, value);
-	hear_link(w, SIO_LINK_DOWN, 0, before);
-	hear_link(w, SIO_LINK_UP, boot, turn);
+	loop_set(w, parameter, value);
+	loop_hear_link(w, SIO_LINK_DOWN, 0, before);
+	loop_hear_link(w, SIO_LINK_UP, boot, turn);
 	expect_word(w, x.here, ONES, "the old window");
 	map(w, &y, &old, -ESTALE);
-	end(w, SIO_OP_UNGRANT, y.grant, 0);
-	finish(w, &x);
-	if (begin(w, &x, 0, SHIM_PAGE)) {
+	loop_end(w, SIO_OP_UNGRANT, y.grant, 0);
+	loop_finish(w, &x);
+	if (loop_begin(w, &x, 0, SHIM_PAGE)) {
 		x.here[0] = 9;
 		expect_word(w, x.there, 9, "a new window");
-		finish(w, &x);
+		loop_finish(w, &x);
 	}
 out:
 	port_report(w, what);
@@ -554,11 +541,11 @@ static void fault(struct port_world *w)
 {
 	const struct sio_evt_fault *f;
 	union port_packet evt;
-	struct window x;
+	struct loop_window x;
 
 	f = (const void *)&evt;
-	if (begin(w, &x, 0, SHIM_PAGE)) {
-		set(w, "fault", "in write 4 0x1000 64");
+	if (loop_begin(w, &x, 0, SHIM_PAGE)) {
+		loop_set(w, "fault", "in write 4 0x1000 64");
 		if (hear(w, SIO_EV_FAULT, &evt))
 			shim_check(w,
 				   f->access == SIO_FAULT_WRITE && f->node == 4 &&
@@ -566,11 +553,11 @@ static void fault(struct port_world *w)
 					   f->mapping == 0 && f->nearest == SIO_PORT_ANY &&
 					   strcmp(f->reason, "a test says so") == 0,
 				   "a peer's access is told, of nothing granted there");
-		set(w, "fault", "out read 8 0 4");
+		loop_set(w, "fault", "out read 8 0 4");
 		if (hear(w, SIO_EV_FAULT, &evt))
 			shim_check(w, f->access == SIO_FAULT_READ && f->mapping == x.map,
 				   "our own is told, with the map");
-		finish(w, &x);
+		loop_finish(w, &x);
 	}
 	port_report(w, "accesses that were stopped");
 }
@@ -578,11 +565,11 @@ static void fault(struct port_world *w)
 /* The bridge's module goes while all of it is in use. */
 static void bridge_gone(struct port_world *w)
 {
-	struct window x, told;
+	struct loop_window x, told;
 	uint64_t entry, one = 1;
 	struct shim_ask a;
 
-	if (!begin(w, &x, 0, SHIM_PAGE) || !begin_interrupt(w, &told, 0))
+	if (!loop_begin(w, &x, 0, SHIM_PAGE) || !begin_interrupt(w, &told, 0))
 		goto out;
 	entry = requester(w, 0);
 	x.here[0] = 1;
@@ -592,9 +579,9 @@ static void bridge_gone(struct port_world *w)
 	shim_check(w, write(told.map_fd, &one, sizeof(one)) == sizeof(one), "a message is lost");
 	shim_good(w, &a, SIO_OP_ADAPTER, 0);
 	shim_expect(w, &a, -1, -ENODEV, "ADAPTER");
-	end(w, SIO_OP_REQUESTER_DEL, entry, 0);
+	loop_end(w, SIO_OP_REQUESTER_DEL, entry, 0);
 	end_interrupt(w, &told);
-	finish(w, &x);
+	loop_finish(w, &x);
 out:
 	port_report(w, "the bridge goes");
 }
@@ -611,6 +598,7 @@ void port_adapters(struct port_world *w)
 	link_down(w);
 	start_again(w, "turn", "1", 4, 0, 1);
 	start_again(w, "boot", "9", 9, 1, 1);
+	shim_channels(w);
 	fault(w);
 	bridge_gone(w);
 }

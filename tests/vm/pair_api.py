@@ -19,7 +19,7 @@ from machine import Failed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TABLE = os.path.join(HERE, "pair-api-tests.txt")
-SHORT = ("connect", "copy", "map_flag", "segment", "segment_event", "share")
+SHORT = ("connect", "copy", "dma", "map_flag", "segment", "segment_event", "share")
 # Programs that two machines cannot run, and what they would need.
 NOT = {
     "adapters": "several adapters of a host",
@@ -47,8 +47,6 @@ NOT = {
     "stress": "memory that programs of different hosts share",
     "wait": "a daemon that can be stopped",
     "wide": "several adapters of a host",
-    **{name: "an adapter with a DMA engine" for name in (
-        "block", "dma", "dma_abort", "dma_channel", "dma_gather", "dma_loss", "dma_memory", "dma_vec")},
     **{name: "an adapter with multicast groups" for name in ("multicast", "multicast_exact")},
 }
 # And of those that can, tests by a pattern that are not in order yet: a connection is told to be lost now and then; the

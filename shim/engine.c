@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The DMA engine of adapters that have none: a processor copies what the rings say. A transfer is
+ * done in pieces; between two of them the channel's lock is free, so that what it reaches can be
+ * taken away. Whatever is read from a ring is read once and checked.
+ */
+#include <linux/io.h>
+#include <linux/sched/clock.h>
+
+#include "channel.h"
+
+#define PIECE SZ_256K
+#define PIECE_IO SZ_4K /* of a bus that takes long: who waits for the lock waits for it */
+#define LOOK_NS (50 * NSEC_PER_USEC) /* at an empty ring, before the program has to wake it */
+
+/* ---- where the bytes are ---- */
+
+/* One that can be reached without a break. */
+struct place {
+	void *ram; /* NULL: it is @io */
+	void __iomem *io;
+	u64 n;
+};
+
+static bool is_view(const struct sio_obj *o)
+{
+	return o->kind == SIO_KIND_BAR || o->kind == SIO_KIND_MAP;
+}
+
+/* Are the pages there? Who takes them away says so before it takes the channel's lock. */
+static bool is_there(const struct sio_obj *o)
+{
+	if (!is_view(o))
+		return true;
+	return !READ_ONCE(((const struct sio_view *)o)->revoked) &&
+	       !(o->dev && READ_ONCE(o->dev->resetting));
+}
+
+static struct sio_range *range_of(const struct sio_channel *c, u32 slot, u64 offset, u32 access)
+{
+	struct sio_range *g = slot < SIO_DMA_SLOTS ? c->slot[slot] : NULL;
+
+	if (!g || !(g->o.access & access) || offset > g->o.length ||
+	    c->entry.length > g->o.length - offset)
+		return NULL;
+	return g;
+}
+
+/* At most @n bytes at @offset of @g. */
+static struct place find(const struct sio_range *g, u64 offset, u64 n)
+{
+	const struct sio_reach *r = g->of->reach;
+	u64 at = g->offset + offset;
+	const struct sio_mem *m;
+	struct page *page;
+
+	if (r->io)
+		return (struct place){.io = r->io + at, .n = min_t(u64, n, PIECE_IO)};
+	if (r->ram)
+		return (struct place){.ram = r->ram + at, .n = n};
+	m = (const struct sio_mem *)g->of;
+	page = m->pages->page[m->first + PHYS_PFN(at)];
+	return (struct place){.ram = page_address(page) + offset_in_page(at),
+			      .n = min_t(u64, n, PAGE_SIZE - offset_in_page(at))};
+}
+
+/* ---- copying ---- */
+
+static void copy(struct sio_channel *c, const struct place *to, const struct place *from, u64 n)
+{
+	if (!to->io && !from->io) {
+		memcpy(to->ram, from->ram, n);
+		return;
+	}
+	if (!from->io) {
+		memcpy_toio(to->io, from->ram, n);
+		return;
+	}
+	if (!to->io) {
+		memcpy_fromio(to->ram, from->io, n);
+		return;
+	}
+	for (u64 at = 0; at < n; at += sizeof(c->bounce)) {
+		size_t k = min_t(u64, n - at, sizeof(c->bounce));
+
+		memcpy_fromio(c->bounce, from->io + at, k);
+		memcpy_toio(to->io + at, c->bounce, k);
+	}
+}
+
+/* What was written through a bus has arrived: a read of the same way comes behind it. */
+static void push(struct sio_channel *c)
+{
+	if (!c->pushed)
+		return;
+	wmb(); /* write-combining buffers are empty, before the read */
+	if (c->pushed->of && is_there(c->pushed->of))
+		readl(c->pushed->of->reach->io + c->pushed->offset);
+	c->pushed = NULL;
+}
+
+/* A piece of the entry under way. 0; -EINVAL: the entry; -EFAULT: the pages are not there. */
+static int copy_piece(struct sio_channel *c)
+{
+	const struct sio_dma_entry *e = &c->entry;
+	const struct sio_range *from = range_of(c, e->source, e->source_offset, SIO_ACCESS_READ);
+	const struct sio_range *to = range_of(c, e->target, e->target_offset, SIO_ACCESS_WRITE);
+	u64 end = min_t(u64, e->length, c->copied + PIECE);
+
+	if (!from || !to)
+		return -EINVAL;
+	if (from->of->reach->io || to->of->reach->io)
+		end = min_t(u64, end, c->copied + PIECE_IO);
+	if (!is_there(from->of) || !is_there(to->of))
+		return -EFAULT;
+	if (c->pushed && c->pushed != to)
+		push(c);
+	while (c->copied < end) {
+		struct place in = find(from, e->source_offset + c->copied, end - c->copied);
+		struct place out = find(to, e->target_offset + c->copied, in.n);
+
+		copy(c, &out, &in, out.n);
+		c->copied += out.n;
+	}
+	if (to->of->reach->io)
+		c->pushed = to;
+	/* Ones of a path that broke meanwhile are no data. */
+	return is_there(from->of) ? 0 : -EFAULT;
+}
+
+/* ---- the ring ---- */
+
+/* The result first, then that the transfer is over, then a look who waits. */
+static void finish(struct sio_channel *c)
+{
+	struct sio_dma_ring *ring = c->ring;
+
+	push(c);
+	WRITE_ONCE(ring->result[c->done % SIO_DMA_RESULTS], c->error);
+	smp_store_release(&ring->done, ++c->done); /* pairs with sio_dma_settle() in libsmartio */
+	c->error = 0;
+	smp_mb(); /* done, then the look: pairs with sleep_until() in libsmartio */
+	if (READ_ONCE(ring->waiting))
+		sio_count_add(&c->finished, 1);
+}
+
+static void entry_done(struct sio_channel *c)
+{
+	c->busy = false;
+	WRITE_ONCE(c->ring->head, ++c->head);
+	if (c->entry.flags & SIO_DMA_LAST)
+		finish(c);
+}
+
+static bool is_ready(const struct sio_channel *c)
+{
+	return c->busy || READ_ONCE(c->ring->tail) != c->head;
+}
+
+static bool take_entry(struct sio_channel *c)
+{
+	u32 ready = smp_load_acquire(&c->ring->tail) - c->head; /* pairs with submit() there */
+
+	if (ready == 0)
+		return false;
+	if (ready > SIO_DMA_ENTRIES) {
+		c->broken = true;
+		return false;
+	}
+	memcpy(&c->entry, &c->ring->entry[c->head % SIO_DMA_ENTRIES], sizeof(c->entry));
+	barrier(); /* from now on the copy is what counts */
+	c->busy = true;
+	c->copied = 0;
+	return true;
+}
+
+static bool is_aborted(const struct sio_channel *c)
+{
+	return (s32)(READ_ONCE(c->ring->abort) - c->done) > 0;
+}
+
+/* With the channel's lock. Return: was there anything to do? */
+static bool step(struct sio_channel *c)
+{
+	if (c->broken || c->ended || (!c->busy && !take_entry(c)))
+		return false;
+	if (!c->error && is_aborted(c))
+		c->error = -ECANCELED;
+	if (!c->error)
+		c->error = copy_piece(c);
+	if (c->error || c->copied == c->entry.length)
+		entry_done(c);
+	return true;
+}
+
+/* Programs that start one transfer after the other find it awake. */
+static bool look(const struct sio_channel *c)
+{
+	u64 until = local_clock() + LOOK_NS;
+
+	while (!is_ready(c) && !READ_ONCE(c->ended)) {
+		if (need_resched() || local_clock() > until)
+			return false;
+		cpu_relax();
+	}
+	return true;
+}
+
+/* Return: something came before the program could know that it has to ring. */
+static bool doze(struct sio_channel *c)
+{
+	WRITE_ONCE(c->ring->asleep, 1);
+	smp_mb(); /* then a look at the tail: pairs with sio_dma_ring() in libsmartio */
+	if (!is_ready(c))
+		return false;
+	WRITE_ONCE(c->ring->asleep, 0);
+	return true;
+}
+
+void sio_channel_work(struct work_struct *work)
+{
+	struct sio_channel *c = container_of(work, struct sio_channel, work);
+	bool worked;
+
+	WRITE_ONCE(c->ring->asleep, 0);
+	for (;;) {
+		mutex_lock(&c->lock);
+		worked = step(c);
+		mutex_unlock(&c->lock);
+		cond_resched();
+		if (worked)
+			continue;
+		if (READ_ONCE(c->ended) || c->broken || (!look(c) && !doze(c)))
+			return;
+	}
+}

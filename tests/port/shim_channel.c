@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * DMA channels of smartio.ko, through smartio_loop.ko: copies between memory and windows, what ends
+ * under them, and rings that make no sense.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "shim_loop.h"
+#include "smartio/io.h"
+
+#define PAGES 12u
+#define BYTES (PAGES * SHIM_PAGE)
+#define CHANNELS 256u
+#define PATIENCE_MS 60000
+
+enum { MEMORY, WINDOW }; /* slots, in the order in which they are attached */
+
+struct channel {
+	uint64_t id, range[2];
+	int ring_fd, bell, finished;
+	struct sio_dma_ring *ring;
+	size_t size;
+	uint32_t tail, started; /* entries; transfers */
+};
+
+/* ---- a channel ---- */
+
+static bool channel_open(struct port_world *w, struct channel *c, uint64_t owner)
+{
+	struct shim_ask a;
+
+	memset(c, 0, sizeof(*c));
+	shim_good(w, &a, SIO_OP_DMA, owner);
+	((struct sio_req_dma *)(void *)&a.req)->adapter = NEAR;
+	if (!shim_expect(w, &a, -1, 0, "DMA"))
+		return false;
+	c->id = shim_id(&a);
+	c->size = ((const struct sio_evt_dma *)(const void *)&a.answer)->size;
+	c->ring_fd = a.fd[0];
+	c->bell = a.fd[1];
+	c->finished = a.fd[2];
+	c->ring = shim_map(w, c->ring_fd, c->size, PROT_READ | PROT_WRITE);
+	return c->ring;
+}
+
+static void channel_forget(struct channel *c)
+{
+	if (c->ring)
+		munmap(c->ring, c->size);
+	close(c->ring_fd);
+	close(c->bell);
+	close(c->finished);
+}
+
+static void channel_close(struct port_world *w, struct channel *c)
+{
+	loop_end(w, SIO_OP_DMA_FREE, c->id, 0);
+	channel_forget(c);
+}
+
+static uint64_t attach(struct port_world *w, const struct channel *c, uint64_t owner, uint32_t kind,
+		       uint64_t target, uint32_t slot)
+{
+	struct shim_ask a;
+	struct sio_req_dma_attach *m = (void *)&a.req;
+	const struct sio_evt_dma_attach *evt = (const void *)&a.answer;
+
+	shim_good(w, &a, SIO_OP_DMA_ATTACH, owner);
+	m->channel = c->id;
+	m->target_kind = kind;
+	m->target = target;
+	m->offset = 0;
+	m->length = BYTES;
+	m->access = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
+	if (!shim_expect(w, &a, -1, 0, "DMA_ATTACH"))
+		return 0;
+	shim_check(w, evt->slot == slot, "the slot is the first that is free");
+	return evt->id;
+}
+
+static void enter(struct channel *c, uint32_t from, uint64_t from_offset, uint32_t to,
+		  uint64_t to_offset, uint64_t length, uint32_t flags)
+{
+	c->ring->entry[c->tail++ % SIO_DMA_ENTRIES] =
+		(struct sio_dma_entry){.source = from,
+				       .source_offset = from_offset,
+				       .target = to,
+				       .target_offset = to_offset,
+				       .length = length,
+				       .flags = flags};
+	c->started += flags & SIO_DMA_LAST;
+}
+
+static void go(struct port_world *w, struct channel *c)
+{
+	uint64_t one = 1;
+
+	sio_to_fabric_barrier();
+	sio_write32(&c->ring->tail, c->tail);
+	sio_full_barrier();
+	if (sio_read32(&c->ring->asleep))
+		shim_check(w, write(c->bell, &one, sizeof(one)) == sizeof(one), "the doorbell");
+}
+
+/* The result of the last transfer, by its event; 1: it does not end. */
+static int result(struct port_world *w, struct channel *c)
+{
+	struct pollfd p = {.fd = c->finished, .events = POLLIN};
+	uint64_t n;
+
+	sio_write32(&c->ring->waiting, 1);
+	sio_full_barrier();
+	while (sio_read32(&c->ring->done) != c->started) {
+		if (poll(&p, 1, PATIENCE_MS) != 1) {
+			port_failed(w, "transfer %u does not end", c->started - 1);
+			return 1;
+		}
+		if (read(c->finished, &n, sizeof(n)) != sizeof(n))
+			port_failed(w, "no count is read: %s", strerror(errno));
+	}
+	sio_from_fabric_barrier();
+	return c->ring->result[(c->started - 1) % SIO_DMA_RESULTS];
+}
+
+static void expect(struct port_world *w, struct channel *c, int error, const char *what)
+{
+	int got;
+
+	go(w, c);
+	got = result(w, c);
+	if (got != error)
+		port_failed(w, "%s: the result is %d, %d is right", what, got, error);
+}
+
+static void copy(struct port_world *w, struct channel *c, uint32_t from, uint32_t to, int error,
+		 const char *what)
+{
+	enter(c, from, 0, to, 0, BYTES, SIO_DMA_LAST);
+	expect(w, c, error, what);
+}
+
+/* ---- what they reach ---- */
+
+/* Two windows, of which one's memory is reached directly. */
+struct world {
+	struct loop_window x, y;
+	struct channel c;
+};
+
+static bool world_begin(struct port_world *w, struct world *t, uint64_t owner)
+{
+	if (!loop_begin(w, &t->x, owner, BYTES) || !loop_begin(w, &t->y, owner, BYTES) ||
+	    !channel_open(w, &t->c, owner))
+		return false;
+	t->c.range[MEMORY] = attach(w, &t->c, owner, SIO_KIND_MEM, t->x.source, MEMORY);
+	t->c.range[WINDOW] = attach(w, &t->c, owner, SIO_KIND_MAP, t->y.map, WINDOW);
+	return !w->why[0];
+}
+
+static void world_end(struct port_world *w, struct world *t)
+{
+	channel_close(w, &t->c);
+	loop_finish(w, &t->x);
+	loop_finish(w, &t->y);
+}
+
+static void fill(volatile uint32_t *at, uint32_t seed)
+{
+	for (uint32_t i = 0; i < BYTES / 4; i++)
+		at[i] = i * 2654435761u + seed;
+}
+
+static void expect_filled(struct port_world *w, const volatile uint32_t *at, uint32_t seed,
+			  const char *what)
+{
+	for (uint32_t i = 0; i < BYTES / 4; i++)
+		if (at[i] != i * 2654435761u + seed) {
+			port_failed(w, "%s: word %u is %#x", what, i, at[i]);
+			return;
+		}
+}
+
+static void copies(struct port_world *w)
+{
+	struct world t;
+
+	if (!world_begin(w, &t, 0))
+		goto out;
+	fill(t.x.there, 1);
+	copy(w, &t.c, MEMORY, WINDOW, 0, "memory to a window");
+	expect_filled(w, t.y.there, 1, "memory to a window");
+	fill(t.y.there, 2);
+	copy(w, &t.c, WINDOW, MEMORY, 0, "a window to memory");
+	expect_filled(w, t.x.there, 2, "a window to memory");
+	/* Of several entries, at odd places, within one range. */
+	fill(t.x.there, 3);
+	t.x.there[SHIM_PAGE] = 0;
+	enter(&t.c, MEMORY, 1, MEMORY, BYTES / 2 + 3, BYTES / 4 + 1, 0);
+	enter(&t.c, MEMORY, 0, WINDOW, 0, 0, 0);
+	enter(&t.c, MEMORY, BYTES / 2 + 3, WINDOW, 1, BYTES / 4 + 1, SIO_DMA_LAST);
+	expect(w, &t.c, 0, "three entries");
+	shim_check(w,
+		   memcmp((const char *)(uintptr_t)t.x.there + 1,
+			  (const char *)(uintptr_t)t.y.there + 1, BYTES / 4 + 1) == 0,
+		   "bytes at odd places");
+	world_end(w, &t);
+out:
+	port_report(w, "a channel copies");
+}
+
+/* One range after the other has its turn in a full ring, and again. */
+static void full_ring(struct port_world *w)
+{
+	struct world t;
+
+	if (!world_begin(w, &t, 0))
+		goto out;
+	for (unsigned round = 0; round < 3 && !w->why[0]; round++) {
+		fill(t.x.there, round);
+		for (unsigned i = 0; i < SIO_DMA_ENTRIES; i++)
+			enter(&t.c, MEMORY, i % PAGES * SHIM_PAGE, WINDOW, i % PAGES * SHIM_PAGE,
+			      SHIM_PAGE, i % 4 == 3 ? SIO_DMA_LAST : 0);
+		expect(w, &t.c, 0, "a full ring");
+		shim_check(w, sio_read32(&t.c.ring->head) == t.c.tail, "all entries are done");
+		expect_filled(w, t.y.there, round, "a full ring");
+	}
+	world_end(w, &t);
+out:
+	port_report(w, "a ring that is full");
+}
+
+/* ---- errors ---- */
+
+static void bad_entries(struct port_world *w)
+{
+	struct world t;
+
+	if (!world_begin(w, &t, 0))
+		goto out;
+	enter(&t.c, 2, 0, WINDOW, 0, 1, SIO_DMA_LAST);
+	expect(w, &t.c, -EINVAL, "a slot that is free");
+	enter(&t.c, MEMORY, 0, SIO_DMA_SLOTS, 0, 1, SIO_DMA_LAST);
+	expect(w, &t.c, -EINVAL, "a slot that there is not");
+	enter(&t.c, MEMORY, 1, WINDOW, 0, BYTES, SIO_DMA_LAST);
+	expect(w, &t.c, -EINVAL, "a range that is too long");
+	enter(&t.c, MEMORY, UINT64_MAX, WINDOW, 0, 2, SIO_DMA_LAST);
+	expect(w, &t.c, -EINVAL, "an offset that wraps");
+	enter(&t.c, MEMORY, 0, WINDOW, 0, UINT64_MAX, SIO_DMA_LAST);
+	expect(w, &t.c, -EINVAL, "a length that wraps");
+	/* The first error ends a transfer, and not the next one. */
+	fill(t.x.there, 4);
+	memset((void *)(uintptr_t)t.y.there, 0, BYTES);
+	enter(&t.c, 7, 0, WINDOW, 0, 1, 0);
+	enter(&t.c, MEMORY, 0, WINDOW, 0, BYTES, SIO_DMA_LAST);
+	expect(w, &t.c, -EINVAL, "a transfer whose first entry is bad");
+	shim_check(w, t.y.there[0] == 0 && t.y.there[1] == 0, "the rest is not copied");
+	sio_write32(&t.c.ring->abort, t.c.started + 1);
+	enter(&t.c, MEMORY, 0, WINDOW, 0, BYTES, SIO_DMA_LAST);
+	expect(w, &t.c, -ECANCELED, "one that is given up");
+	copy(w, &t.c, MEMORY, WINDOW, 0, "the next one");
+	expect_filled(w, t.y.there, 4, "the next one");
+	world_end(w, &t);
+out:
+	port_report(w, "entries that are refused");
+}
+
+/* Nothing is done for it any more, and others are served. */
+static void nonsense(struct port_world *w)
+{
+	struct world t, u;
+
+	if (!world_begin(w, &t, 0) || !world_begin(w, &u, 0))
+		goto out;
+	t.c.tail += SIO_DMA_ENTRIES + 1;
+	go(w, &t.c);
+	fill(u.x.there, 5);
+	copy(w, &u.c, MEMORY, WINDOW, 0, "another channel");
+	expect_filled(w, u.y.there, 5, "another channel");
+	shim_check(w, sio_read32(&t.c.ring->done) == 0 && sio_read32(&t.c.ring->head) == 0,
+		   "a ring that makes no sense is left alone");
+	world_end(w, &u);
+	world_end(w, &t);
+out:
+	port_report(w, "a tail that makes no sense");
+}
+
+/* ---- ends ---- */
+
+static void targets_end(struct port_world *w)
+{
+	struct world t;
+
+	if (!world_begin(w, &t, 0))
+		goto out;
+	fill(t.x.there, 6);
+	copy(w, &t.c, MEMORY, WINDOW, 0, "a copy");
+	/* Neither waits for the channel. */
+	loop_finish(w, &t.y);
+	copy(w, &t.c, MEMORY, WINDOW, -EINVAL, "to a window that has ended");
+	loop_end(w, SIO_OP_DMA_DETACH, t.c.range[WINDOW], -ENOENT);
+	if (loop_begin(w, &t.y, 0, BYTES)) {
+		t.c.range[WINDOW] = attach(w, &t.c, 0, SIO_KIND_MAP, t.y.map, WINDOW);
+		copy(w, &t.c, MEMORY, WINDOW, 0, "to the one that has its slot");
+		expect_filled(w, t.y.there, 6, "to the one that has its slot");
+	}
+	loop_end(w, SIO_OP_DMA_DETACH, t.c.range[MEMORY], 0);
+	copy(w, &t.c, MEMORY, WINDOW, -EINVAL, "from a range that was detached");
+	channel_close(w, &t.c);
+	shim_check(w, shim_count(w, SIO_KIND_DMA_RANGE) == 0, "ranges end with their channel");
+	loop_finish(w, &t.x);
+	loop_finish(w, &t.y);
+out:
+	port_report(w, "targets that end under a channel");
+}
+
+static void link_breaks(struct port_world *w)
+{
+	struct world t;
+
+	if (!world_begin(w, &t, 0))
+		goto out;
+	fill(t.x.there, 7);
+	loop_set(w, "link", "0");
+	loop_hear_link(w, SIO_LINK_DOWN, 0, 1);
+	copy(w, &t.c, MEMORY, WINDOW, -EFAULT, "to a window whose link is down");
+	copy(w, &t.c, WINDOW, MEMORY, -EFAULT, "from it");
+	expect_filled(w, t.x.there, 7, "what a broken link was read for");
+	loop_set(w, "link", "1");
+	loop_hear_link(w, SIO_LINK_UP, 9, 1);
+	copy(w, &t.c, MEMORY, WINDOW, 0, "when it is up again");
+	expect_filled(w, t.y.there, 7, "when it is up again");
+	world_end(w, &t);
+out:
+	port_report(w, "a link that breaks under a channel");
+}
+
+/* A program dies while its channel copies: no byte moves when its owner's end is reported. */
+static void death(struct port_world *w)
+{
+	uint32_t channels = shim_count(w, SIO_KIND_DMA);
+	union port_packet evt;
+	struct loop_window seen; /* the daemon's, so that it outlives the program */
+	struct channel c = {.ring_fd = -1};
+	int fd = -1;
+	uint64_t owner = shim_make(w, SIO_OP_OWNER_NEW, 0, &fd);
+	uint32_t at;
+
+	if (!loop_begin(w, &seen, 0, BYTES) || !channel_open(w, &c, owner))
+		goto out;
+	attach(w, &c, owner, SIO_KIND_MEM, seen.source, MEMORY);
+	attach(w, &c, owner, SIO_KIND_MAP, seen.map, WINDOW);
+	fill(seen.there, 8);
+	for (unsigned i = 0; i < SIO_DMA_ENTRIES; i++)
+		enter(&c, MEMORY, 0, WINDOW, BYTES / 2, BYTES / 2, SIO_DMA_LAST);
+	go(w, &c);
+	while (sio_read32(&c.ring->done) == 0 && !w->why[0])
+		sched_yield();
+	close(fd);
+	do
+		if (!shim_event(w, SIO_EV_OWNER_GONE, &evt))
+			goto out;
+	while (evt.evt.owner != owner);
+	at = sio_read32(&c.ring->done);
+	memset((void *)(uintptr_t)seen.there, 0, BYTES);
+	shim_check(w,
+		   shim_count(w, SIO_KIND_DMA) == channels &&
+			   shim_count(w, SIO_KIND_DMA_RANGE) == 0,
+		   "the channel is gone");
+	go(w, &c); /* its doorbell is rung, by whoever has it still */
+	for (unsigned i = 0; i < BYTES / 4; i++)
+		if (seen.there[i]) {
+			port_failed(w, "word %u moved after the owner's end", i);
+			break;
+		}
+	shim_check(w, sio_read32(&c.ring->done) == at, "nothing is done any more");
+	channel_forget(&c);
+	loop_finish(w, &seen);
+out:
+	port_report(w, "the death of a channel's owner");
+}
+
+static void too_many(struct port_world *w)
+{
+	uint64_t id[CHANNELS];
+	struct shim_ask a;
+	unsigned n = 0;
+
+	while (n < CHANNELS && !w->why[0]) {
+		shim_good(w, &a, SIO_OP_DMA, 0);
+		((struct sio_req_dma *)(void *)&a.req)->adapter = FAR;
+		if (shim_expect(w, &a, -1, 0, "DMA"))
+			id[n++] = shim_id(&a);
+		shim_close(&a);
+	}
+	shim_good(w, &a, SIO_OP_DMA, 0);
+	((struct sio_req_dma *)(void *)&a.req)->adapter = FAR;
+	if (shim_expect(w, &a, -1, -ENOSPC, "one channel more"))
+		shim_check(w, a.answer.evt.reason == SIO_OUT_OF_DMA_CHANNELS, "its reason");
+	while (n)
+		loop_end(w, SIO_OP_DMA_FREE, id[--n], 0);
+	port_report(w, "channels that are all in use");
+}
+
+void shim_channels(struct port_world *w)
+{
+	copies(w);
+	full_ring(w);
+	bad_entries(w);
+	nonsense(w);
+	targets_end(w);
+	link_breaks(w);
+	death(w);
+	too_many(w);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the tests of smartio.ko share that go through smartio_loop.ko (shim_adapter.c). */
+#ifndef TESTS_PORT_SHIM_LOOP_H
+#define TESTS_PORT_SHIM_LOOP_H
+
+#include "shim.h"
+
+#define NEAR 0 /* adapters: who maps; who grants */
+#define FAR 1
+
+/* What a peer granted, and the way there. */
+struct loop_window {
+	uint64_t owner, source, grant, map;
+	uint64_t granted, bus; /* as devices of the peer address it, and of this host */
+	uint64_t length;
+	int source_fd, map_fd;
+	volatile uint32_t *there, *here;
+};
+
+/* @length bytes of memory, granted and mapped. */
+bool loop_begin(struct port_world *w, struct loop_window *x, uint64_t owner, uint64_t length);
+void loop_finish(struct port_world *w, struct loop_window *x);
+/* End @id by @op, which must be answered with @error. */
+void loop_end(struct port_world *w, uint32_t op, uint64_t id, int error);
+/* A parameter of the loop's module. */
+void loop_set(struct port_world *w, const char *parameter, const char *text);
+/* Until the path of adapter 0 is told to be in @state. */
+void loop_hear_link(struct port_world *w, uint32_t state, uint64_t generation, uint64_t turn);
+
+void shim_channels(struct port_world *w); /* shim_channel.c */
+
+#endif
