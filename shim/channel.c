@@ -313,10 +313,6 @@ static int check_map(struct sio_request *rq, const struct sio_obj *o, const stru
 		return sio_fail(rq, -EINVAL,
 				"map %#llx goes through adapter %u, the channel is of %u", o->id,
 				o->adapter->index, c->adapter->index);
-	if (!map->where.memory)
-		return sio_fail(rq, -EOPNOTSUPP,
-				"map %#llx is of registers or doorbells; DMA channels reach memory",
-				o->id);
 	return 0;
 }
 

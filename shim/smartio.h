@@ -15,9 +15,9 @@
  * what backs it, live as long as a file of it (kref).
  *
  * Locks, outer first: a device's lock (the driver core's), sio.lock (all tables), mmap_lock,
- * views of devices and adapters; beside these two, a DMA channel's; the spinlocks are innermost. Page faults take views only, and
- * never while a reset is under way, so whoever holds sio.lock may touch a process's memory map, but
- * copies nothing from or to it, and waits for no reset.
+ * views of devices and adapters; beside these two, a DMA channel's; the spinlocks are innermost.
+ * Page faults take views only, and never while a reset is under way, so whoever holds sio.lock may
+ * touch a process's memory map, but copies nothing from or to it, and waits for no reset.
  */
 #ifndef SHIM_SMARTIO_H
 #define SHIM_SMARTIO_H

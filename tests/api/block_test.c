@@ -96,6 +96,8 @@ static int copies(void *arg)
 
 static void results_are_waited_for(void **state)
 {
+	cluster_needs(NEEDS_ENGINE);
+	cluster_needs(NEEDS_SPEED);
 	dma_pair(state, copies);
 }
 

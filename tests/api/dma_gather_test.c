@@ -330,6 +330,8 @@ static int has_too_many(void *arg)
 
 static void a_transfer_has_its_slots_at_once(void **state)
 {
+	cluster_needs(NEEDS_ENGINE);
+	cluster_needs(NEEDS_SPACE);
 	dma_pair(state, has_too_many);
 }
 

@@ -83,6 +83,7 @@ static void memory_of_any_kind(void **state)
 	static struct dma_place places[] = {{4, 8}, {12, 4}, {8, 8}};
 
 	cluster_needs(NEEDS_ENGINE);
+	cluster_needs(NEEDS_SPEED);
 	for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		pid_t peer;
 

@@ -71,6 +71,7 @@ static void data_arrives_either_way(void **state)
 	static struct dma_place places[] = {{4, 8}, {8, 12}, {12, 4}, {4, 4}, {12, 12}};
 
 	cluster_needs(NEEDS_ENGINE);
+	cluster_needs(NEEDS_SPEED);
 	for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
 		pid_t peer;
 
@@ -311,6 +312,8 @@ static int uses_many_segments(void *arg)
 
 static void slots_are_used_again(void **state)
 {
+	cluster_needs(NEEDS_ENGINE);
+	cluster_needs(NEEDS_SPACE);
 	dma_pair(state, uses_many_segments);
 }
 

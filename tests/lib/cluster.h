@@ -104,6 +104,8 @@ void cluster_needs(const char *what);
 #define NEEDS_LINK "an adapter with a link to another host"
 #define NEEDS_CRASH "a host that crashes while others live on"
 #define NEEDS_ENGINE "an adapter with a DMA engine"
+#define NEEDS_SPACE "a window with room for many segments"
+#define NEEDS_SPEED "windows as fast as memory: megabytes are read through them"
 #define NEEDS_GROUPS "an adapter with multicast groups"
 #define NEEDS_MEMORY "a memory device"
 /*

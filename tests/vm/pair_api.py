@@ -28,6 +28,7 @@ NOT = {
     "dataint_size": "interrupts that do not get lost: the virtual NTB refuses the 33rd that is under way",
     "device_callback": "a cable that is pulled, a host that crashes",
     "device_group": "an adapter with multicast groups",
+    "dma_loss": "a cable that is pulled, a host that crashes",
     "errors": "three hosts, and tables of a length that the test has chosen",
     "fault": "calls of the library that fail: in the simulator, and on one machine",
     "gpu": "a driver of CUDA's that one process plays",
