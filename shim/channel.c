@@ -92,22 +92,22 @@ const struct sio_kind sio_kind_range = {
 	.end = range_end,
 };
 
+static struct sio_range *first_of(const struct sio_obj *target)
+{
+	return list_first_entry(&target->reach->ranges, struct sio_range, of_target);
+}
+
+/* The last of its ranges frees what they are in. */
 void sio_ranges_cut(struct sio_obj *target)
 {
-	struct sio_range *g, *next;
-	struct sio_reach *r = target->reach;
-
-	if (!r)
-		return;
-	list_for_each_entry_safe(g, next, &r->ranges, of_target)
-		range_cut(g); /* the last one frees @r */
+	while (target->reach)
+		range_cut(first_of(target));
 }
 
 void sio_ranges_end(struct sio_obj *target)
 {
 	while (target->reach)
-		sio_obj_end(
-			&list_first_entry(&target->reach->ranges, struct sio_range, of_target)->o);
+		sio_obj_end(&first_of(target)->o);
 }
 
 void sio_ranges_settle(struct sio_obj *target)
