@@ -34,7 +34,7 @@ struct sio_session {
 	struct sio_journal *journal; /* what the session has; NULL: it ends with its smartiod */
 	int owner_fd;		     /* the caller's */
 	bool resuming;		     /* a thread is at it */
-	bool resumed;		     /* this smartiod is not the first */
+	unsigned resumes;	     /* smartiods that came after the first */
 	/*
 	 * The text with which the last smartiod, which speaks another version, refused the
 	 * connection; "": none.

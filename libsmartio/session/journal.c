@@ -16,8 +16,9 @@
 struct sio_journal_entry {
 	struct sio_journal_entry *next, **prev;
 	struct sio_hash_node by_handle;
-	struct sio_hash_node by_mapped; /* a map: by the handle of what it maps */
-	uint64_t number;		/* ascending */
+	struct sio_hash_node
+		by_mapped; /* a map, a range of a queue: by the handle of what it is of */
+	uint64_t number;   /* ascending */
 	/* Segment: connections to it that the program has been notified of, by adapter. */
 	uint32_t heard_of[SIO_MAX_ADAPTERS];
 	bool known;  /* to the present smartiod, unless that has refused it */
@@ -48,6 +49,7 @@ static const struct {
 	{SIO_MSG_SEG_MAP, 3, true},	    {SIO_MSG_DINT_CONNECT, 3, true},
 	{SIO_MSG_DMA_MAP, 3, true},	    {SIO_MSG_DEV_VECTOR, 3, false},
 	{SIO_MSG_DEV_HOLD, 3, false},	    {SIO_MSG_SHADOW, 3, false},
+	{SIO_MSG_QUEUE_CREATE, 3, true},    {SIO_MSG_QUEUE_ATTACH, 3, false},
 };
 
 #define N_MAKERS (sizeof(makers) / sizeof(makers[0]))
@@ -109,12 +111,19 @@ struct sio_journal *sio_journal_new(void)
 	return j;
 }
 
-/* The handle of the segment or connection that a map is of; 0: the entry is not a map. */
+/* The handle of the segment or connection that a map or a range is of; 0: the entry is neither. */
 static uint32_t mapped(const struct sio_journal_entry *e)
 {
 	const struct sio_msg_seg_map *map = (const void *)e->m.request;
+	const struct sio_msg_queue_attach *range = (const void *)e->m.request;
 
-	return sio_from_le32(e->m.type) == SIO_MSG_SEG_MAP ? sio_from_le32(map->handle) : 0;
+	switch (sio_from_le32(e->m.type)) {
+	case SIO_MSG_SEG_MAP:
+		return sio_from_le32(map->handle);
+	case SIO_MSG_QUEUE_ATTACH:
+		return sio_from_le32(range->segment);
+	}
+	return 0;
 }
 
 static struct sio_journal_entry *before(struct sio_journal *j, struct sio_journal_entry *e)
@@ -209,8 +218,8 @@ static struct sio_journal_entry *find(const struct sio_journal *j, sio_le32 hand
 }
 
 /*
- * A part of @handle: a ring, pin (DEV_HOLD), vector or shadow, found by its number, or else by its
- * key.
+ * A part of @handle: a ring, pin (DEV_HOLD), vector, shadow or range of a DMA queue, found by its
+ * number, or else by its key.
  */
 static struct sio_journal_entry *find_part(const struct sio_journal *j, uint32_t type,
 					   sio_le32 handle, sio_le32 number, sio_le64 key)
@@ -230,6 +239,20 @@ static void remove_handle(struct sio_journal *j, sio_le32 handle)
 
 	while ((e = first_of(j, handle)))
 		entry_free(j, e);
+}
+
+/* What DMA queues reach of @handle, which is given back. */
+static void remove_ranges(struct sio_journal *j, sio_le32 handle)
+{
+	struct sio_hash_node *n = sio_hash_find(&j->by_mapped, sio_from_le32(handle)), *next;
+
+	for (; n; n = next) {
+		struct sio_journal_entry *e = SIO_HASH_OF(n, struct sio_journal_entry, by_mapped);
+
+		next = sio_hash_next(n);
+		if (sio_from_le32(e->m.type) == SIO_MSG_QUEUE_ATTACH)
+			entry_free(j, e);
+	}
 }
 
 static void remove_holds(struct sio_journal *j, sio_le32 device)
@@ -344,6 +367,7 @@ static struct sio_journal_entry *taken(const struct sio_journal *j, const struct
 	const struct sio_msg_dint_ring_free *ring = (const void *)req;
 	const struct sio_msg_dev_unhold *hold = (const void *)req;
 	const struct sio_msg_dev_vector *vector = (const void *)req;
+	const struct sio_msg_queue_detach *range = (const void *)req;
 
 	*ret_takes = true;
 	switch (sio_from_le32(req->type)) {
@@ -354,7 +378,11 @@ static struct sio_journal_entry *taken(const struct sio_journal *j, const struct
 	case SIO_MSG_DINT_DISCONNECT:
 	case SIO_MSG_DEV_RETURN:
 	case SIO_MSG_DMA_UNMAP:
+	case SIO_MSG_QUEUE_REMOVE:
 		return find(j, h->handle);
+	case SIO_MSG_QUEUE_DETACH:
+		return find_part(j, SIO_MSG_QUEUE_ATTACH, range->queue, sio_to_le32(0),
+				 range->range);
 	case SIO_MSG_DINT_RING_FREE:
 		return find_part(j, SIO_EVM_DINT_RING, ring->handle, ring->ring, sio_to_le64(0));
 	case SIO_MSG_DEV_UNHOLD:
@@ -395,9 +423,10 @@ void sio_journal_done(struct sio_journal *j, struct sio_journal_entry *e, const 
 		return;
 	}
 	gone = taken(j, req, &takes);
-	if (gone && is_object(gone))
-		remove_handle(j, gone->m.handle);
-	else if (gone)
+	if (gone && is_object(gone)) {
+		remove_ranges(j, gone->m.handle);
+		remove_handle(j, ((const struct sio_msg_handle *)req)->handle);
+	} else if (gone)
 		entry_free(j, gone);
 	else if (!takes)
 		changed(j, req, rep);

@@ -81,10 +81,22 @@ void sio_journal_fill_object(struct sio_msg_restore *m, const struct sio_msg *re
 	case SIO_MSG_DMA_MAP:
 		m->key = ((const struct sio_rep_dma_map *)reply)->key;
 		return;
+	case SIO_MSG_QUEUE_CREATE:
+		m->key = ((const struct sio_rep_queue_create *)reply)->channel;
+		return;
 	case SIO_MSG_SEG_MAP:
 		fill_map(m, reply);
 		return;
 	}
+}
+
+static void fill_range(struct sio_msg_restore *m, const struct sio_msg_queue_attach *req,
+		       const struct sio_rep_queue_attach *range)
+{
+	m->handle = req->queue;
+	m->key = range->range;
+	m->extra = range->window;
+	m->seal = range->seal;
 }
 
 static void fill_shadow(struct sio_msg_restore *m, const struct sio_rep_shadow *shadow)
@@ -113,6 +125,9 @@ void sio_journal_fill_part(struct sio_msg_restore *m, const struct sio_msg *req,
 		m->handle = ((const struct sio_msg_dev_hold *)req)->device;
 		m->key = ((const struct sio_rep_dev_hold *)reply)->hold;
 		m->seal = ((const struct sio_rep_dev_hold *)reply)->seal;
+		return;
+	case SIO_MSG_QUEUE_ATTACH:
+		fill_range(m, (const void *)req, reply);
 		return;
 	case SIO_MSG_SHADOW:
 		m->handle = ((const struct sio_msg_shadow *)req)->device;

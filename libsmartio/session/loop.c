@@ -117,7 +117,8 @@ int sio_session_open(struct sio_session *s, uint64_t until)
 		w->thread_join(w, s->thread);
 		s->thread = NULL;
 	}
-	s->closing = s->close_late = s->poller = s->reset_seen = s->resumed = false;
+	s->closing = s->close_late = s->poller = s->reset_seen = false;
+	s->resumes = 0;
 	s->refusal[0] = '\0'; /* the text may be that of an earlier smartiod */
 	do
 		s->fd = w->connect(w);

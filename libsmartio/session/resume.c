@@ -417,7 +417,7 @@ void sio_session_resume(struct sio_session *s)
 	if (rc == 0 && sio_session_step(s, SIO_SESSION_RESUMES)) {
 		s->fd = fd;
 		s->reset_seen = false;
-		s->resumed = true;
+		s->resumes++;
 		s->refusal[0] = '\0';
 		ask_again(s);
 	} else {

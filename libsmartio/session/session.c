@@ -77,7 +77,7 @@ static int reply_error(const struct sio_session *s, struct sio_call *call,
 	uint32_t code = sio_from_le32(e->h.error);
 
 	/* A handle that an earlier smartiod reported as lost is unknown to this one. */
-	if (code == EBADF && s->resumed)
+	if (code == EBADF && s->resumes)
 		code = ECONNRESET;
 	return sio_fail_exhausted(call->err, -(int)code, sio_from_le32(e->reason), "%s", e->text);
 }
@@ -425,6 +425,16 @@ void sio_session_lock(struct sio_session *s)
 void sio_session_unlock(struct sio_session *s)
 {
 	s->world->unlock(s->world, s->lock);
+}
+
+unsigned sio_session_resumes(struct sio_session *s)
+{
+	unsigned n;
+
+	sio_session_lock(s);
+	n = s->resumes;
+	sio_session_unlock(s);
+	return n;
 }
 
 bool sio_session_is_dead(const struct sio_session *s)

@@ -112,6 +112,8 @@ void sio_session_lock(struct sio_session *s);
 void sio_session_unlock(struct sio_session *s);
 /* Under the lock: smartiod is gone, or the session was never open. */
 bool sio_session_is_dead(const struct sio_session *s);
+/* How often a smartiod that was started again has taken the session over. */
+unsigned sio_session_resumes(struct sio_session *s);
 bool sio_session_on_event_thread(struct sio_session *s);
 
 /*

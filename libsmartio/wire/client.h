@@ -26,7 +26,7 @@
  * it: ends with the same number go on with each other in any order of restarts, others say which is
  * older.
  */
-#define SIO_CLIENT_VERSION 22
+#define SIO_CLIENT_VERSION 23
 
 /*
  * All requests, in one list for each room of smartiod that serves some, from which tables are made:
@@ -77,7 +77,7 @@
 	X(QUEUE_REMOVE, queue_remove, 81, sio_msg_handle, h, sio_msg, size) \
 	X(QUEUE_ATTACH, queue_attach, 82, sio_msg_queue_attach, reserved, \
 	  sio_rep_queue_attach, reserved) \
-	X(QUEUE_DETACH, queue_detach, 83, sio_msg_queue_detach, h, sio_msg, size)
+	X(QUEUE_DETACH, queue_detach, 83, sio_msg_queue_detach, reserved, sio_msg, size)
 #define SIO_CLIENT_DEVICE(X) \
 	X(DEV_LIST, dev_list, 48, sio_msg_dev_list, reserved, sio_rep_dev_list, h) \
 	X(DEV_AWAIT, dev_await, 99, sio_msg_dev_await, reserved, sio_rep_dev_await, reserved) \
@@ -765,8 +765,9 @@ struct sio_rep_queue_create {
 	struct sio_msg h;
 	sio_le32 handle, reserved;
 	sio_le64 bytes;
+	sio_le64 channel; /* for RESTORE */
 };
-SIO_WIRE_SIZE(struct sio_rep_queue_create, 32);
+SIO_WIRE_SIZE(struct sio_rep_queue_create, 40);
 /*
  * The queue is to reach [@offset, @offset + @bytes) of a segment, or of a BAR that the program is
  * connected to; it reaches [@first, @first + @length): all of a segment, of a BAR the memory in one
@@ -785,13 +786,15 @@ struct sio_rep_queue_attach {
 	sio_le32 slot, reserved;
 	sio_le64 range; /* for QUEUE_DETACH */
 	sio_le64 first, length;
+	sio_le64 window, seal; /* for RESTORE: of another host's segment, its window; else 0 */
 };
-SIO_WIRE_SIZE(struct sio_rep_queue_attach, 48);
+SIO_WIRE_SIZE(struct sio_rep_queue_attach, 64);
 struct sio_msg_queue_detach {
 	struct sio_msg h;
+	sio_le32 queue, reserved; /* queue: the one that has it */
 	sio_le64 range;
 };
-SIO_WIRE_SIZE(struct sio_msg_queue_detach, 24);
+SIO_WIRE_SIZE(struct sio_msg_queue_detach, 32);
 
 /* Events. */
 /* What happens to a segment's handle at an event. */

@@ -11,7 +11,7 @@
 /* Something that the port has since before we were started. */
 struct smartiod_unclaimed {
 	struct smartiod_tree_node by_id; /* in recovery->unclaimed; key: the port's id */
-	/* SIO_KIND_MEM, _BAR, _IRQ, _MAP, _SHADOW; of a map its peer */
+	/* SIO_KIND_MEM, _BAR, _IRQ, _MAP, _SHADOW, _DMA, _DMA_RANGE; of a map its peer */
 	uint32_t kind, node;
 	/* A shadow that the port is ending, and then its owner's windows, or all that it has. */
 	bool ending, then_all;

@@ -84,6 +84,7 @@ static void create_reply(struct smartiod *d, struct create_op *c, const struct s
 	struct sio_rep_queue_create rep = {
 		.handle = sio_to_le32(smartiod_handle(&c->queue->o)),
 		.bytes = sio_to_le64(evt->size),
+		.channel = sio_to_le64(evt->id),
 	};
 
 	smartiod_op_reply(d, &c->op, &rep, sizeof(rep), c->op.fd, 3);
@@ -119,34 +120,49 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 	smartiod_op_free(d, op);
 }
 
+struct smartiod_queue *smartiod_queue_new(struct smartiod *d, struct smartiod_session *s,
+					  uint32_t adapter, struct sio_err *reterr)
+{
+	struct smartiod_queue *q;
+
+	if (adapter >= d->host->n_adapters) {
+		sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on", d->host->name,
+			 adapter, d->host->n_adapters);
+		return NULL;
+	}
+	q = calloc(1, sizeof(*q));
+	if (!q) {
+		sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
+		return NULL;
+	}
+	if (smartiod_object_add(s, &q->o, SMARTIOD_QUEUE, reterr) < 0) {
+		free(q);
+		return NULL;
+	}
+	smartiod_tree_add(&d->queues, &q->by_uid, smartiod_uid(d));
+	q->adapter = adapter;
+	q->pins = 1;
+	return q;
+}
+
 int smartiod_queue_create(struct smartiod *d, struct smartiod_session *s, const void *msg,
 			  struct sio_err *reterr)
 {
 	const struct sio_msg_queue_create *m = msg;
 	struct sio_req_dma req = {.h = {.op = SIO_OP_DMA, .owner = s->owner},
 				  .adapter = sio_from_le32(m->adapter)};
-	struct smartiod_queue *q;
 	struct create_op *c;
 
 	if (m->flags)
 		return sio_fail(reterr, -EINVAL, "SCICreateDMAQueue takes no flags here");
-	if (req.adapter >= d->host->n_adapters)
-		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
-				d->host->name, req.adapter, d->host->n_adapters);
-	q = calloc(1, sizeof(*q));
-	if (!q)
-		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 	c = smartiod_op_new(d, s, msg, sizeof(*c), create_step, reterr);
-	if (!c || smartiod_object_add(s, &q->o, SMARTIOD_QUEUE, reterr) < 0) {
-		if (c)
-			smartiod_op_free(d, &c->op);
-		free(q);
+	if (!c)
+		return reterr->code;
+	c->queue = smartiod_queue_new(d, s, req.adapter, reterr);
+	if (!c->queue) {
+		smartiod_op_free(d, &c->op);
 		return reterr->code;
 	}
-	smartiod_tree_add(&d->queues, &q->by_uid, smartiod_uid(d));
-	q->adapter = req.adapter;
-	q->pins = 1;
-	c->queue = q;
 	smartiod_port_ask(d, &c->op, &req, sizeof(req));
 	return 0;
 }
@@ -236,6 +252,11 @@ static void attached(struct smartiod *d, struct attach_op *t, const struct sio_e
 	}
 	if (c)
 		t->range->id = evt->id;
+	if (c && c->route == SMARTIOD_REMOTE) {
+		rep.window = sio_to_le64(c->map);
+		rep.seal = sio_to_le64(smartiod_window_seal(
+			t->w.op.session, smartiod_handle(&t->queue->o), c, c->map));
+	}
 	smartiod_op_reply(d, &t->w.op, &rep, sizeof(rep), NULL, 0);
 }
 
@@ -405,10 +426,9 @@ static int attach_bar(struct smartiod *d, struct smartiod_queue *q, struct smart
 	return rc;
 }
 
-/* What @m names: one of the two is set. */
-static int find_target(struct smartiod_session *s, const struct sio_msg_queue_attach *m,
-		       const struct smartiod_queue *q, struct smartiod_segment **ret_seg,
-		       struct smartiod_connection **ret_connection, struct sio_err *reterr)
+int smartiod_queue_target(struct smartiod_session *s, const struct sio_msg_queue_attach *m,
+			  const struct smartiod_queue *q, struct smartiod_segment **ret_seg,
+			  struct smartiod_connection **ret_connection, struct sio_err *reterr)
 {
 	uint32_t handle = sio_from_le32(m->segment);
 	struct smartiod_connection *c;
@@ -457,7 +477,7 @@ int smartiod_queue_attach(struct smartiod *d, struct smartiod_session *s, const 
 
 	if (!q)
 		return reterr->code;
-	rc = find_target(s, m, q, &seg, &c, reterr);
+	rc = smartiod_queue_target(s, m, q, &seg, &c, reterr);
 	if (rc < 0)
 		return rc;
 	if (c && c->route == SMARTIOD_BAR)
@@ -519,5 +539,6 @@ const struct smartiod_room smartiod_room_dma = {
 	.name = "dma",
 	.requests = requests,
 	.kinds = kinds,
+	.restores = smartiod_dma_restores,
 	.free_all = queue_free_all,
 };

@@ -254,11 +254,12 @@ static const struct {
 	int (*adopt)(struct smartiod *d, const struct sio_list_entry *e);
 } kinds[] = {
 	{SIO_KIND_OWNER, adopt_owner}, /* first: the others are theirs */
-	{SIO_KIND_DMAMAP, adopt_dmamap}, {SIO_KIND_VECTOR, adopt_vector},
-	{SIO_KIND_IRQ, adopt_held},	 {SIO_KIND_MEM, adopt_held},
-	{SIO_KIND_BAR, adopt_bar},	 {SIO_KIND_GRANT, adopt_grant},
-	{SIO_KIND_MAP, adopt_map},	 {SIO_KIND_REQUESTER, adopt_requester},
-	{SIO_KIND_SHADOW, adopt_shadow},
+	{SIO_KIND_DMAMAP, adopt_dmamap},  {SIO_KIND_VECTOR, adopt_vector},
+	{SIO_KIND_IRQ, adopt_held},	  {SIO_KIND_MEM, adopt_held},
+	{SIO_KIND_BAR, adopt_bar},	  {SIO_KIND_GRANT, adopt_grant},
+	{SIO_KIND_MAP, adopt_map},	  {SIO_KIND_REQUESTER, adopt_requester},
+	{SIO_KIND_SHADOW, adopt_shadow},  {SIO_KIND_DMA, adopt_held},
+	{SIO_KIND_DMA_RANGE, adopt_held},
 };
 
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -298,13 +299,20 @@ static void adopted(struct smartiod *d)
 	smartiod_started(d);
 }
 
+/* A program has its own of a DMA channel; shadows and ranges have none. */
+static bool needs_descriptor(const struct smartiod_unclaimed *l)
+{
+	return l->kind != SIO_KIND_SHADOW && l->kind != SIO_KIND_DMA &&
+	       l->kind != SIO_KIND_DMA_RANGE;
+}
+
 /* Descriptors of what is left, one after the other. */
 static void reopen_next(struct smartiod *d, struct adopt_op *o)
 {
 	struct smartiod_unclaimed *l = smartiod_unclaimed_after(d, o->after);
 	struct sio_req_reopen req = {.h.op = SIO_OP_REOPEN};
 
-	while (l && l->kind == SIO_KIND_SHADOW) /* which has none */
+	while (l && !needs_descriptor(l))
 		l = smartiod_unclaimed_after(d, l->by_id.key);
 	if (!l) {
 		smartiod_op_free(d, &o->op);

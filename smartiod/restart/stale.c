@@ -16,6 +16,7 @@ static void end_at_port(struct smartiod *d, const struct smartiod_unclaimed *l)
 {
 	struct sio_req_bar_close bar = {.h.op = SIO_OP_BAR_CLOSE, .id = l->by_id.key};
 	struct sio_req_irq_free irq = {.h.op = SIO_OP_IRQ_FREE, .id = l->by_id.key};
+	struct sio_req_dma_free dma = {.h.op = SIO_OP_DMA_FREE, .id = l->by_id.key};
 
 	switch (l->kind) {
 	case SIO_KIND_MEM:
@@ -33,6 +34,12 @@ static void end_at_port(struct smartiod *d, const struct smartiod_unclaimed *l)
 	case SIO_KIND_IRQ:
 		smartiod_irq_ends(d, l->by_id.key);
 		smartiod_port_send(d, &irq, sizeof(irq));
+		return;
+	case SIO_KIND_DMA:
+		smartiod_port_send(d, &dma, sizeof(dma));
+		return;
+	case SIO_KIND_DMA_RANGE: /* which may have ended with its channel, or its window */
+		smartiod_port_detach(d, 0, l->by_id.key);
 		return;
 	}
 }

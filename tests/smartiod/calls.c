@@ -207,9 +207,10 @@ int call_queue_attach(struct world *w, struct world_client *c, uint32_t queue, u
 	return result(m);
 }
 
-int call_queue_detach(struct world *w, struct world_client *c, uint64_t range)
+int call_queue_detach(struct world *w, struct world_client *c, uint32_t queue, uint64_t range)
 {
-	struct sio_msg_queue_detach msg = {.range = sio_to_le64(range)};
+	struct sio_msg_queue_detach msg = {.queue = sio_to_le32(queue),
+					   .range = sio_to_le64(range)};
 
 	return result(world_call(w, c, SIO_MSG_QUEUE_DETACH, &msg, sizeof(msg)));
 }

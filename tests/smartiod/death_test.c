@@ -134,7 +134,7 @@ static void dma_at_once(struct world *w, struct death *x, uint32_t con, uint32_t
 	world_send(w, x->importer, SIO_MSG_QUEUE_ATTACH, &msg, sizeof(msg));
 	map_at_once(w, x->importer, con, 1);
 	call_queue_attach(w, x->importer, queue, con, true, &slot, &range);
-	call_queue_detach(w, x->importer, range);
+	call_queue_detach(w, x->importer, queue, range);
 	call_queue_attach(w, x->importer, queue, own, false, &slot, &range);
 	call_handle(w, x->importer, SIO_MSG_SEG_REMOVE, own, 0);
 	call_queue_create(w, x->bystander, 0, &other);

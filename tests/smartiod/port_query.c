@@ -62,9 +62,10 @@ static void list(struct world *w, unsigned host, const struct sio_req_list *req)
 		evt.entry[evt.count++] = (struct sio_list_entry){
 			.id = best->id,
 			.owner = best->owner,
-			.cookie = best->kind == SIO_KIND_BAR ? best->access
-				  : best->cookie	     ? best->cookie
-							     : best->target,
+			.cookie = best->kind == SIO_KIND_BAR	     ? best->access
+				  : best->kind == SIO_KIND_DMA_RANGE ? best->watched
+				  : best->cookie		     ? best->cookie
+								     : best->target,
 			.address = best->address,
 			.length = best->kind == SIO_KIND_BAR ? best->length : best->size,
 			.device = best->kind == SIO_KIND_GRANT || best->kind == SIO_KIND_MAP

@@ -58,7 +58,7 @@ static unsigned play(struct world *w, struct world_client *c)
 	for (unsigned i = 0; i < 2; i++)
 		call_queue_create(w, c, 0, &queue[i]);
 	n += attach(w, c, queue[0], h.memory, PAGE + 3, 5, &a) == 0;
-	call_queue_detach(w, c, a.range);
+	call_queue_detach(w, c, queue[0], a.range);
 	n += attach(w, c, queue[0], h.memory, 0, 4 * PAGE, &a) == 0;
 	n += attach(w, c, queue[1], h.memory, 0, PAGE, &a) == 0;
 	call_handle(w, c, SIO_MSG_QUEUE_REMOVE, queue[1], 0);
@@ -100,7 +100,7 @@ static void all_memory_around_it_is_reached(void **state)
 		assert_int_equal(attach(r.w, r.c, queue, h.memory, PAGE, 8, &b), 0);
 		assert_true(b.range != a.range && b.slot != a.slot);
 		assert_int_equal(world_resources(r.w, SIO_KIND_DMA_RANGE), 2);
-		assert_int_equal(call_queue_detach(r.w, r.c, b.range), 0);
+		assert_int_equal(call_queue_detach(r.w, r.c, queue, b.range), 0);
 		world_run(r.w);
 		assert_int_equal(world_resources(r.w, SIO_KIND_DMA_RANGE), 1);
 		assert_int_equal(call_handle(r.w, r.c, SIO_MSG_SEG_DISCONNECT, h.memory, 0), 0);
@@ -162,7 +162,7 @@ static void a_quota_of_windows_holds(void **state)
 		assert_int_equal(attach(r.w, r.c, queue, h.memory, PAGE, 8, &b), host ? ENOSPC : 0);
 		world_run(r.w);
 		assert_int_equal(world_count(r.w, host, SIO_KIND_MAP), host ? 3 : 0);
-		assert_int_equal(call_queue_detach(r.w, r.c, a.range), 0);
+		assert_int_equal(call_queue_detach(r.w, r.c, queue, a.range), 0);
 		assert_int_equal(attach(r.w, r.c, queue, h.memory, PAGE, 8, &b), 0);
 		assert_int_equal(call_handle(r.w, r.c, SIO_MSG_QUEUE_REMOVE, queue, 0), 0);
 		assert_int_equal(call_queue_create(r.w, r.c, 0, &queue), 0);
@@ -213,7 +213,7 @@ static void what_it_was_given_is_reached(void **state)
 		assert_true(a.range && a.first == PAGE && a.length == 2 * PAGE);
 		/* It goes to nobody else before that. */
 		assign(&r, &h, b.id, PAGE, PAGE, EBUSY);
-		assert_int_equal(call_queue_detach(r.w, other, a.range), 0);
+		assert_int_equal(call_queue_detach(r.w, other, queue, a.range), 0);
 		world_run(r.w);
 		assign(&r, &h, b.id, PAGE, PAGE, 0);
 		assert_int_equal(attach(r.w, other, queue, memory, PAGE, PAGE, &a), 0);

@@ -100,7 +100,7 @@ static void what_cannot_be_attached(void **state)
 	world_run(f->w);
 	assert_int_equal(call_queue_attach(f->w, f->importer, f->queue, con, true, &slot, &range),
 			 ECONNRESET);
-	assert_int_equal(call_queue_detach(f->w, f->importer, 0), EBADF);
+	assert_int_equal(call_queue_detach(f->w, f->importer, f->queue, 0), EBADF);
 	assert_int_equal(ranges(f), 0);
 }
 
@@ -124,10 +124,10 @@ static void ranges_keep_the_window(void **state)
 	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 1);
 	assert_int_equal(call_handle(f->w, f->importer, SIO_MSG_SEG_UNMAP, map, 0), 0);
 	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 1);
-	assert_int_equal(call_queue_detach(f->w, f->importer, range), 0);
+	assert_int_equal(call_queue_detach(f->w, f->importer, f->queue, range), 0);
 	assert_int_equal(ranges(f), 1);
 	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 1);
-	assert_int_equal(call_queue_detach(f->w, f->importer, second), 0);
+	assert_int_equal(call_queue_detach(f->w, f->importer, f->queue, second), 0);
 	assert_int_equal(world_resources(f->w, SIO_KIND_MAP), 0);
 	world_run(f->w);
 	assert_int_equal(world_resources(f->w, SIO_KIND_GRANT), 0);
@@ -202,7 +202,7 @@ static void only_ones_own_ranges(void **state)
 
 	assert_int_equal(
 		call_queue_attach(f->w, f->importer, f->queue, f->own, false, &slot, &range), 0);
-	assert_int_equal(call_queue_detach(f->w, second, range), 0); /* not told */
+	assert_int_equal(call_queue_detach(f->w, second, f->queue, range), 0); /* not told */
 	world_run(f->w);
 	assert_int_equal(ranges(f), 1);
 	assert_int_equal(call_queue_attach(f->w, second, f->queue, f->own, false, &slot, &range),

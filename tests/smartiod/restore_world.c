@@ -40,6 +40,17 @@ static void export_things(struct world *w, struct programs *p)
 			    &p->shared[1], &p->a.number));
 }
 
+/* A DMA queue that reaches its own segment and the exporter's. */
+static void use_engine(struct world *w, struct programs *p, struct handles *h)
+{
+	uint32_t slot;
+
+	OK(call_seg_adapter(w, h->c, SIO_MSG_SEG_PREPARE, h->segment, 0, 0));
+	OK(call_queue_create(w, h->c, 0, &h->queue));
+	OK(call_queue_attach(w, h->c, h->queue, h->segment, false, &slot, &h->range[0]));
+	OK(call_queue_attach(w, h->c, h->queue, h->connection, true, &slot, &h->range[1]));
+}
+
 static void use_device(struct world *w, struct programs *p, struct handles *h, uint32_t flags)
 {
 	OK(call_borrow(w, h->c, FDID, flags, &h->b));
@@ -54,6 +65,7 @@ static void use_device(struct world *w, struct programs *p, struct handles *h, u
 	OK(call_seg_map(w, h->c, h->connection, 0, 8192, &h->map));
 	OK(call_dma_map_at(w, h->c, h->b.handle, h->connection, 1, 0, 8192, &h->remote_dma,
 			   &h->remote_ioaddr));
+	use_engine(w, p, h);
 	OK(call_plain_create(w, h->c, &h->interrupt, &h->number));
 	OK(call_plain_connect(w, h->c, NODE, h->number, &h->link));
 	h->vector = SIO_VECTOR_ANY;
@@ -124,6 +136,8 @@ static void leave_device(struct world *w, struct programs *p, struct handles *h)
 	if (h->link)
 		OK(call_handle(w, h->c, SIO_MSG_DINT_DISCONNECT, h->link, 0));
 	OK(call_handle(w, h->c, SIO_MSG_DINT_REMOVE, h->interrupt, 0));
+	OK(call_queue_detach(w, h->c, h->queue, h->range[0]));
+	OK(call_handle(w, h->c, SIO_MSG_QUEUE_REMOVE, h->queue, 0));
 	OK(call_handle(w, h->c, SIO_MSG_DMA_UNMAP, h->remote_dma, 0));
 	OK(call_handle(w, h->c, SIO_MSG_SEG_UNMAP, h->map, 0));
 	OK(call_handle(w, h->c, SIO_MSG_SEG_DISCONNECT, h->connection, 0));

@@ -20,8 +20,8 @@ struct handles {
 	struct world_client *c;
 	struct call_borrow b;
 	uint32_t bar, bar_map, access[4], mirror, dma, segment, connection, map, remote_dma;
-	uint32_t interrupt, number, link, vector, dev_segment;
-	uint64_t ioaddr, remote_ioaddr, hold;
+	uint32_t interrupt, number, link, vector, dev_segment, queue;
+	uint64_t ioaddr, remote_ioaddr, hold, range[2];
 };
 
 /* @b manages the device, @c uses it; @a has what both connect to. */

@@ -149,6 +149,44 @@ static void nobody_notices(void **state)
 	give_back(f);
 }
 
+/* Windows stay, those too that a DMA queue alone needs, and so do its ranges. */
+static void a_dma_queue_goes_on(void **state)
+{
+	struct fixture *f = *state;
+	struct world *w = f->w;
+	uint64_t range[3] = {0};
+	uint32_t queue = 0, own, slot, kept[3];
+
+	assert_int_equal(call_seg_export(w, f->c, 3, 4096, &own), 0);
+	assert_int_equal(call_queue_create(w, f->c, 0, &queue), 0);
+	kept[0] = f->unmapped;
+	kept[1] = f->connection;
+	kept[2] = own;
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(
+			call_queue_attach(w, f->c, queue, kept[i], i < 2, &slot, &range[i]), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		start_again(f);
+		assert_int_equal(world_count(w, IMPORTER, SIO_KIND_DMA), 1);
+		assert_int_equal(world_count(w, IMPORTER, SIO_KIND_DMA_RANGE), 3);
+		assert_int_equal(world_count(w, IMPORTER, SIO_KIND_MAP), 2);
+		assert_int_equal(heard(f), f->messages);
+	}
+	assert_int_equal(call_queue_detach(w, f->c, queue, range[0]), 0);
+	world_run(w);
+	assert_int_equal(world_count(w, IMPORTER, SIO_KIND_MAP), 1); /* its last user */
+	start_again(f); /* what was given back is not there again */
+	assert_int_equal(world_count(w, IMPORTER, SIO_KIND_DMA_RANGE), 2);
+	assert_int_equal(call_seg_remove(w, f->c, own), 0);
+	assert_int_equal(call_handle(w, f->c, SIO_MSG_QUEUE_REMOVE, queue, 0), 0);
+	world_run(w);
+	assert_int_equal(world_resources(w, SIO_KIND_DMA), 0);
+	assert_int_equal(world_resources(w, SIO_KIND_DMA_RANGE), 0);
+	start_again(f);
+	assert_int_equal(library_lost(), 0);
+	give_back(f);
+}
+
 /*
  * The exporter has given it up before. It knows the connection no more; or, started again since
  * then, takes it for a new one. The memory that the window leads to is there, or an IOMMU has
@@ -570,6 +608,7 @@ int main(void)
 		TEST(the_program_ends_meanwhile),
 		TEST(the_program_does_not_come_back),
 		TEST(the_exporter_does_not_come_back),
+		TEST(a_dma_queue_goes_on),
 		TEST(the_link_is_down_meanwhile),
 		TEST(a_path_changes_meanwhile),
 		TEST(a_word_is_wrong),

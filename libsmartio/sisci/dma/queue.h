@@ -17,7 +17,8 @@ extern const struct sio_kind_ops sio_dma_queue_kind, sio_dma_channel_kind;
 struct sio_dma_slot {
 	uint64_t range; /* smartiod's; 0: free */
 	uint32_t id;	/* smartiod's handle of the segment, and never another's */
-	bool remote;
+	bool remote, bar;
+	unsigned resumes; /* of the session, when it was attached */
 	uint32_t slot;
 	uint64_t first, length; /* of a BAR: the bytes that it reaches; else all */
 	uint64_t used;		/* the transfer that did so last */

@@ -14,6 +14,16 @@ static bool reaches(const struct sio_dma_slot *slot, const struct sio_dma_side *
 			    s->bytes <= slot->length - (s->offset - slot->first)));
 }
 
+/* A smartiod that is started again ends ranges of BARs (smartiod/dma/restore.c). */
+static void forget_ended(struct sio_dma_queue *q)
+{
+	unsigned resumes = sio_session_resumes(q->o.lib->session);
+
+	for (unsigned i = 0; i < q->n_slots; i++)
+		if (q->slot[i].bar && q->slot[i].resumes != resumes)
+			q->slot[i].range = 0;
+}
+
 static struct sio_dma_slot *find_slot(struct sio_dma_queue *q, const struct sio_dma_side *s)
 {
 	for (unsigned i = 0; i < q->n_slots; i++)
@@ -24,7 +34,8 @@ static struct sio_dma_slot *find_slot(struct sio_dma_queue *q, const struct sio_
 
 static void detach(struct sio_dma_queue *q, struct sio_dma_slot *slot)
 {
-	struct sio_msg_queue_detach req = {.range = sio_to_le64(slot->range)};
+	struct sio_msg_queue_detach req = {.queue = sio_to_le32(q->o.id),
+					   .range = sio_to_le64(slot->range)};
 	struct sio_msg rep;
 
 	sio_ask(q->o.lib, SIO_MSG_QUEUE_DETACH, &req, sizeof(req), &rep, sizeof(rep), NULL);
@@ -80,6 +91,8 @@ static int note_slot(struct sio_dma_queue *q, struct sio_dma_slot *ret,
 	*ret = (struct sio_dma_slot){.range = sio_from_le64(rep->range),
 				     .id = s->segment->id,
 				     .remote = s->remote,
+				     .bar = s->bar,
+				     .resumes = sio_session_resumes(q->o.lib->session),
 				     .slot = sio_from_le32(rep->slot),
 				     .first = s->bar ? sio_from_le64(rep->first) : 0,
 				     .length = sio_from_le64(rep->length)};
@@ -116,9 +129,11 @@ static int attach(struct sio_dma_queue *q, struct sio_dma_slot *ret, const struc
 int sio_dma_place(struct sio_dma_queue *q, const struct sio_dma_side *side, uint64_t first,
 		  uint32_t *ret_slot, uint64_t *ret_offset, struct sio_err *err)
 {
-	struct sio_dma_slot *s = find_slot(q, side);
+	struct sio_dma_slot *s;
 	int rc;
 
+	forget_ended(q);
+	s = find_slot(q, side);
 	if (!s) {
 		s = free_slot(q, first);
 		if (!s)
