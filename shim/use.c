@@ -83,6 +83,8 @@ static int use(struct sio_use *s, struct sio_obj *o, u64 offset, u64 bytes)
 		return -EINVAL;
 	if (o->kind == SIO_KIND_MEM)
 		return map_memory(s, (struct sio_mem *)o, offset, bytes);
+	if (o->kind != SIO_KIND_BAR && o->kind != SIO_KIND_MAP)
+		return -EINVAL; /* the ring of a DMA channel */
 	error = map_view(s, (struct sio_view *)o, offset, bytes);
 	if (error)
 		return error;
