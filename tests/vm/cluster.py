@@ -62,6 +62,12 @@ def check_memory(p):
     if sent.split()[1:] != received.split()[1:]:
         raise Failed(f"{sent}, but {received}")
     p.step("a stream of messages through a ring")
+    p.a.start("example-dma_vector show")
+    sent = p.b.run("example-dma_vector send 4")
+    shown = p.a.wait()
+    if sent != shown:
+        raise Failed(f"{sent}, but {shown}")
+    p.step(f"a DMA queue: {sent}")
 
 
 def check_interrupts(p):
@@ -180,12 +186,15 @@ def check_import(p):
     """The daemon of a machine that maps the other one's memory is killed, and started again."""
     p.b.run(f"begin export sharer export {SEGMENT}; runs export")
     p.a.run(f"begin import sharer import {NODE['b']} {SEGMENT}; runs import")
+    p.b.run(f"begin target sharer export {SEGMENT + 1}; runs target")
+    p.a.run(f"begin copy sharer copy {NODE['b']} {SEGMENT + 1}; runs copy")
     p.b.run("meetings a")
-    p.a.run("meetings b; kill_daemon; goes_on import; start_daemon a; until_ok met b")
+    p.a.run("meetings b; kill_daemon; goes_on import; goes_on copy; start_daemon a; until_ok met b")
     p.b.run("until_ok met a")
-    p.a.run("goes_on import; finish import")
-    p.b.run("finish export")
-    p.step("the importer's daemon was killed and started again: the map is as it was before")
+    p.a.run("goes_on import; goes_on copy; finish import")
+    print(p.a.run("finish copy"))
+    p.b.run("finish export; finish target")
+    p.step("the importer's daemon was killed and started again: map and DMA queue are as they were before")
 
 
 def check_restart(p):
@@ -258,7 +267,7 @@ class Cluster(pair.Kind):
         for name in ("tools/smartio", "smartiod/smartiod", "drivers/nvme-user/smartio-nvme",
                      "tests/system/verify", "tests/vm/lists", "tests/vm/sharer", "tests/vm/cardbuf",
                      "examples/example-pingpong",
-                     "examples/example-interrupts", "examples/example-ring"):
+                     "examples/example-interrupts", "examples/example-ring", "examples/example-dma_vector"):
             image.add_program(os.path.join(build, name))
         image.add_file("/etc/smartio/cluster.yaml", f"{self.folder}/cluster.yaml")
         for name in os.listdir(f"{self.folder}/keys"):

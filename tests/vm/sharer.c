@@ -3,6 +3,7 @@
  * Shares memory until its input ends: what one machine exports, the other writes and reads back.
  * usage: sharer export ID
  *        sharer import NODE ID
+ *        sharer copy NODE ID     the same by a DMA queue, without a map; now and then by another one
  * Prints "running" and "on" as lib/rounds.h says; an exporter when others can connect, and after a
  * pause. An importer exits with 1 when its exporter has ended, and with 3 when a byte is wrong and
  * the path is not.
@@ -21,6 +22,8 @@
 #define BYTES 4096
 #define WORDS 16
 #define PAUSE_MS 5
+#define BACK 2048	/* where a copy comes back to */
+#define QUEUE_ROUNDS 64 /* with one DMA queue */
 
 static volatile int lost; /* the exporter has ended; set by the library's event thread */
 
@@ -153,15 +156,102 @@ static int import_until_end(sci_desc_t sd, unsigned node, unsigned id)
 	return lost ? 1 : 0;
 }
 
+/* ---- by a DMA queue ---- */
+
+struct copier {
+	sci_desc_t sd;
+	sci_remote_segment_t there;
+	sci_local_segment_t here;
+	sci_map_t map;
+	sci_dma_queue_t queue;
+	volatile uint32_t *memory; /* of here */
+};
+
+static void copier_begin(struct copier *c)
+{
+	sci_error_t err;
+
+	SCICreateSegment(c->sd, &c->here, 0, BYTES, NULL, NULL, SCI_FLAG_AUTO_ID, &err);
+	check(err, "SCICreateSegment");
+	SCIPrepareSegment(c->here, 0, 0, &err);
+	check(err, "SCIPrepareSegment");
+	c->memory = SCIMapLocalSegment(c->here, &c->map, 0, BYTES, NULL, 0, &err);
+	check(err, "SCIMapLocalSegment");
+	SCICreateDMAQueue(c->sd, &c->queue, 0, 1, 0, &err);
+	check(err, "SCICreateDMAQueue");
+}
+
+static void copier_end(struct copier *c)
+{
+	sci_error_t err;
+
+	SCIRemoveDMAQueue(c->queue, 0, &err);
+	check(err, "SCIRemoveDMAQueue");
+	SCIUnmapSegment(c->map, 0, &err);
+	check(err, "SCIUnmapSegment");
+	SCIRemoveSegment(c->here, 0, &err);
+	check(err, "SCIRemoveSegment");
+}
+
+/* There and back again. A path that fails is no reason to end; a wrong word is. */
+static bool copy_round(struct copier *c, uint32_t round)
+{
+	const size_t size = WORDS * sizeof(uint32_t);
+	sci_error_t err;
+
+	for (unsigned i = 0; i < WORDS; i++)
+		c->memory[i] = round * WORDS + i;
+	SCIStartDmaTransfer(c->queue, c->here, c->there, 0, size, 0, NULL, NULL, SCI_FLAG_DMA_WAIT,
+			    &err);
+	if (err == SCI_ERR_OK)
+		SCIStartDmaTransfer(c->queue, c->here, c->there, BACK, size, 0, NULL, NULL,
+				    SCI_FLAG_DMA_WAIT | SCI_FLAG_DMA_READ, &err);
+	if (!is_fine("copy", (int)err))
+		return false;
+	for (unsigned i = 0; i < WORDS; i++)
+		if (c->memory[BACK / sizeof(uint32_t) + i] != round * WORDS + i) {
+			fprintf(stderr, "sharer: round %u: word %u came back as %#x\n", round, i,
+				c->memory[BACK / sizeof(uint32_t) + i]);
+			exit(3);
+		}
+	return true;
+}
+
+static int copy_until_end(sci_desc_t sd, unsigned node, unsigned id)
+{
+	struct copier c = {.sd = sd, .there = connect_to(sd, node, id)};
+	uint32_t rounds = 0;
+	sci_error_t err;
+
+	copier_begin(&c);
+	while (!lost && !rounds_end(PAUSE_MS)) {
+		if (!copy_round(&c, rounds))
+			continue;
+		if (rounds++ == 0)
+			rounds_running();
+		rounds_answer();
+		if (rounds % QUEUE_ROUNDS == 0) {
+			copier_end(&c);
+			copier_begin(&c);
+		}
+	}
+	copier_end(&c);
+	SCIDisconnectSegment(c.there, 0, &err);
+	check(err, "SCIDisconnectSegment");
+	printf("%u rounds\n", rounds);
+	return lost ? 1 : 0;
+}
+
 int main(int argc, char **argv)
 {
+	bool copy = argc == 4 && strcmp(argv[1], "copy") == 0;
 	bool import = argc == 4 && strcmp(argv[1], "import") == 0;
 	sci_error_t err;
 	sci_desc_t sd;
 	int status;
 
-	if (!import && (argc != 3 || strcmp(argv[1], "export") != 0)) {
-		fprintf(stderr, "usage: sharer export ID\n       sharer import NODE ID\n");
+	if (!import && !copy && (argc != 3 || strcmp(argv[1], "export") != 0)) {
+		fprintf(stderr, "usage: sharer export ID\n       sharer import|copy NODE ID\n");
 		return 2;
 	}
 	rounds_begin();
@@ -169,8 +259,12 @@ int main(int argc, char **argv)
 	check(err, "SCIInitialize");
 	SCIOpen(&sd, 0, &err);
 	check(err, "SCIOpen");
-	status = import ? import_until_end(sd, (unsigned)atoi(argv[2]), (unsigned)atoi(argv[3]))
-			: export_until_end(sd, (unsigned)atoi(argv[2]));
+	if (import)
+		status = import_until_end(sd, (unsigned)atoi(argv[2]), (unsigned)atoi(argv[3]));
+	else if (copy)
+		status = copy_until_end(sd, (unsigned)atoi(argv[2]), (unsigned)atoi(argv[3]));
+	else
+		status = export_until_end(sd, (unsigned)atoi(argv[2]));
 	SCIClose(sd, 0, &err);
 	check(err, "SCIClose");
 	SCITerminate();
