@@ -3,7 +3,7 @@
  * Shares memory until its input ends: what one machine exports, the other writes and reads back.
  * usage: sharer export ID
  *        sharer import NODE ID
- *        sharer copy NODE ID     the same by a DMA queue, without a map; now and then by another one
+ *        sharer copy NODE ID     the same by a DMA queue, without a map; each queue for a while
  * Prints "running" and "on" as lib/rounds.h says; an exporter when others can connect, and after a
  * pause. An importer exits with 1 when its exporter has ended, and with 3 when a byte is wrong and
  * the path is not.
