@@ -93,7 +93,7 @@ static void push(struct sio_channel *c)
 {
 	if (!c->pushed)
 		return;
-	wmb(); /* write-combining buffers are empty, before the read */
+	wmb(); /* write-combining buffers are empty: pairs with the read, which comes behind them */
 	if (c->pushed->of && is_there(c->pushed->of))
 		readl(c->pushed->of->reach->io + c->pushed->offset);
 	c->pushed = NULL;

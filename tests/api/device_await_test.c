@@ -238,8 +238,10 @@ static int sends_notices(void *arg)
 	}
 	step_done(2);
 	step_await(3);
+	/* It hears no notice itself; of the other one's return it would. */
 	smartio_wait_device_event(device, &event, 0, &error);
 	CHECK_IS(error, SCI_ERR_TIMEOUT);
+	step_done(4);
 	SCIUnmapSegment(map, 0, &error);
 	CHECK_OK(error);
 	SCIDisconnectSegment(bar, 0, &error);
@@ -277,6 +279,7 @@ static int hears_notices(void *arg)
 	CHECK_IS(error, SCI_ERR_TIMEOUT);
 	CHECK(n <= 20);
 	step_done(3);
+	step_await(4);
 	SCIReturnDevice(device, 0, &error);
 	CHECK_OK(error);
 	api_end(sd);
