@@ -11,13 +11,13 @@
 
 #include "channel.h"
 
-static struct workqueue_struct *engine;
-
 /* ---- how an object is reached ---- */
 
-/* Return: there was memory for it. */
+/* Return: there was memory for it. Of a view that has ended the pages may be others' by now. */
 static bool of_view(struct sio_reach *r, const struct sio_view *v)
 {
+	if (v->ended)
+		return true;
 	if (v->ram)
 		r->ram = memremap(v->phys, v->o.length, MEMREMAP_WB);
 	else if (v->combined)
@@ -49,16 +49,23 @@ static struct sio_reach *reach_new(const struct sio_obj *o)
 	return NULL;
 }
 
+static void unmap(struct sio_reach *r)
+{
+	if (r->io)
+		iounmap(r->io);
+	if (r->ram)
+		memunmap(r->ram);
+	r->io = NULL;
+	r->ram = NULL;
+}
+
 static void reach_put(struct sio_obj *o)
 {
 	struct sio_reach *r = o->reach;
 
 	if (!r || !list_empty(&r->ranges))
 		return;
-	if (r->io)
-		iounmap(r->io);
-	if (r->ram)
-		memunmap(r->ram);
+	unmap(r);
 	kfree(r);
 	o->reach = NULL;
 }
@@ -75,6 +82,9 @@ static void range_cut(struct sio_range *g)
 	c->slot[g->slot] = NULL;
 	if (c->pushed == g)
 		c->pushed = NULL;
+	/* Another range may be in the slot before the next piece: it is none of this entry's. */
+	if (c->busy && !c->error && (c->entry.source == g->slot || c->entry.target == g->slot))
+		c->error = -EINVAL;
 	mutex_unlock(&c->lock);
 	list_del_init(&g->of_target);
 	reach_put(g->of);
@@ -92,34 +102,55 @@ const struct sio_kind sio_kind_range = {
 	.end = range_end,
 };
 
-static struct sio_range *first_of(const struct sio_obj *target)
+static struct sio_range *first_range(const struct sio_obj *target)
 {
 	return list_first_entry(&target->reach->ranges, struct sio_range, of_target);
 }
 
-/* The last of its ranges frees what they are in. */
 void sio_ranges_cut(struct sio_obj *target)
 {
-	while (target->reach)
-		range_cut(first_of(target));
+	while (target->reach) { /* which goes with the last one */
+		struct sio_range *g = first_range(target);
+
+		range_cut(g);
+		if (list_empty(&g->o.falling))
+			list_add_tail(&g->o.falling, &sio.falling);
+	}
 }
 
 void sio_ranges_end(struct sio_obj *target)
 {
 	while (target->reach)
-		sio_obj_end(&first_of(target)->o);
+		sio_obj_end(&first_range(target)->o);
 }
 
+/* Each channel once, for its lock may be a piece away, and it may have many ranges of @target. */
 void sio_ranges_settle(struct sio_obj *target)
 {
+	static u64 turn; /* guarded by sio.lock */
 	struct sio_range *g;
 
 	if (!target->reach)
 		return;
+	turn++;
 	list_for_each_entry(g, &target->reach->ranges, of_target) {
-		mutex_lock(&g->channel->lock);
-		mutex_unlock(&g->channel->lock);
+		struct sio_channel *c = g->channel;
+
+		if (c->settled == turn)
+			continue;
+		c->settled = turn;
+		mutex_lock(&c->lock);
+		mutex_unlock(&c->lock);
 	}
+}
+
+/* Nothing reads what is unmapped here: who has the lock sees that the view is revoked. */
+void sio_ranges_lose(struct sio_obj *target)
+{
+	struct sio_reach *r = target->reach;
+
+	if (r)
+		unmap(r);
 }
 
 /* ---- the files of a channel ---- */
@@ -131,7 +162,7 @@ static ssize_t bell_write(struct file *f, const char __user *from, size_t size, 
 	if (size < sizeof(u64))
 		return -EINVAL;
 	if (!READ_ONCE(c->ended))
-		queue_work(engine, &c->work);
+		sio_channel_wake(c);
 	return sizeof(u64);
 }
 
@@ -227,18 +258,6 @@ const struct sio_kind sio_kind_channel = {
 	.mmap = ring_mmap,
 	.fops = &sio_mmap_fops,
 };
-
-int sio_engine_init(void)
-{
-	engine = alloc_workqueue("smartio_dma", WQ_UNBOUND, 0);
-	return engine ? 0 : -ENOMEM;
-}
-
-void sio_engine_exit(void)
-{
-	if (engine)
-		destroy_workqueue(engine);
-}
 
 void sio_channel_list(struct sio_list_entry *e, const struct sio_obj *o)
 {

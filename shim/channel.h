@@ -40,6 +40,7 @@ struct sio_channel {
 	struct sio_count finished;
 	struct work_struct work;
 	bool ended;
+	u64 settled; /* by which sio_ranges_settle() last */
 	struct mutex lock;
 	struct sio_range *slot[SIO_DMA_SLOTS];
 	/* The engine's. */
@@ -54,7 +55,9 @@ struct sio_channel {
 };
 
 /* engine.c */
-/* Works through the ring until it is empty. */
+/* Its turn comes, behind those that wait already. */
+void sio_channel_wake(struct sio_channel *c);
+/* Works through the ring until it is empty, or others have their turn. */
 void sio_channel_work(struct work_struct *work);
 
 #endif

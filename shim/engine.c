@@ -2,15 +2,21 @@
 /*
  * The DMA engine of adapters that have none: a processor copies what the rings say. A transfer is
  * done in pieces; between two of them the channel's lock is free, so that what it reaches can be
- * taken away. Whatever is read from a ring is read once and checked.
+ * taken away. Whatever is read from a ring is read once and checked. Channels have turns, so that
+ * rings that are never empty hold up nobody.
  */
+#include <linux/cpumask.h>
 #include <linux/io.h>
+#include <linux/nospec.h>
+#include <linux/rcupdate.h>
 #include <linux/sched/clock.h>
 
 #include "channel.h"
 
-#define PIECE SZ_256K
-#define PIECE_IO SZ_4K /* of a bus that takes long: who waits for the lock waits for it */
+#define PIECE SZ_64K	 /* who waits for the lock waits for it */
+#define PIECE_IO SZ_4K	 /* of a bus, which takes longer */
+#define PIECE_READ SZ_1K /* through a bus: each word is waited for */
+#define TURN_NS NSEC_PER_MSEC
 #define LOOK_NS (50 * NSEC_PER_USEC) /* at an empty ring, before the program has to wake it */
 
 /* ---- where the bytes are ---- */
@@ -38,8 +44,11 @@ static bool is_there(const struct sio_obj *o)
 
 static struct sio_range *range_of(const struct sio_channel *c, u32 slot, u64 offset, u32 access)
 {
-	struct sio_range *g = slot < SIO_DMA_SLOTS ? c->slot[slot] : NULL;
+	struct sio_range *g;
 
+	if (slot >= SIO_DMA_SLOTS)
+		return NULL;
+	g = c->slot[array_index_nospec(slot, SIO_DMA_SLOTS)];
 	if (!g || !(g->o.access & access) || offset > g->o.length ||
 	    c->entry.length > g->o.length - offset)
 		return NULL;
@@ -88,15 +97,21 @@ static void copy(struct sio_channel *c, const struct place *to, const struct pla
 	}
 }
 
-/* What was written through a bus has arrived: a read of the same way comes behind it. */
-static void push(struct sio_channel *c)
+/*
+ * What was written through a bus has arrived: a read of the same way comes behind it. 0; -EFAULT:
+ * the way is gone, and who knows how far it came.
+ */
+static int push(struct sio_channel *c)
 {
-	if (!c->pushed)
-		return;
-	wmb(); /* write-combining buffers are empty: pairs with the read, which comes behind them */
-	if (c->pushed->of && is_there(c->pushed->of))
-		readl(c->pushed->of->reach->io + c->pushed->offset);
+	const struct sio_range *g = c->pushed;
+
 	c->pushed = NULL;
+	if (!g)
+		return 0;
+	wmb(); /* write-combining buffers are empty: pairs with the read, which comes behind them */
+	if (is_there(g->of))
+		readl(g->of->reach->io + g->offset);
+	return is_there(g->of) ? 0 : -EFAULT;
 }
 
 /* A piece of the entry under way. 0; -EINVAL: the entry; -EFAULT: the pages are not there. */
@@ -109,12 +124,16 @@ static int copy_piece(struct sio_channel *c)
 
 	if (!from || !to)
 		return -EINVAL;
-	if (from->of->reach->io || to->of->reach->io)
-		end = min_t(u64, end, c->copied + PIECE_IO);
 	if (!is_there(from->of) || !is_there(to->of))
 		return -EFAULT;
-	if (c->pushed && c->pushed != to)
-		push(c);
+	if (to->of->reach->io)
+		end = min_t(u64, end, c->copied + PIECE_IO);
+	if (from->of->reach->io)
+		end = min_t(u64, end, c->copied + PIECE_READ);
+	if (c->pushed && c->pushed != to && push(c))
+		return -EFAULT;
+	if (from->of->reach->io)
+		rmb(); /* not before the tail was: write-combined memory is read in any order */
 	while (c->copied < end) {
 		struct place in = find(from, e->source_offset + c->copied, end - c->copied);
 		struct place out = find(to, e->target_offset + c->copied, in.n);
@@ -124,8 +143,8 @@ static int copy_piece(struct sio_channel *c)
 	}
 	if (to->of->reach->io)
 		c->pushed = to;
-	/* Ones of a path that broke meanwhile are no data. */
-	return is_there(from->of) ? 0 : -EFAULT;
+	/* Ones of a path that broke meanwhile are no data, and what was written there is lost. */
+	return is_there(from->of) && is_there(to->of) ? 0 : -EFAULT;
 }
 
 /* ---- the ring ---- */
@@ -134,8 +153,10 @@ static int copy_piece(struct sio_channel *c)
 static void finish(struct sio_channel *c)
 {
 	struct sio_dma_ring *ring = c->ring;
+	int lost = push(c);
 
-	push(c);
+	if (!c->error)
+		c->error = lost;
 	WRITE_ONCE(ring->result[c->done % SIO_DMA_RESULTS], c->error);
 	smp_store_release(&ring->done, ++c->done); /* pairs with sio_dma_settle() in libsmartio */
 	c->error = 0;
@@ -220,6 +241,7 @@ static bool doze(struct sio_channel *c)
 void sio_channel_work(struct work_struct *work)
 {
 	struct sio_channel *c = container_of(work, struct sio_channel, work);
+	u64 until = local_clock() + TURN_NS;
 	bool worked;
 
 	WRITE_ONCE(c->ring->asleep, 0);
@@ -227,10 +249,40 @@ void sio_channel_work(struct work_struct *work)
 		mutex_lock(&c->lock);
 		worked = step(c);
 		mutex_unlock(&c->lock);
-		cond_resched();
-		if (worked)
+		cond_resched_tasks_rcu_qs(); /* a ring that is never empty is no task that waits */
+		if (worked && local_clock() < until)
 			continue;
+		if (worked) {
+			sio_channel_wake(c);
+			return;
+		}
 		if (READ_ONCE(c->ended) || c->broken || (!look(c) && !doze(c)))
 			return;
 	}
+}
+
+/* ---- turns ---- */
+
+static struct workqueue_struct *engine;
+
+void sio_channel_wake(struct sio_channel *c)
+{
+	queue_work(engine, &c->work);
+}
+
+/*
+ * As many channels copy at once as there are processors; an administrator may have fewer, or at
+ * lower priority (WQ_SYSFS). Nothing is copied while devices are suspended.
+ */
+int sio_engine_init(void)
+{
+	engine = alloc_workqueue("smartio_dma", WQ_UNBOUND | WQ_FREEZABLE | WQ_SYSFS,
+				 max_t(int, 2, num_online_cpus()));
+	return engine ? 0 : -ENOMEM;
+}
+
+void sio_engine_exit(void)
+{
+	if (engine)
+		destroy_workqueue(engine);
 }

@@ -458,7 +458,7 @@ int sio_op_reopen(struct sio_request *rq, const void *msg, void *answer)
 
 	if (m->kind == SIO_KIND_SHADOW)
 		return sio_shadow_reopen(rq, m->id);
-	if (m->kind == SIO_KIND_OWNER || !kind_of(m->kind)->fops)
+	if (m->kind == SIO_KIND_OWNER || m->kind == SIO_KIND_DMA || !kind_of(m->kind)->fops)
 		return sio_fail(rq, -EINVAL,
 				"kind %u, %d (memory), %d (BAR view), %d (interrupt), %d (map) or "
 				"%d (shadow) is right",

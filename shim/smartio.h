@@ -162,6 +162,7 @@ struct sio_view {
 	bool combined; /* its stores: write-combined */
 	bool ram;
 	bool revoked;
+	bool ended;	   /* revoked for good */
 	struct xarray own; /* pages for stores meanwhile */
 };
 
@@ -411,20 +412,24 @@ ssize_t sio_count_read(struct sio_count *c, struct kiocb *iocb, struct iov_iter 
 int sio_count_get(const char __user *from, size_t size, u64 *ret);
 __poll_t sio_count_poll(struct sio_count *c, struct file *f, poll_table *wait);
 
-/* channel.c */
+/* engine.c */
 int sio_engine_init(void);
-void sio_engine_exit(void);
+void sio_engine_exit(void); /* also if that failed */
+
+/* channel.c */
 sio_handler sio_op_dma, sio_op_dma_attach;
 /* What LIST says of a channel, or of a range, beside what it says of all. */
 void sio_channel_list(struct sio_list_entry *e, const struct sio_obj *o);
 /* The three descriptors of a channel. */
 int sio_channel_files(struct sio_request *rq, struct sio_obj *o);
-/* No channel reaches @target any more; its ranges lead nowhere until they are ended. */
+/* No channel reaches @target any more; its ranges fall. For loops over an owner's objects. */
 void sio_ranges_cut(struct sio_obj *target);
-/* The same, and ends them. */
+/* The same, and they have ended. */
 void sio_ranges_end(struct sio_obj *target);
 /* A piece that a channel copied of @target when this was called has been copied. */
 void sio_ranges_settle(struct sio_obj *target);
+/* The pages of the view @target, which is revoked for good and settled, are not mapped any more. */
+void sio_ranges_lose(struct sio_obj *target);
 
 /* irq.c */
 sio_handler sio_op_irq_new;

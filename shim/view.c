@@ -127,6 +127,8 @@ void sio_view_revive(struct sio_view *v, struct rw_semaphore *lock)
 void sio_view_end(struct sio_view *v, struct rw_semaphore *lock)
 {
 	sio_view_revoke(v, lock);
+	v->ended = true;
+	sio_ranges_lose(&v->o);
 	if (v->combined)
 		arch_io_free_memtype_wc(v->phys, v->o.length);
 	v->combined = false;

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * DMA channels of smartio.ko, through smartio_loop.ko: copies between memory and windows, what ends
- * under them, and rings that make no sense.
+ * under them, and rings of programs that mean ill.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "shim_loop.h"
+#include "smartio/disk.h"
 #include "smartio/io.h"
 
 #define PAGES 12u
@@ -31,13 +36,14 @@ struct channel {
 
 /* ---- a channel ---- */
 
-static bool channel_open(struct port_world *w, struct channel *c, uint64_t owner)
+static bool channel_open_at(struct port_world *w, struct channel *c, uint64_t owner,
+			    uint32_t adapter)
 {
 	struct shim_ask a;
 
 	memset(c, 0, sizeof(*c));
 	shim_good(w, &a, SIO_OP_DMA, owner);
-	((struct sio_req_dma *)(void *)&a.req)->adapter = NEAR;
+	((struct sio_req_dma *)(void *)&a.req)->adapter = adapter;
 	if (!shim_expect(w, &a, -1, 0, "DMA"))
 		return false;
 	c->id = shim_id(&a);
@@ -47,6 +53,11 @@ static bool channel_open(struct port_world *w, struct channel *c, uint64_t owner
 	c->finished = a.fd[2];
 	c->ring = shim_map(w, c->ring_fd, c->size, PROT_READ | PROT_WRITE);
 	return c->ring;
+}
+
+static bool channel_open(struct port_world *w, struct channel *c, uint64_t owner)
+{
+	return channel_open_at(w, c, owner, NEAR);
 }
 
 static void channel_forget(struct channel *c)
@@ -385,6 +396,129 @@ out:
 	port_report(w, "the death of a channel's owner");
 }
 
+/* A range ends with its target also where that is another program's, which dies. */
+static void target_dies(struct port_world *w)
+{
+	struct channel c;
+	struct shim_ask a;
+	int fd = -1, mem = -1;
+	uint64_t id, owner = shim_make(w, SIO_OP_OWNER_NEW, 0, &fd);
+	union port_packet evt;
+
+	shim_good(w, &a, SIO_OP_ALLOC, owner);
+	((struct sio_req_alloc *)(void *)&a.req)->size = BYTES;
+	if (!channel_open(w, &c, 0) || !shim_expect(w, &a, -1, 0, "ALLOC"))
+		goto out;
+	mem = a.fd[0];
+	id = attach(w, &c, 0, SIO_KIND_MEM, shim_id(&a), 0);
+	attach(w, &c, 0, SIO_KIND_MEM, shim_id(&a), 1);
+	copy(w, &c, 0, 1, 0, "while its owner lives");
+	close(fd);
+	do
+		if (!shim_event(w, SIO_EV_OWNER_GONE, &evt))
+			goto out;
+	while (evt.evt.owner != owner);
+	copy(w, &c, 0, 1, -EINVAL, "when it has died");
+	loop_end(w, SIO_OP_DMA_DETACH, id, -ENOENT);
+	shim_check(w, shim_count(w, SIO_KIND_DMA_RANGE) == 0, "both ranges have ended");
+	shim_good(w, &a, SIO_OP_REOPEN, 0);
+	((struct sio_req_reopen *)(void *)&a.req)->kind = SIO_KIND_DMA;
+	((struct sio_req_reopen *)(void *)&a.req)->id = c.id;
+	shim_expect(w, &a, -1, -EINVAL, "REOPEN of a channel");
+	channel_close(w, &c);
+	close(mem);
+out:
+	port_report(w, "the death of who has a range's target");
+}
+
+/* ---- programs that want all of the engine ---- */
+
+/* Its ring is full for ever: of copies of nothing, and it alone moves the tail on. */
+static void hog_begin(struct port_world *w, struct channel *c, uint64_t memory)
+{
+	attach(w, c, 0, SIO_KIND_MEM, memory, MEMORY);
+	for (unsigned i = 0; i < SIO_DMA_ENTRIES; i++)
+		enter(c, MEMORY, 0, MEMORY, 0, 0, SIO_DMA_LAST);
+	go(w, c);
+}
+
+static pid_t hogs_run(const struct channel *c, unsigned n)
+{
+	pid_t pid = fork();
+
+	while (pid == 0) {
+		if (getppid() == 1)
+			_exit(1);
+		for (unsigned i = 0; i < n; i++)
+			sio_write32(&c[i].ring->tail,
+				    sio_read32(&c[i].ring->head) + SIO_DMA_ENTRIES);
+	}
+	return pid;
+}
+
+/* More than a work queue of the kernel's has running at a time, if nobody says how many. */
+static void hogs(struct port_world *w)
+{
+	static struct channel c[CHANNELS];
+	struct world t;
+	unsigned n = 0;
+	pid_t pid = -1;
+
+	if (!world_begin(w, &t, 0))
+		goto out;
+	while (n < CHANNELS && channel_open_at(w, &c[n], 0, FAR))
+		hog_begin(w, &c[n++], t.x.source);
+	if (!w->why[0])
+		pid = hogs_run(c, n);
+	fill(t.x.there, 9);
+	for (unsigned i = 0; i < 3 && !w->why[0]; i++)
+		copy(w, &t.c, MEMORY, WINDOW, 0, "beside channels that are never idle");
+	expect_filled(w, t.y.there, 9, "beside channels that are never idle");
+	/* They end as they are. */
+	while (n)
+		channel_close(w, &c[--n]);
+	if (pid > 0 && (kill(pid, SIGKILL) || waitpid(pid, NULL, 0) != pid))
+		port_failed(w, "the program that fills the rings: %s", strerror(errno));
+	world_end(w, &t);
+out:
+	port_report(w, "channels that are never idle");
+}
+
+/* ---- what is no view ---- */
+
+/* A ring is no place for a queue pair: what the kernel maps of programs is memory and views. */
+static void ring_as_queue(struct port_world *w)
+{
+	struct sio_disk_attach is = {.size = sizeof(is),
+				     .id = 1,
+				     .entries = 2,
+				     .depth = 1,
+				     .slot = SHIM_PAGE,
+				     .interrupt = -1,
+				     .timeout_ms = 1000,
+				     .nsid = 1,
+				     .block_shift = 9,
+				     .blocks = 8};
+	int fd = open(SIO_DISK_NODE, O_RDWR | O_CLOEXEC);
+	struct world t;
+
+	if (fd < 0 || !world_begin(w, &t, 0)) {
+		shim_check(w, fd >= 0, "the node of smartio_blk.ko");
+		goto out;
+	}
+	is.sq = is.cq = is.sq_doorbell = is.cq_doorbell = is.memory = (uintptr_t)t.x.there;
+	shim_check(w, ioctl(fd, SIO_DISK_ATTACH, &is) == -1 && errno == EBADF,
+		   "of memory all is right but the interrupt");
+	is.sq = (uintptr_t)t.c.ring;
+	shim_check(w, ioctl(fd, SIO_DISK_ATTACH, &is) == -1 && errno == EINVAL,
+		   "a ring is refused as a queue");
+	world_end(w, &t);
+out:
+	if (fd >= 0)
+		close(fd);
+	port_report(w, "a ring that is given to the kernel as a queue");
+}
+
 static void too_many(struct port_world *w)
 {
 	uint64_t id[CHANNELS];
@@ -416,5 +550,8 @@ void shim_channels(struct port_world *w)
 	targets_end(w);
 	link_breaks(w);
 	death(w);
+	target_dies(w);
+	hogs(w);
+	ring_as_queue(w);
 	too_many(w);
 }

@@ -2,7 +2,7 @@
 # The table of the port where there are adapters, and what goes through them: a bridge from this host to
 # itself.
 # programs: tests/port/port_test
-# modules: smartio smartio_loop smartio_card nvme
+# modules: smartio smartio_loop smartio_card smartio_blk nvme
 # alone: a function that the bridge uses the bus as
 # limit: 900
 # qemu: -device pci-testdev,addr=b
@@ -10,6 +10,7 @@
 bdf=$(drive_bdf)
 insmod /modules/smartio_card.ko
 insmod /modules/smartio.ko memory_limit=16777216
+insmod /modules/smartio_blk.ko
 insmod /modules/smartio_loop.ko
 echo smartio >"/sys/bus/pci/devices/$bdf/driver_override"
 echo "$bdf" >/sys/bus/pci/drivers/smartio/bind
@@ -19,6 +20,7 @@ port_test loop /dev/smartio0 >/tmp/out || {
 }
 grep "# SKIP" /tmp/out || true
 tail -1 /tmp/out
+rmmod smartio_blk
 # It comes again, and goes again with nobody there.
 insmod /modules/smartio_loop.ko
 ! rmmod smartio 2>/dev/null || fail "smartio.ko went before its bridge"
