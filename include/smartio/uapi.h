@@ -882,9 +882,9 @@ SIO_PORT_SIZE(struct sio_evt_mcast, 64);
  *
  * What a channel may reach was attached to it before; entries name it by slot. The engine goes
  * through the host's IOMMU, windows and the peer's IOMMU as any device; its requester id is the
- * adapter's own. A channel ends with its owner or by DMA_FREE, at any instant: when that is
- * answered, or SIO_EV_OWNER_GONE was reported, no byte moves any more. Errors: -ENODEV, -ENOSPC too
- * many channels.
+ * adapter's own. (smartio.ko's is a processor, which no IOMMU of this host holds off.) A channel
+ * ends with its owner or by DMA_FREE, at any instant: when that is answered, or SIO_EV_OWNER_GONE
+ * was reported, no byte moves any more. Errors: -ENODEV, -ENOSPC too many channels.
  */
 #define SIO_DMA_ENTRIES 1024 /* of a ring */
 #define SIO_DMA_RESULTS 8    /* of a ring: more transfers than this are not looked back at */
@@ -910,7 +910,7 @@ SIO_PORT_SIZE(struct sio_req_dma_free, 40);
  * or _BAR, where either may be memory of a device. It ends by DMA_DETACH, with its channel, or with
  * its target, whose end it does not hold up: what is copied then, stops. Errors: -EINVAL, -ENOENT,
  * -EACCES the view is not for this @access, -ENODEV its pages are gone, -EOPNOTSUPP registers and
- * doorbells, -ENOSPC no slot left.
+ * doorbells, and another driver's dma-buf where it does not reach that, -ENOSPC no slot left.
  */
 struct sio_req_dma_attach {
 	struct sio_req h;
