@@ -133,7 +133,8 @@ static int copy_piece(struct sio_channel *c)
 	if (c->pushed && c->pushed != to && push(c))
 		return -EFAULT;
 	if (from->of->reach->io)
-		rmb(); /* not before the tail was: write-combined memory is read in any order */
+		/* Behind the tail, for write-combined memory: pairs with submit() in libsmartio. */
+		rmb();
 	while (c->copied < end) {
 		struct place in = find(from, e->source_offset + c->copied, end - c->copied);
 		struct place out = find(to, e->target_offset + c->copied, in.n);
