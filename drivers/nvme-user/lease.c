@@ -235,50 +235,60 @@ static void unlink_lease(struct smartio_nvme_lease *l)
 
 /*
  * What is had of it over @leg, and may be had though nobody said so, ends: now, or if the manager
- * does not answer ahead of the next request.
+ * does not answer ahead of the next request. @owed: of malloc(), taken if it is used.
  */
-static int give_over(const struct smartio_nvme_lease *l, struct smartio_nvme *leg)
+static void give_over(const struct smartio_nvme_lease *l, struct smartio_nvme *leg,
+		      struct sio_nvme_owed **owed)
 {
 	struct sio_nvme_req req = {.op = SIO_NVME_OP_UNLEASE,
 				   .unlease = {.id = l->info.id, .key = l->key}};
-	struct sio_nvme_owed *owed;
 	struct sio_nvme_rep rep;
 
 	if (!sio_nvme_leg_open(leg))
-		return 0;
-	owed = malloc(sizeof(*owed));
-	if (!owed)
-		return sio_nvme_no_memory("a lease to be given back");
+		return;
 	rep.h.error = 0;
 	if (sio_nvme_was_answered(sio_nvme_ask(leg, &req, &rep, NULL), &rep) ||
 	    !sio_nvme_leg_open(leg))
-		free(owed);
-	else
-		sio_nvme_owe(leg, owed, &req);
+		return;
+	sio_nvme_owe(leg, *owed, &req);
+	*owed = NULL;
+}
+
+/*
+ * Over both ways or not at all: a lease that is kept has all that this client knows of. What lost
+ * borrows have of it ends when their queues are deleted.
+ */
+static int give(struct smartio_nvme_lease *l)
+{
+	struct smartio_nvme *legs[] = {l->n, l->n->second};
+	struct sio_nvme_owed *owed[] = {malloc(sizeof(**owed)), malloc(sizeof(**owed))};
+	const bool can = owed[0] && owed[1];
+
+	for (unsigned i = 0; i < 2; i++) {
+		if (can && legs[i])
+			give_over(l, legs[i], &owed[i]);
+		free(owed[i]);
+	}
+	if (!can)
+		return sio_nvme_no_memory("a lease to be given back");
+	unlink_lease(l);
+	free(l);
 	return 0;
 }
 
 int smartio_nvme_lease_give(struct smartio_nvme_lease *l)
 {
 	struct smartio_nvme *n;
-	int rc = 0;
+	int rc;
 
 	if (!l || sio_nvme_is_childs(l->n))
 		return 0;
 	n = l->n;
 	sio_nvme_lock(n);
-	if (is_used(l)) {
+	if (is_used(l))
 		rc = sio_nvme_fail(-EBUSY, "a queue pair uses lease %s", l->info.name);
-	} else {
-		/* What lost borrows have of it ends when their queues are deleted. */
-		rc = give_over(l, n);
-		if (rc == 0 && n->second)
-			rc = give_over(l, n->second);
-		if (rc == 0) {
-			unlink_lease(l);
-			free(l);
-		}
-	}
+	else
+		rc = give(l);
 	sio_nvme_unlock(n);
 	return rc;
 }

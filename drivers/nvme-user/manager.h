@@ -173,6 +173,8 @@ int sio_nvme_manager_place(struct smartio_nvme_manager *m, struct sio_nvme_pair 
 			   uint32_t entries, struct sio_nvme_rep *rep);
 /* serve_cancel.c: undoes a request whose answer did not come. 0; -errno: the drive is lost. */
 int sio_nvme_manager_cancel(struct smartio_nvme_manager *m, const struct sio_nvme_req *req);
+/* serve_lease.c: ends the leases of borrows that have ended without this manager's knowledge. */
+void sio_nvme_manager_end_leases(struct smartio_nvme_manager *m);
 /* serve_lease.c */
 void sio_nvme_manager_lease(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
 			    struct sio_nvme_rep *rep);

@@ -20,6 +20,8 @@ static bool is_alone(struct smartio_nvme_manager *m, struct sio_nvme_rep *rep, c
 {
 	char holders[1536];
 
+	if (m->leases.n)
+		sio_nvme_manager_end_leases(m);
 	if (m->leases.n) {
 		const struct sio_nvme_wire_lease *l = &m->leases.list[0].l;
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "manager.h"
+#include "smartio/ext.h"
 
 static uint64_t blocks_of(const struct smartio_nvme_manager *m, uint32_t nsid)
 {
@@ -12,6 +13,49 @@ static uint64_t blocks_of(const struct smartio_nvme_manager *m, uint32_t nsid)
 		if (m->meta.ns[i].id == nsid)
 			return m->meta.ns[i].blocks;
 	return 0;
+}
+
+/*
+ * The end of a borrow is an event. It goes to nobody when nobody has the registers, and gets lost
+ * when a daemon is away, unless the lender keeps something of the borrow: then it is said again. So
+ * of one that has no queue here the lender is asked, which has nothing to settle of one that lives.
+ * Return: whether the lender knew.
+ */
+static bool end_if_dead(struct smartio_nvme_manager *m, uint64_t borrower)
+{
+	sci_error_t err;
+
+	if (borrower == m->record.maker || sio_nvme_ledger_next(&m->ledger, borrower, 0))
+		return true;
+	smartio_device_settled(m->d.handle, borrower, &err);
+	if (err != SCI_ERR_OK)
+		return err == SCI_ERR_ILLEGAL_PARAMETER;
+	sio_nvme_ledger_end(&m->ledger, borrower);
+	sio_nvme_leases_end(&m->leases, borrower);
+	return true;
+}
+
+void sio_nvme_manager_end_leases(struct smartio_nvme_manager *m)
+{
+	uint64_t b = 0;
+
+	/* One that does not answer takes seconds each time. */
+	while ((b = sio_nvme_leases_next(&m->leases, b)) && end_if_dead(m, b))
+		;
+	sio_nvme_record_leases(&m->record, &m->leases);
+}
+
+/* Of whoever has the lease @id alone. */
+static void end_lease(struct smartio_nvme_manager *m, uint64_t id)
+{
+	uint64_t borrower[SIO_NVME_LEASE_BORROWS] = {0};
+
+	for (uint32_t i = 0; i < m->leases.n; i++)
+		if (m->leases.list[i].l.id == id)
+			memcpy(borrower, m->leases.list[i].borrower, sizeof(borrower));
+	for (unsigned i = 0; i < SIO_NVME_LEASE_BORROWS; i++)
+		if (borrower[i] && !end_if_dead(m, borrower[i]))
+			return;
 }
 
 static void refused(const struct smartio_nvme_manager *m, int rc,
@@ -37,13 +81,32 @@ static void refused(const struct smartio_nvme_manager *m, int rc,
 			want->nsid, m->d.name, blocks_of(m, want->nsid), want->lba, want->blocks);
 }
 
+/* Nothing is refused for the sake of the dead. @want: its lba is that of the request. */
+static int take_blocks(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
+		       struct sio_nvme_wire_lease *want,
+		       const struct sio_nvme_wire_lease **ret_other)
+{
+	uint32_t before;
+	int rc;
+
+	do {
+		before = m->leases.n;
+		want->lba = req->lease.lba;
+		rc = sio_nvme_leases_take(&m->leases, req->borrower, req->sequence, req->lease.key,
+					  blocks_of(m, want->nsid), want, ret_other);
+		if (rc && *ret_other)
+			end_lease(m, (*ret_other)->id);
+		else if (rc == -ENOSPC)
+			sio_nvme_manager_end_leases(m);
+	} while (rc && m->leases.n < before);
+	return rc;
+}
+
 static void take(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
 		 struct sio_nvme_rep *rep)
 {
-	struct sio_nvme_wire_lease want = {.lba = req->lease.lba,
-					   .blocks = req->lease.blocks,
-					   .nsid = req->lease.nsid,
-					   .node = req->reply_node};
+	struct sio_nvme_wire_lease want = {
+		.blocks = req->lease.blocks, .nsid = req->lease.nsid, .node = req->reply_node};
 	const struct sio_nvme_wire_lease *other;
 	int rc;
 
@@ -63,8 +126,7 @@ static void take(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
 			m->d.name);
 		return;
 	}
-	rc = sio_nvme_leases_take(&m->leases, req->borrower, req->sequence, req->lease.key,
-				  blocks_of(m, want.nsid), &want, &other);
+	rc = take_blocks(m, req, &want, &other);
 	if (rc)
 		refused(m, rc, &want, other, rep);
 	else

@@ -32,26 +32,6 @@ static int settle_pairs(struct smartio_nvme_manager *m)
 	return rc;
 }
 
-/*
- * Who has ended while nobody had the registers, with nothing that the lender keeps, is known to the
- * lender alone: it says so of a borrow that lives, and has nothing to settle of one that does not.
- * Whose queues are still there is in quarantine, and its end an event.
- */
-static void end_leases(struct smartio_nvme_manager *m)
-{
-	uint64_t b = 0;
-	sci_error_t err;
-
-	while ((b = sio_nvme_leases_next(&m->leases, b))) {
-		if (b == m->record.maker || sio_nvme_ledger_next(&m->ledger, b, 0))
-			continue;
-		smartio_device_settled(m->d.handle, b, &err);
-		if (err == SCI_ERR_OK)
-			sio_nvme_leases_end(&m->leases, b);
-	}
-	sio_nvme_record_leases(&m->record, &m->leases);
-}
-
 static int read_record(struct smartio_nvme_manager *m)
 {
 	struct sio_nvme_record_head head;
@@ -71,7 +51,7 @@ static int read_record(struct smartio_nvme_manager *m)
 	if (rc)
 		return rc;
 	sio_nvme_record_read_leases(&m->record, &m->leases);
-	end_leases(m);
+	sio_nvme_manager_end_leases(m);
 	m->meta.generation = head.generation;
 	return sio_nvme_manager_describe(m, head.pairs);
 }

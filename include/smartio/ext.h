@@ -179,8 +179,9 @@ struct smartio_device_event {
 
 /**
  * Wait for the next event of a borrowed device. BORROWER_GONE goes to the holder of the device's
- * registers only, of each borrow that ends; those that ended before it held them, and have memory
- * that the device may still use, are told at once when it takes them.
+ * registers only, of each borrow that ends; those that ended before it held them, or while a daemon
+ * was away, and have memory that the device may still use, are told when it takes them, or when the
+ * daemon is back. Of others smartio_device_settled() says whether they have ended.
  * @timeout_ms: 0 looks, SCI_INFINITE_TIMEOUT waits for ever.
  * Errors: SCI_ERR_TIMEOUT, SCI_ERR_CANCELLED (handle returned meanwhile),
  * SCI_ERR_ILLEGAL_PARAMETER.

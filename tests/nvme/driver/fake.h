@@ -46,6 +46,7 @@ extern struct fake {
 	uint64_t lost; /* this borrow has lost the device, and nobody else; 0 */
 	bool reserved; /* what a lost borrow had is the manager's that is served, if it lasts */
 	unsigned hidden_at; /* before the n-th look the manager takes its magic number away; 0 */
+	bool unheard;	    /* the manager's host is away: no end of a borrow is said to it */
 	uint64_t dies;	    /* this borrower ends before */
 	unsigned dies_at;   /* the n-th connection to a segment or a BAR of the device; 0: not */
 	/* The n-th segment that is new: another one connects to it, and goes; 0: none. */

@@ -246,7 +246,7 @@ void fake_borrower_end(struct fake_borrower *b)
 		W.exclusive = NULL;
 	if (W.holder == b)
 		fake_set_holder(NULL);
-	if (W.holder)
+	if (W.holder && !fake.unheard)
 		fake_event(W.holder, SMARTIO_DEVICE_BORROWER_GONE, b->id);
 }
 

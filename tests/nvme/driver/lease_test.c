@@ -204,6 +204,78 @@ static void leases_are_listed(void **state)
 	smartio_nvme_close(other);
 }
 
+/* Their end is not said to the manager: of those that have a lease and no queue, once more. */
+static void die_unheard(uint64_t id)
+{
+	fake.unheard = true;
+	fake_kill(id);
+	fake.unheard = false;
+	for (unsigned i = 0; i < 20; i++)
+		fake_step();
+}
+
+/*
+ * The daemon of the manager's host was away when a client died that had leases and nothing else.
+ * Whoever wants the blocks, or the names, or the drive for itself, gets them; those of the living,
+ * and of one whose queue is still there, stay.
+ */
+static void the_dead_keep_none_unheard(void **state)
+{
+	struct smartio_nvme *n = client(), *other = client(), *third, *fourth;
+	uint64_t id[] = {smartio_borrower_id(n->d.handle), 0, 0};
+	struct smartio_nvme_queue_options o = {.size = sizeof(o)};
+	struct smartio_nvme_lease_info info[8];
+	struct smartio_nvme_lease *l;
+	struct smartio_nvme_queue *q;
+
+	(void)state;
+	lease(n, "one", 0, 10);
+	lease(n, "two", 10, 10);
+	lease(n, "three", 20, 10);
+	lease(n, "most", 30, FAKE_BLOCKS - 40);
+	die_unheard(id[0]);
+	assert_int_equal(smartio_nvme_get_leases(other, info, 8), 4);
+	third = client();
+	id[1] = smartio_borrower_id(third->d.handle);
+	lease(third, "theirs", 5, 20);
+	assert_int_equal(smartio_nvme_lease_take(other, "mine", 1, 24, 10, &l), -EBUSY);
+	assert_text("lease theirs of node 8");
+	assert_int_equal(smartio_nvme_get_leases(other, info, 8), 1);
+	o.lease = lease(other, "mine", 25, 10);
+	assert_ok(smartio_nvme_queue_open(other, &o, &q));
+	die_unheard(id[1]);
+	fourth = client();
+	id[2] = smartio_borrower_id(fourth->d.handle);
+	lease(fourth, "theirs", 100, 10);
+	lease(fourth, "most", 200, FAKE_BLOCKS - 200);
+	die_unheard(id[2]);
+	lease(other, "anywhere", SMARTIO_NVME_ANYWHERE, FAKE_BLOCKS - 40);
+	assert_int_equal(smartio_nvme_lease_take(other, "one", 1, 25, 1, &l), -EBUSY);
+	assert_text("lease mine of node 8");
+	smartio_nvme_close(n);
+	smartio_nvme_close(third);
+	smartio_nvme_close(fourth);
+	for (unsigned i = 0; i < 3; i++)
+		fake_bury(id[i]);
+	smartio_nvme_close(other);
+}
+
+/* Nor do they keep others from a format. */
+static void the_dead_keep_nobody_from_a_format(void **state)
+{
+	struct smartio_nvme *n = client(), *other = client();
+	const uint64_t id = smartio_borrower_id(n->d.handle);
+
+	(void)state;
+	lease(n, "one", 0, 10);
+	assert_int_equal(smartio_nvme_format(other, 1, 0, SMARTIO_NVME_CONFIRMED), -EBUSY);
+	die_unheard(id);
+	assert_ok(smartio_nvme_format(other, 1, 0, SMARTIO_NVME_CONFIRMED));
+	smartio_nvme_close(n);
+	fake_bury(id);
+	smartio_nvme_close(other);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -212,6 +284,7 @@ int main(void)
 		TEST(ranges_do_not_overlap),	   TEST(a_queue_stays_within_its_lease),
 		TEST(the_dead_leave_their_leases), TEST(a_lease_ends_with_its_manager),
 		TEST(leases_are_listed),	   TEST(an_old_lease_ends_no_new_one),
+		TEST(the_dead_keep_none_unheard),  TEST(the_dead_keep_nobody_from_a_format),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
