@@ -45,6 +45,30 @@ static bool may_be_bar(const struct smartiod_dma *dma)
 	return dma->bar_borrow || (dma->map && dma->target && !dma->known);
 }
 
+/*
+ * Can the other end hold off what still comes through the window? A program has none otherwise; a
+ * kernel's driver may, and of before our start its host says what it is for when we have met.
+ */
+static bool is_held(const struct smartiod_dma *dma)
+{
+	if (dma->target)
+		return dma->loan->state == SMARTIOD_LOAN_LIVE && !dma->loan->peers;
+	return !dma->whole;
+}
+
+/*
+ * Without an IOMMU the device keeps the address of the window, and may send there yet. A window
+ * that was given back would be somebody else's next, so it stays until the mapping ends.
+ */
+static void take_away(struct smartiod *d, struct smartiod_dma *dma)
+{
+	if (smartiod_is_real(d) && dma->map && is_held(dma) &&
+	    dma->loan->device->port.iommu_mode == SIO_IOMMU_OFF)
+		dma->cut = dma->lost = true;
+	else
+		smartiod_dma_cut(d, dma);
+}
+
 /* The first that is to be cut, of those made and of those that an operation makes; NULL. */
 static struct smartiod_dma *find(struct smartiod *d, const void *arg,
 				 bool (*is)(const struct smartiod *d,
@@ -121,7 +145,7 @@ void smartiod_dma_bars_lost(struct smartiod *d, uint32_t node,
 	struct smartiod_dma *dma;
 
 	while ((dma = find(d, &w, is_over)))
-		smartiod_dma_cut(d, dma);
+		take_away(d, dma);
 }
 
 struct granted {
@@ -168,7 +192,7 @@ static void cut_adopted(struct smartiod *d, struct smartiod_dma *dma)
 {
 	if (!dma->map)
 		dma->view = 0;
-	smartiod_dma_cut(d, dma);
+	take_away(d, dma);
 }
 
 void smartiod_dma_adopt_view(struct smartiod *d, const struct sio_list_entry *e)

@@ -29,7 +29,6 @@ struct smartiod_dma_lend {
 	struct sio_dev_addr ioaddr; /* the device is to have it there, if @at */
 	bool at;
 	bool write_only; /* to an exact multicast group */
-	bool whole;	 /* all of a BAR, for a kernel's driver */
 };
 
 /* ---- DMA_MAP ---- */
@@ -176,7 +175,7 @@ static int check_window(const struct smartiod *d, const struct smartiod_dma_lend
 {
 	const struct smartiod_device *dev = m->lend.loan->device;
 
-	if (!smartiod_is_real(d) || m->whole || m->dma->exporter == d->node ||
+	if (!smartiod_is_real(d) || m->dma->whole || m->dma->exporter == d->node ||
 	    dev->port.iommu_mode != SIO_IOMMU_OFF || flags & SIO_PEER_BAR_HELD)
 		return 0;
 	return sio_fail(reterr, -EOPNOTSUPP,
@@ -391,7 +390,7 @@ static int map_bar(struct smartiod *d, struct smartiod_dma_lend *m,
 	struct sio_path path = {.adapter = 0};
 	int rc = 0;
 
-	m->whole = whole;
+	dma->whole = whole;
 	if (smartiod_is_real(d) && !whole && check_real(d, m, reterr) < 0)
 		return reterr->code;
 	if (sio_from_le32(r->target) == m->lend.loan->device->fdid)

@@ -178,6 +178,7 @@ struct smartiod_dma {
 	uint64_t view;	      /* its lender's; 0: none any more */
 	uint32_t target_fdid; /* that device */
 	bool cut;	      /* it leads nowhere any more; or (held) the other end sees to that */
+	bool whole;	      /* all of a BAR, for a kernel's driver */
 	bool kept;	      /* that borrow has ended, but its pages stay: kept.c */
 	bool old_view;	      /* of before we were started, and nobody has claimed it for this */
 	bool adopted;	      /* of before we were started, and no program has claimed it */

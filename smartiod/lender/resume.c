@@ -112,8 +112,9 @@ bool smartiod_dma_grant_again(struct smartiod *d, uint32_t node,
 		note_granted(d, dma, node, q);
 		some = true;
 	}
-	for (dma = d->loose; dma; dma = dma->next) /* that are being mapped; of none that ended */
-		if (dma->loan)
+	/* That are being mapped, so no device has their addresses; not of what ended. */
+	for (dma = d->loose; dma; dma = dma->next)
+		if (dma->loan && !sio_from_le32(q->empty))
 			note_granted(d, dma, node, q);
 	return some;
 }
@@ -138,18 +139,30 @@ static void disown(struct smartiod *d, uint32_t node)
 		else if (!reported)
 			smartiod_dma_bar_lost(d, dma);
 	}
+	for (dma = d->loose; dma; dma = dma->next) /* its operation fails */
+		if (dma->loan && dma->bar_borrow && dma->exporter == node && dma->grant &&
+		    dma->granted_at != meeting_with(d, node))
+			smartiod_dma_cut(d, dma);
+}
+
+static void fill_held(const struct smartiod_dma *dma, uint32_t node,
+		      struct sio_peer_resume_held *held)
+{
+	if (dma->exporter != node || !dma->grant || dma->grant != sio_from_le64(held->grant))
+		return;
+	held->purpose = sio_to_le32(SIO_GRANT_DEVICE);
+	held->own = sio_to_le32(dma->loan->node == node);
 }
 
 void smartiod_dma_fill_held(struct smartiod *d, uint32_t node, struct sio_peer_resume_held *held)
 {
 	const struct smartiod_dma *dma = NULL;
 
-	while ((dma = dma_after(d, dma))) {
-		if (dma->exporter != node || !dma->map || dma->grant != sio_from_le64(held->grant))
-			continue;
-		held->purpose = sio_to_le32(SIO_GRANT_DEVICE);
-		held->own = sio_to_le32(dma->loan->node == node);
-	}
+	while ((dma = dma_after(d, dma)))
+		fill_held(dma, node, held);
+	for (dma = d->loose; dma; dma = dma->next) /* that are being mapped; of none that ended */
+		if (dma->loan)
+			fill_held(dma, node, held);
 }
 
 /* ---- borrows ---- */

@@ -68,6 +68,12 @@ static void a_target_that_is_pulled_out_is_cut(void **state)
 
 /* ---- the way there ---- */
 
+/* Cut by the IOMMU of the drive's host; without one that of the other end holds off what comes. */
+static bool is_cut(const struct fixture *f)
+{
+	return far_leads(f) == 0 && (far_reach(f, false) == 0 || f->drive.iommu == SIO_IOMMU_OFF);
+}
+
 /* The lender's daemon has not even met the other's since its start. */
 static void the_path_is_lost(struct fixture *f, bool unmet)
 {
@@ -78,10 +84,10 @@ static void the_path_is_lost(struct fixture *f, bool unmet)
 		world_restart(f->w, LENDER);
 	world_path(f->w, LENDER, f->at, 0, false);
 	world_pass(f->w, MEET);
-	assert_int_equal(far_reach(f, false), 0);
+	assert_true(is_cut(f));
 	world_path(f->w, LENDER, f->at, 0, true);
 	world_pass(f->w, MEET);
-	assert_int_equal(far_reach(f, false), 0);
+	assert_true(is_cut(f));
 }
 
 static void a_path_that_goes_cuts(void **state)
@@ -89,9 +95,104 @@ static void a_path_that_goes_cuts(void **state)
 	the_path_is_lost(*state, false);
 }
 
+/*
+ * Without an IOMMU the drive may send to the window's address yet, so that is nobody else's before
+ * the program unmaps it. The other end holds off what comes.
+ */
+static void its_window_stays(struct fixture *f, bool host)
+{
+	uint32_t dma;
+
+	assert_int_equal(far_map(f, f->cmb, 0, PAGE, &dma), 0);
+	assert_int_equal(far_windows(f), 1);
+	if (host)
+		world_stop(f->w, f->at);
+	else
+		world_path(f->w, LENDER, f->at, 0, false);
+	world_pass(f->w, host ? 2 * SMARTIOD_EXPECT_NS : MEET);
+	if (host)
+		world_restart(f->w, f->at);
+	else
+		world_path(f->w, LENDER, f->at, 0, true);
+	world_pass(f->w, MEET);
+	assert_int_equal(far_leads(f), 0);
+	assert_int_equal(fake_count(f->w, SIO_KIND_DMAMAP, false), 1);
+	assert_int_equal(far_windows(f), 1);
+	assert_int_equal(far_unmap(f, dma), 0);
+	assert_int_equal(fake_count(f->w, SIO_KIND_DMAMAP, false), 0);
+	assert_int_equal(far_windows(f), 0);
+}
+
+static void a_window_that_leads_nowhere_stays(void **state)
+{
+	its_window_stays(*state, false);
+}
+
+static void so_it_does_when_its_host_goes(void **state)
+{
+	its_window_stays(*state, true);
+}
+
 static void so_it_does_when_nobody_has_been_met(void **state)
 {
 	the_path_is_lost(*state, true);
+}
+
+/* The port of the drive's host does not answer yet. Return: the request's number. */
+static uint32_t begin_to_map(struct fixture *f)
+{
+	struct sio_msg_dma_map msg = {.device = sio_to_le32(f->on.handle),
+				      .segment = sio_to_le32(f->regs),
+				      .remote = sio_to_le32(1),
+				      .offset = sio_to_le64(0x1000),
+				      .bytes = sio_to_le64(PAGE)};
+	uint32_t id;
+
+	f->w->late = SIO_OP_DMAMAP;
+	id = world_send(f->w, f->c, SIO_MSG_DMA_MAP, &msg, sizeof(msg));
+	world_run(f->w);
+	assert_null(world_reply(f->c, id));
+	return id;
+}
+
+static const struct world_message *mapped(struct fixture *f, uint32_t id)
+{
+	f->w->late = 0;
+	world_run(f->w);
+	assert_non_null(world_reply(f->c, id));
+	return world_reply(f->c, id);
+}
+
+/* The other's daemon starts again while the port maps its pages: it learns what they are for. */
+static void pages_that_are_being_mapped(void **state)
+{
+	struct fixture *f = *state;
+	const struct sio_rep_dma_map *rep;
+	const struct world_message *m;
+	uint32_t id = begin_to_map(f);
+
+	far_restart(f, f->at);
+	m = mapped(f, id);
+	assert_int_equal(m->error, 0);
+	rep = (const void *)m->data;
+	assert_int_equal(far_leads(f), 1);
+	far_reset(f);
+	assert_int_equal(far_leads(f), 0);
+	assert_int_equal(far_unmap(f, sio_from_le32(rep->map)), 0);
+}
+
+/* They are taken away meanwhile, which nobody could say. */
+static void pages_that_went_while_they_were_mapped(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t id = begin_to_map(f);
+
+	world_cut(f->w, LENDER, f->at);
+	far_reset(f);
+	world_pass(f->w, MEET);
+	assert_int_equal(mapped(f, id)->error, ECONNRESET);
+	assert_int_equal(fake_count(f->w, SIO_KIND_DMAMAP, false), 0);
+	assert_int_equal(far_windows(f), 0);
 }
 
 /* Its host is given up, perhaps before it could say of what the pages are. */
@@ -105,9 +206,11 @@ static void the_reached_host_is_lost(struct fixture *f, bool unmet)
 	if (unmet)
 		world_restart(f->w, LENDER);
 	world_pass(f->w, 2 * SMARTIOD_EXPECT_NS);
-	assert_int_equal(far_reach(f, false), 0);
+	/* Without a daemon there the pages become nobody else's. */
+	assert_true(is_cut(f) || f->drive.iommu == SIO_IOMMU_OFF);
 	world_restart(f->w, f->at);
 	world_pass(f->w, MEET);
+	assert_true(is_cut(f));
 }
 
 static void a_host_that_goes_cuts(void **state)
@@ -251,9 +354,13 @@ int main(void)
 		FAR(a_reset_that_nobody_says),
 		ANYWHERE(a_target_that_is_pulled_out_is_cut),
 		WINDOW(a_path_that_goes_cuts),
+		AT(held, a_window_that_leads_nowhere_stays),
+		AT(held, so_it_does_when_its_host_goes),
 		WINDOW(so_it_does_when_nobody_has_been_met),
 		WINDOW(a_host_that_goes_cuts),
 		WINDOW(so_it_does_when_it_has_not_been_met),
+		WINDOW(pages_that_are_being_mapped),
+		WINDOW(pages_that_went_while_they_were_mapped),
 		ANYWHERE(only_what_its_borrower_may_write),
 		ANYWHERE(nobody_else_gets_the_pages),
 		AT(third, a_borrower_that_lies_keeps_nothing),

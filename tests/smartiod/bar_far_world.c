@@ -154,6 +154,15 @@ unsigned far_leads(const struct fixture *f)
 	return n;
 }
 
+unsigned far_windows(const struct fixture *f)
+{
+	unsigned n = 0;
+
+	for (const struct world_res *r = f->w->res; r; r = r->next)
+		n += r->kind == SIO_KIND_MAP && r->host == LENDER;
+	return n;
+}
+
 unsigned far_views(const struct fixture *f, uint64_t offset)
 {
 	unsigned n = 0;

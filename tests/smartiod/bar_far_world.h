@@ -54,6 +54,8 @@ int far_unmap(struct fixture *f, uint32_t dma);
 unsigned far_reach(const struct fixture *f, bool cut);
 /* Of those that are not cut, how many lead to pages that are still somebody's. */
 unsigned far_leads(const struct fixture *f);
+/* How many windows the host that lends the drive has. */
+unsigned far_windows(const struct fixture *f);
 /* Views of pages from @offset of the target's BAR 0, or of its memory (MEMORY). */
 unsigned far_views(const struct fixture *f, uint64_t offset);
 /* How many resources of each kind the ports have. @ret: one for each kind up to SIO_KIND_SHADOW. */

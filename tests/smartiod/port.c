@@ -120,7 +120,8 @@ bool world_leads_nowhere(struct world *w, const struct world_res *r)
 		g = world_res_find(w, other_host(w, r->node), SIO_KIND_GRANT, r->target);
 	if (g && g->kind == SIO_KIND_GRANT && g->target_kind == SIO_KIND_BAR)
 		g = world_res_find(w, g->host, SIO_KIND_BAR, g->target);
-	return !g || g->cut;
+	/* Of a grant that was taken back the address alone is left. */
+	return !g || g->cut || (g->kind == SIO_KIND_GRANT && !g->target);
 }
 
 static void grant(struct world *w, unsigned host, const struct sio_req_grant *req)
