@@ -101,6 +101,15 @@ uint32_t sio_nvme_ledger_sharers(const struct sio_nvme_pair *pair)
 	return n;
 }
 
+uint32_t sio_nvme_ledger_of_node(const struct sio_nvme_ledger *l, uint32_t node)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 1; i <= l->pairs; i++)
+		n += l->pair[i].borrower && l->pair[i].node == node;
+	return n;
+}
+
 uint32_t sio_nvme_ledger_joinable(const struct sio_nvme_ledger *l, uint32_t node, uint32_t over,
 				  uint32_t depth, uint32_t *ret_place)
 {

@@ -90,6 +90,8 @@ uint32_t sio_nvme_ledger_place(const struct sio_nvme_pair *pair, uint64_t borrow
  */
 uint32_t sio_nvme_ledger_joinable(const struct sio_nvme_ledger *l, uint32_t node, uint32_t over,
 				  uint32_t depth, uint32_t *ret_place);
+/* The number of pairs that clients on @node have. */
+uint32_t sio_nvme_ledger_of_node(const struct sio_nvme_ledger *l, uint32_t node);
 /* The number of programs that share @pair and have not ended. */
 uint32_t sio_nvme_ledger_sharers(const struct sio_nvme_pair *pair);
 /* @borrower has ended: marks each of its places as dead. */

@@ -203,8 +203,14 @@ static void no_pair(struct smartio_nvme_manager *m, const struct sio_nvme_req *r
 		return;
 	}
 	sio_nvme_ledger_holders(&m->ledger, holders, sizeof(holders));
-	refuse(rep, -ENOSPC, "no queue pairs left: the %u of %s are held by %s", m->ledger.pairs,
-	       m->d.name, holders);
+	if (m->ledger.used < m->ledger.pairs)
+		refuse(rep, -ENOSPC,
+		       "no queue pairs left for node %u: programs of hosts that have fewer wait for "
+		       "the next one of %s, of which %u are held by %s",
+		       req->reply_node, m->d.name, m->ledger.used, holders);
+	else
+		refuse(rep, -ENOSPC, "no queue pairs left: the %u of %s are held by %s",
+		       m->ledger.pairs, m->d.name, holders);
 	rep->h.reason = SIO_OUT_OF_QUEUE_PAIRS;
 }
 
@@ -350,11 +356,37 @@ static int end_old(struct smartio_nvme_manager *m, const struct sio_nvme_req *re
 	return sio_nvme_manager_delete_pair(m, req->create.old_qid);
 }
 
+/*
+ * The free pair @qid, or, while hosts that have no more pairs than the client's wait for one, a
+ * place in a pair that its host shares, or nothing if they have fewer. Who had a pair before is not
+ * asked to wait: others would have it for that of its own.
+ */
+static uint32_t choose(struct smartio_nvme_manager *m, const struct sio_nvme_req *req, uint32_t qid,
+		       bool *ret_joined)
+{
+	const struct sio_nvme_ledger *l = &m->ledger;
+	const uint32_t node = req->reply_node, free = l->pairs - l->used;
+	const uint32_t own = m->waiters.n && qid ? sio_nvme_ledger_of_node(l, node) : 0;
+	uint32_t joined = 0;
+
+	*ret_joined = false;
+	if (qid && (!m->waiters.n || req->create.old_key ||
+		    free > sio_nvme_waiters_before(&m->waiters, node, own, true)))
+		return qid;
+	if (req->create.share)
+		joined = sio_nvme_manager_join(m, req);
+	*ret_joined = joined != 0;
+	if (joined || !qid)
+		return joined;
+	return free > sio_nvme_waiters_before(&m->waiters, node, own, false) ? qid : 0;
+}
+
 static int op_create(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
 		     struct sio_nvme_rep *rep)
 {
 	/* The reply was lost with the manager before us: whatever is asked now, it has the pair. */
 	uint32_t qid = sio_nvme_ledger_given(&m->ledger, req->borrower, req->sequence);
+	bool joined;
 	int rc;
 
 	if (qid) {
@@ -366,11 +398,12 @@ static int op_create(struct smartio_nvme_manager *m, const struct sio_nvme_req *
 	rc = end_old(m, req, rep);
 	if (rc || rep->h.error)
 		return rc;
-	qid = sio_nvme_ledger_free_id(&m->ledger);
-	if (qid)
+	if (req->create.notify)
+		sio_nvme_waiters_asks(&m->waiters, req->borrower, req->create.notice);
+	sio_nvme_waiters_look(&m->waiters, &m->ledger, smartio_now_ns());
+	qid = choose(m, req, sio_nvme_ledger_free_id(&m->ledger), &joined);
+	if (qid && !joined)
 		return make_pair(m, req, qid, rep);
-	if (req->create.share)
-		qid = sio_nvme_manager_join(m, req);
 	if (qid)
 		fill_pair(m, qid, req, rep);
 	else
@@ -536,15 +569,24 @@ void sio_nvme_manager_head(const struct smartio_nvme_manager *m, uint32_t op, ui
 /* One that is not reached has ended, or has given up. */
 void sio_nvme_manager_notify(struct smartio_nvme_manager *m)
 {
-	struct sio_nvme_waiter waiter;
+	const bool places = m->place_free;
 	struct sio_nvme_rep rep;
+	uint64_t now;
+	int i;
 
-	if (m->ledger.used == m->ledger.pairs && !m->place_free)
+	if ((m->ledger.used == m->ledger.pairs && !places) || !m->waiters.n)
 		return;
 	m->place_free = false;
+	now = smartio_now_ns();
 	sio_nvme_manager_head(m, SIO_NVME_OP_FREED, 0, &rep);
-	while (sio_nvme_waiters_next(&m->waiters, &waiter))
-		sio_nvme_manager_send(m, waiter.node, waiter.interrupt, &rep);
+	sio_nvme_waiters_look(&m->waiters, &m->ledger, now);
+	while ((i = sio_nvme_waiters_turn(&m->waiters, &m->ledger, places,
+					  now + SIO_NVME_TURN_NS)) >= 0) {
+		const struct sio_nvme_waiter *w = &m->waiters.list[i];
+
+		if (!sio_nvme_manager_send(m, w->node, w->interrupt, &rep))
+			sio_nvme_waiters_drop(&m->waiters, i);
+	}
 }
 
 static int execute(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,

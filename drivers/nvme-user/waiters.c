@@ -31,11 +31,59 @@ void sio_nvme_waiters_end(struct sio_nvme_waiters *w, uint64_t borrower)
 	}
 }
 
-bool sio_nvme_waiters_next(struct sio_nvme_waiters *w, struct sio_nvme_waiter *ret)
+void sio_nvme_waiters_asks(struct sio_nvme_waiters *w, uint64_t borrower, uint32_t interrupt)
 {
-	if (w->n == 0)
-		return false;
-	*ret = w->list[0];
-	take_out(w, 0);
-	return true;
+	for (uint32_t i = 0; i < w->n; i++) {
+		if (w->list[i].borrower == borrower && w->list[i].interrupt == interrupt) {
+			take_out(w, i);
+			return;
+		}
+	}
+}
+
+void sio_nvme_waiters_look(struct sio_nvme_waiters *w, const struct sio_nvme_ledger *l,
+			   uint64_t now)
+{
+	for (uint32_t i = 0; i < w->n;) {
+		if (w->list[i].until && now >= w->list[i].until) {
+			take_out(w, i);
+			continue;
+		}
+		w->list[i].pairs = sio_nvme_ledger_of_node(l, w->list[i].node);
+		i++;
+	}
+}
+
+uint32_t sio_nvme_waiters_before(const struct sio_nvme_waiters *w, uint32_t node, uint32_t pairs,
+				 bool even)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < w->n; i++)
+		n += w->list[i].node != node &&
+		     (w->list[i].pairs < pairs || (even && w->list[i].pairs == pairs));
+	return n;
+}
+
+int sio_nvme_waiters_turn(struct sio_nvme_waiters *w, const struct sio_nvme_ledger *l, bool places,
+			  uint64_t until)
+{
+	const uint32_t free = l->pairs - l->used;
+
+	for (uint32_t i = 0; i < w->n; i++) {
+		struct sio_nvme_waiter *one = &w->list[i];
+
+		if (one->until ||
+		    (free <= sio_nvme_waiters_before(w, one->node, one->pairs, false) &&
+		     !(places && one->pairs)))
+			continue;
+		one->until = until;
+		return (int)i;
+	}
+	return -1;
+}
+
+void sio_nvme_waiters_drop(struct sio_nvme_waiters *w, int i)
+{
+	take_out(w, (uint32_t)i);
 }

@@ -508,8 +508,9 @@ struct smartio_nvme_queue_options {
 /**
  * Ask the manager for a queue pair, with memory placed as @o says (NULL: all by default). Where all
  * are taken and @o->wait_ms allows it, sleep until the manager tells that one came free, and ask
- * again; whoever asks first has it. Other threads may use @n meanwhile. -ENOSPC: the drive has no
- * queue pair left: smartio_nvme_error() says on which nodes which programs hold how many;
+ * again; of the hosts that wait those with the fewest pairs come first. Other threads may use @n
+ * meanwhile. -ENOSPC: the drive has no queue pair left, or none for this host while programs of
+ * others with fewer wait: smartio_nvme_error() says on which nodes which programs hold how many;
  * -ENOTCONN: the manager is gone; -ETIMEDOUT: it does not answer; -EINVAL: depth, transfer size,
  * namespace or placement that the drive does not have; -ENOTSUP: a namespace format with metadata,
  * or interrupts of a drive that has none; -EBUSY: all interrupt vectors are taken, or too many wait

@@ -143,11 +143,12 @@ static void another_manager_is_asked(void **state)
 	smartio_nvme_close(holder);
 }
 
-/* Each is told, and what the first one does not take the second one does. */
+/* Each is notified once, and what the first one does not take the second one does. */
 static void waiters_are_told_once(void **state)
 {
 	struct sio_nvme_waiters *w = &fake.manager->waiters;
-	struct sio_nvme_waiter one = {.borrower = 5, .node = 8, .interrupt = 3}, got;
+	const struct sio_nvme_ledger *l = &fake.manager->ledger;
+	struct sio_nvme_waiter one = {.borrower = 5, .node = 8, .interrupt = 3};
 
 	(void)state;
 	for (unsigned i = 0; i < SIO_NVME_WAITERS; i++) {
@@ -161,11 +162,103 @@ static void waiters_are_told_once(void **state)
 	assert_false(sio_nvme_waiters_add(w, &one));
 	sio_nvme_waiters_end(w, 6);
 	assert_int_equal(w->n, SIO_NVME_WAITERS / 2);
-	for (unsigned i = 0; i < SIO_NVME_WAITERS; i += 2) {
-		assert_true(sio_nvme_waiters_next(w, &got));
-		assert_int_equal(got.interrupt, i);
-	}
-	assert_false(sio_nvme_waiters_next(w, &got));
+	for (unsigned i = 0; i < SIO_NVME_WAITERS / 2; i++)
+		assert_int_equal(sio_nvme_waiters_turn(w, l, false, 7), i);
+	assert_int_equal(sio_nvme_waiters_turn(w, l, false, 7), -1);
+	sio_nvme_waiters_asks(w, 5, 2);
+	sio_nvme_waiters_drop(w, 0);
+	assert_int_equal(w->n, SIO_NVME_WAITERS / 2 - 2);
+	sio_nvme_waiters_look(w, l, 6);
+	assert_int_equal(w->n, SIO_NVME_WAITERS / 2 - 2);
+	sio_nvme_waiters_look(w, l, 7);
+	assert_int_equal(w->n, 0);
+}
+
+static void wait_on(struct sio_nvme_waiters *w, uint32_t node, uint32_t interrupt)
+{
+	const struct sio_nvme_waiter one = {
+		.borrower = 1000 + interrupt, .node = node, .interrupt = interrupt};
+
+	assert_true(sio_nvme_waiters_add(w, &one));
+}
+
+/* Node 4 has three of the four pairs, and many programs that were there first; node 12 has none. */
+static void the_host_with_the_fewest_is_next(void **state)
+{
+	static struct sio_nvme_waiters w;
+	struct sio_nvme_pair pair = {.borrower = 7, .node = 4, .state = SIO_NVME_PAIR_TAKEN};
+	struct sio_nvme_ledger l;
+
+	(void)state;
+	assert_ok(sio_nvme_ledger_init(&l, 4));
+	for (uint32_t qid = 1; qid <= 3; qid++)
+		sio_nvme_ledger_take(&l, qid, &pair);
+	for (uint32_t i = 0; i < 5; i++)
+		wait_on(&w, 4, i);
+	wait_on(&w, 12, 5);
+	sio_nvme_waiters_look(&w, &l, 1);
+	assert_int_equal(sio_nvme_waiters_before(&w, 4, 3, false), 1);
+	assert_int_equal(sio_nvme_waiters_before(&w, 12, 0, true), 0);
+	assert_int_equal(sio_nvme_waiters_turn(&w, &l, false, 10), 5);
+	assert_int_equal(sio_nvme_waiters_turn(&w, &l, false, 10), -1);
+	/* Until it has asked, or its moment is over, the pair is its own. */
+	sio_nvme_waiters_look(&w, &l, 9);
+	assert_int_equal(sio_nvme_waiters_before(&w, 4, 3, false), 1);
+	sio_nvme_waiters_look(&w, &l, 10);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(sio_nvme_waiters_turn(&w, &l, false, 20), i);
+	assert_int_equal(sio_nvme_waiters_turn(&w, &l, false, 20), -1);
+	/* With none free, those of a host that shares one hear of a place in it. */
+	w.n = 0;
+	pair.node = 12;
+	sio_nvme_ledger_take(&l, 4, &pair);
+	wait_on(&w, 4, 0);
+	wait_on(&w, 16, 1);
+	sio_nvme_waiters_look(&w, &l, 1);
+	assert_int_equal(sio_nvme_waiters_turn(&w, &l, false, 10), -1);
+	assert_int_equal(sio_nvme_waiters_turn(&w, &l, true, 10), 0);
+	assert_int_equal(sio_nvme_waiters_turn(&w, &l, true, 10), -1);
+	w.n = 0;
+	sio_nvme_ledger_done(&l);
+}
+
+static struct smartio_nvme_queue *shared(struct smartio_nvme *n)
+{
+	const struct smartio_nvme_queue_options o = {
+		.size = sizeof(o), .depth = 4, .flags = SMARTIO_NVME_SHARED | SMARTIO_NVME_SURVIVE};
+	struct smartio_nvme_queue *q = NULL;
+
+	assert_ok(smartio_nvme_queue_open(n, &o, &q));
+	return q;
+}
+
+/*
+ * A host with a pair shares it while another one waits for the pair that is free, and one that does
+ * not share is refused it; without others it has it. Whoever has a pair gets the next one at once.
+ */
+static void a_host_with_a_pair_leaves_the_next_one_to_others(void **state)
+{
+	struct smartio_nvme *n[4] = {client(), client(), client(), client()};
+	struct sio_nvme_waiters *w = &fake.manager->waiters;
+	struct smartio_nvme_queue *first = shared(n[0]), *q;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		wait_on(w, 12, i); /* nobody listens there; it is not notified before it is asked */
+	assert_int_equal(smartio_nvme_queue_id(shared(n[1])), smartio_nvme_queue_id(first));
+	assert_int_equal(fake.manager->ledger.used, 1);
+	smartio_nvme_close(n[0]);
+	smartio_nvme_close(n[1]);
+	for (unsigned i = 0; i < 3; i++)
+		q = queue(n[2], 4);
+	assert_int_equal(fake.manager->ledger.used, 3);
+	wait_on(w, 12, 0);
+	assert_int_equal(smartio_nvme_queue_open(n[3], NULL, &q), -ENOSPC);
+	assert_text(
+		"no queue pairs left for node 8: programs of hosts that have fewer wait for the "
+		"next one of nvme0, of which 3 are held by node 8: 3 (");
+	smartio_nvme_close(n[2]);
+	smartio_nvme_close(n[3]);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -179,6 +272,8 @@ int main(void)
 		TEST(a_manager_that_ends_is_not_waited_for),
 		TEST(another_manager_is_asked),
 		TEST(waiters_are_told_once),
+		TEST(the_host_with_the_fewest_is_next),
+		TEST(a_host_with_a_pair_leaves_the_next_one_to_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
