@@ -94,6 +94,7 @@ struct smartio_nvme {
 	struct sio_nvme_owed *owed; /* what goes ahead of the next request */
 	/* What the program has open of this drive; under @lock. */
 	struct smartio_nvme_queue *queues;
+	struct smartio_nvme_queue *opening; /* not open yet, and perhaps waiting without the lock */
 	struct smartio_nvme_buffer *buffers;
 	unsigned foreign; /* how many of them are the program's own pages */
 	struct smartio_nvme_lease *leases;

@@ -215,9 +215,9 @@ void sio_nvme_leases_join_all(struct smartio_nvme *n)
 /* Under the lock. */
 static bool is_used(const struct smartio_nvme_lease *l)
 {
-	const struct smartio_nvme_queue *lists[] = {l->n->queues, l->n->kept};
+	const struct smartio_nvme_queue *lists[] = {l->n->queues, l->n->kept, l->n->opening};
 
-	for (unsigned i = 0; i < 2; i++)
+	for (unsigned i = 0; i < 3; i++)
 		for (const struct smartio_nvme_queue *q = lists[i]; q; q = q->next)
 			if (q->lease == l)
 				return true;

@@ -338,6 +338,15 @@ static int delete_all_kept(struct smartio_nvme *n)
 	return rc < 0 ? rc : 0;
 }
 
+static void is_opened(const struct smartio_nvme_queue *q)
+{
+	struct smartio_nvme_queue **at = &q->n->opening;
+
+	while (*at != q)
+		at = &(*at)->next;
+	*at = q->next;
+}
+
 int smartio_nvme_queue_open(struct smartio_nvme *n, const struct smartio_nvme_queue_options *o,
 			    struct smartio_nvme_queue **ret)
 {
@@ -360,8 +369,11 @@ int smartio_nvme_queue_open(struct smartio_nvme *n, const struct smartio_nvme_qu
 	sio_nvme_lock(n);
 	rc = delete_all_kept(n);
 	go_over(q, sio_nvme_leg_for(n, q));
+	q->next = n->opening;
+	n->opening = q;
 	if (rc == 0)
 		rc = open_queue(q, &options, &unsure);
+	is_opened(q);
 	if (rc == 0) {
 		q->next = n->queues;
 		n->queues = q;

@@ -27,7 +27,7 @@ static bool has(const struct smartio_nvme_queue *q, const struct smartio_nvme *l
 
 static bool in_use(const struct smartio_nvme *n, const struct smartio_nvme *leg)
 {
-	return has(n->queues, leg) || has(n->kept, leg);
+	return has(n->queues, leg) || has(n->kept, leg) || has(n->opening, leg);
 }
 
 static void move_memory(struct sio_nvme_mem *mem, struct smartio_nvme *to)
@@ -95,6 +95,8 @@ int sio_nvme_remains_leave(struct smartio_nvme *n, struct smartio_nvme *leg)
 	for (struct smartio_nvme_queue *q = n->queues; q; q = q->next)
 		move_queue(q, leg, old);
 	for (struct smartio_nvme_queue *q = n->kept; q; q = q->next)
+		move_queue(q, leg, old);
+	for (struct smartio_nvme_queue *q = n->opening; q; q = q->next)
 		move_queue(q, leg, old);
 	leg->bar = NULL;
 	leg->doorbells = NULL;

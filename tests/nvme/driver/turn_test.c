@@ -261,6 +261,36 @@ static void a_host_with_a_pair_leaves_the_next_one_to_others(void **state)
 	smartio_nvme_close(n[3]);
 }
 
+static struct smartio_nvme_lease *lease;
+static int given;
+
+static void the_lease_is_given_back(void)
+{
+	given = smartio_nvme_lease_give(lease);
+	one_is_closed();
+}
+
+/* Another thread may run while a queue waits: the queue's lease is in use already. */
+static void a_queue_that_waits_uses_its_lease(void **state)
+{
+	struct smartio_nvme *n;
+	struct smartio_nvme_queue_options o = {.size = sizeof(o), .depth = 4, .wait_ms = 5000};
+	struct smartio_nvme_queue *q;
+
+	(void)state;
+	n = others_take_all();
+	assert_ok(smartio_nvme_lease_take(n, "mine", 1, 0, 100, &lease));
+	o.lease = lease;
+	given = 1;
+	in_ms(500, the_lease_is_given_back);
+	assert_ok(smartio_nvme_queue_open(n, &o, &q));
+	assert_int_equal(given, -EBUSY);
+	smartio_nvme_queue_close(q);
+	assert_ok(smartio_nvme_lease_give(lease));
+	smartio_nvme_close(n);
+	smartio_nvme_close(holder);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -274,6 +304,7 @@ int main(void)
 		TEST(waiters_are_told_once),
 		TEST(the_host_with_the_fewest_is_next),
 		TEST(a_host_with_a_pair_leaves_the_next_one_to_others),
+		TEST(a_queue_that_waits_uses_its_lease),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
