@@ -183,7 +183,6 @@ static ssize_t finished_read(struct kiocb *iocb, struct iov_iter *to)
 static ssize_t finished_write(struct file *f, const char __user *from, size_t size, loff_t *pos)
 {
 	struct sio_channel *c = f->private_data;
-
 	u64 n;
 	int error = sio_count_get(from, size, &n);
 

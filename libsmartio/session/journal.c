@@ -425,7 +425,7 @@ void sio_journal_done(struct sio_journal *j, struct sio_journal_entry *e, const 
 	gone = taken(j, req, &takes);
 	if (gone && is_object(gone)) {
 		remove_ranges(j, gone->m.handle);
-		remove_handle(j, ((const struct sio_msg_handle *)req)->handle);
+		remove_handle(j, gone->m.handle);
 	} else if (gone)
 		entry_free(j, gone);
 	else if (!takes)

@@ -184,7 +184,9 @@ static void host_stats(struct shim_call *c)
 		   {SIO_KIND_MEM, "mems"},
 		   {SIO_KIND_BAR, "bars"},
 		   {SIO_KIND_DMAMAP, "dmamaps"},
-		   {SIO_KIND_IRQ, "irqs"}};
+		   {SIO_KIND_IRQ, "irqs"},
+		   {SIO_KIND_DMA, "dma_channels"},
+		   {SIO_KIND_DMA_RANGE, "dma_ranges"}};
 	struct sio_evt_stats *evt = shim_call_answer(c, sizeof(*evt));
 
 	count(evt, "requests", c->requests);
@@ -217,6 +219,41 @@ static void device_stats(struct shim_call *c, const struct sio_evt_device *devic
 	count(evt, "interrupts", shim_device_interrupts(device->name));
 }
 
+struct channels {
+	uint64_t adapter, n;
+};
+
+static void count_channel(const struct sio_list_entry *e, void *data)
+{
+	struct channels *of = data;
+
+	of->n += e->device == of->adapter;
+}
+
+/* What a processor copies for the programs of an adapter. */
+static void engine_stats(struct shim_call *c, uint64_t adapter)
+{
+	struct shim_call q = {.req.words[sizeof(struct sio_req) / 8] = adapter};
+	struct channels of = {adapter, 0};
+	struct sio_evt_stats *evt;
+	int r = adapter > UINT32_MAX
+			? -ENODEV
+			: shim_call_ask(c, &q, SIO_OP_ADAPTER, sizeof(struct sio_req_adapter));
+
+	if (r == 0)
+		r = shim_call_for_all(c, SIO_KIND_DMA, count_channel, &of);
+	if (r == -ENODEV) {
+		shim_call_refuse(c, r, "no adapter %" PRIu64 " is here", adapter);
+		return;
+	}
+	if (r < 0) {
+		cannot_count(c, r);
+		return;
+	}
+	evt = shim_call_answer(c, sizeof(*evt));
+	count(evt, "channels", of.n);
+}
+
 static void stats(struct shim_call *c)
 {
 	const struct sio_req_stats *m = (const void *)&c->req;
@@ -231,10 +268,13 @@ static void stats(struct shim_call *c)
 		host_stats(c);
 	else if (m->kind == SIO_KIND_ADAPTER)
 		shim_call_refuse(c, -ENODEV, "no adapter %" PRIu64 " is here", (uint64_t)m->id);
+	else if (m->kind == SIO_KIND_DMA)
+		engine_stats(c, m->id);
 	else if (m->kind != SIO_KIND_DEVICE)
 		shim_call_refuse(c, -EINVAL,
-				 "kind %u, 0 (host), %d (adapter) or %d (device) is right", m->kind,
-				 SIO_KIND_ADAPTER, SIO_KIND_DEVICE);
+				 "kind %u, 0 (host), %d (adapter), %d (its DMA engine) or %d "
+				 "(device) is right",
+				 m->kind, SIO_KIND_ADAPTER, SIO_KIND_DMA, SIO_KIND_DEVICE);
 	else if (shim_call_needs_device(c, "", m->id, &device))
 		device_stats(c, &device);
 }

@@ -16,7 +16,7 @@ static const struct port_other others[] = {
 	{"UNGRANT.h.flags = SIO_UNGRANT_KEEP_ADDRESS", 0, -EOPNOTSUPP},	  /* without an IOMMU */
 	{"DMAUNMAP.h.flags = SIO_DMAUNMAP_KEEP_ADDRESS", 0, -EOPNOTSUPP}, /* of memory */
 	{"STATS.kind = SIO_KIND_ADAPTER", -ENODEV, -ENODEV},
-	{"STATS.kind = SIO_KIND_DMA", -EINVAL, -EINVAL},
+	{"STATS.kind = SIO_KIND_DMA", -ENODEV, 0},
 	/* Served, and asked about things that are not there. */
 	{"IMPORT.kind = SIO_IMPORT_DMABUF", -EINVAL, -EINVAL},
 	{"IDENTIFY", -EBADF, -EBADF},

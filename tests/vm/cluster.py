@@ -67,6 +67,7 @@ def check_memory(p):
     shown = p.a.wait()
     if sent != shown:
         raise Failed(f"{sent}, but {shown}")
+    p.both("smartio stats >stats; grep -q ' channels ' stats || { cat stats; false; }")
     p.step(f"a DMA queue: {sent}")
 
 
