@@ -28,10 +28,14 @@ from cluster import DRIVE, PLACE  # noqa: E402
 from machine import Failed  # noqa: E402
 
 DISK = "/dev/nvme0n1"
-# Kinds of calls, as insns.c numbers them: the reader waits, an interrupt is served, and four of ours.
+# Kinds of calls, as insns.c numbers them: the reader waits, an interrupt is served; operations of ours and, where there is an
+# IOMMU, of the kernel's own, by the module and the name of their functions.
 WAIT, INTERRUPT = 0, 1
-OPERATIONS = ("map_page", "unmap_page", "map_sg", "unmap_sg")
+OPERATIONS = (("smartio_lend", "map_page"), ("smartio_lend", "unmap_page"), ("smartio_lend", "map_sg"), ("smartio_lend", "unmap_sg"),
+              ("", "iommu_dma_map_page"), ("", "iommu_dma_unmap_page"), ("", "iommu_dma_map_sg"), ("", "iommu_dma_unmap_sg"))
 FIRST_OPERATION = 2
+# What both of them call, to write the IOMMU's tables and to have it forget them.
+TABLES = {10: ("iommu_map", r"iommu_map(_atomic)?"), 11: ("iommu_unmap", r"iommu_unmap|iommu_unmap_fast")}
 READ = "blkdev_read_iter"
 # A read of the drive takes so long: else the emulator's drive, when its machine is idle, has answered before the reader waits.
 SLOW_US = 3000
@@ -58,16 +62,21 @@ def control(symbols):
         raise Failed(f"the kernel has {len(lines)} functions {READ}; one is wanted")
     behind = {a: b for (a, *_), (b, *_) in zip(found, found[1:])}
     drivers = [(min(at), max(at) + 4096) for at in ([a for a, _, m in found if m == module] for module in ("nvme", "nvme_core"))]
+    callers = []
     for a, name, module in found:
         for kind, (begins, ends) in CALLS.items():
             if not module and re.fullmatch(begins, name):
                 lines.append(f"begin {kind} {a:x}")
             elif not module and re.fullmatch(ends, name):
                 lines.append(f"end {kind} {a:x} {behind[a]:x}")
-        if module == "smartio_lend" and name in OPERATIONS:
-            lines.append(f"begin {FIRST_OPERATION + OPERATIONS.index(name)} {a:x}")
+        if (module, name) in OPERATIONS:
+            lines.append(f"begin {FIRST_OPERATION + OPERATIONS.index((module, name))} {a:x}")
         if not module and re.match("(__)?dma_(un)?map_", name):
             drivers.append((a, behind[a]))
+        if module == "smartio_lend" or re.match("(__)?iommu_dma_(un)?map", name):
+            callers.append((a, min(behind[a], a + 4096)))
+        lines += [f"begin {kind} {a:x}" for kind, (_, begins) in TABLES.items() if not module and re.fullmatch(begins, name)]
+    lines += [f"end {kind} {first:x} {last:x}" for first, last in callers for kind in TABLES]
     lines += [f"end {FIRST_OPERATION + i} {first:x} {last:x}" for first, last in drivers for i in range(len(OPERATIONS))]
     return "\n".join(lines) + "\n"
 
@@ -87,7 +96,8 @@ class Counter:
             counts = {name: list(map(int, values)) for name, *values in map(str.split, f)}
         if len(counts["all"]) < count / 2:
             raise Failed(f"{count} reads, of which {len(counts['all'])} were seen to wait for the drive")
-        names = {str(INTERRUPT): "interrupt", **{str(FIRST_OPERATION + i): name for i, name in enumerate(OPERATIONS)}}
+        names = {str(INTERRUPT): "interrupt", **{str(kind): name for kind, (name, _) in TABLES.items()},
+                 **{str(i): name for i, (_, name) in enumerate(OPERATIONS, FIRST_OPERATION)}}
         return {names.get(name, name): values for name, values in counts.items() if values}, took
 
 
@@ -160,9 +170,13 @@ class Compare(lend.Lend):
                 ("time of a read, {}, us", "measured, the emulator's", "{} us")):
             lines += [(what.format(of), label, f"{self.median(name.format(which)):.5g}")
                       for which, of in (("local", "own drive"), ("borrowed", "borrowed"))]
-        for name in OPERATIONS:
+        for module, name in OPERATIONS:
+            value = self.median(f"borrowed {name}" if module else f"local {name}")
+            if value is not None:
+                lines.append((f"instructions of {name}{', borrowed' if module else ', own drive'}", "counted", f"{value:.0f}"))
+        for name, _ in TABLES.values():
             if self.median(f"borrowed {name}") is not None:
-                lines.append((f"instructions of {name}", "counted", f"{self.median(f'borrowed {name}'):.0f}"))
+                lines.append((f"of them in {name}, borrowed", "counted", f"{self.median(f'borrowed {name}'):.0f}"))
         for what, name in (("own driver's bind until the disk is there, ms", "bind"), ("borrow until the disk is there, ms", "borrow")):
             lines.append((what, "measured, the emulator's", f"{self.median(name):.0f}"))
         print(f"\nReads of 4 KiB by fio (psync, direct); medians of {self.o.count} reads, and of {self.o.rounds} rounds")

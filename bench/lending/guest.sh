@@ -14,7 +14,7 @@ count_reads() { # DEVICE COUNT
 
 # Where the kernel's functions lie.
 symbols() {
-	grep -E -A 1 ' (blkdev_.*|__blkdev_.*|.*io_schedule(_timeout)?|handle_edge_irq|.*common_interrupt|.*irq_exit_rcu|.*dma_(un)?map_.*)$|\[(smartio_lend|nvme|nvme_core)\]$' \
+	grep -E -A 1 ' (blkdev_.*|__blkdev_.*|.*io_schedule(_timeout)?|handle_edge_irq|.*common_interrupt|.*irq_exit_rcu|.*dma_(un)?map.*|iommu_(un)?map.*)$|\[(smartio_lend|nvme|nvme_core)\]$' \
 		/proc/kallsyms | grep -v '^--'
 }
 

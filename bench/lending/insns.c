@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A plugin of QEMU that counts the instructions which a machine executes for each read of a disk, and
- * in each call of chosen functions, with all that these call. bench.py says where the functions lie,
- * because it learns that from the machine; the machine says when, by instructions that do nothing
- * (mark.h).
+ * A plugin of QEMU that counts the instructions which a machine executes for each read of a
+ * disk, and in each call of chosen functions, with all that these call. bench.py says where
+ * the functions lie, because it learns that from the machine; the machine says when, by
+ * instructions that do nothing (mark.h).
  *
- * The machine uses one processor: of several in one thread QEMU 11.1 does not say which executes, but
- * which was the first to execute the same.
+ * The machine uses one processor: of several in one thread QEMU 11.1 does not say which
+ * executes, but which was the first to execute the same.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -53,7 +53,7 @@ static uint64_t executed;
 static uint32_t inside;		 /* kinds of calls, a bit for each */
 static uint64_t before[N_KINDS]; /* what had been executed when the call began */
 
-/* A read: all that is executed until the next one, and without what is while the reader waits but interrupts. */
+/* A read: all until the next one; its own: without what is no interrupt while the reader waits. */
 static struct {
 	bool begun;
 	bool waited; /* else its interrupt was faster than the reader: another path */
@@ -149,7 +149,7 @@ static void forget(void)
 	read_now.begun = false;
 }
 
-/* A line of @control_path: «read ADDRESS», «begin KIND ADDRESS», «end KIND FIRST BEHIND». Return: understood. */
+/* «read ADDRESS», «begin KIND ADDRESS», «end KIND FIRST BEHIND». Return: understood. */
 static bool read_line(const char *line)
 {
 	uint64_t first, behind;

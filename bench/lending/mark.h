@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a program of a machine speaks to insns.c: by a no-operation of 7 bytes, «nopl disp32(%rax)»
- * (Intel's manual, volume 2B, NOP), whose displacement says what is meant and is read by nobody else.
+ * How a program of a machine speaks to insns.c: by a no-operation of 7 bytes, «nopl
+ * disp32(%rax)» (Intel's manual, volume 2B, NOP), whose displacement says what is meant and is
+ * read by nobody else.
  */
 #ifndef BENCH_LENDING_MARK_H
 #define BENCH_LENDING_MARK_H

@@ -101,6 +101,9 @@ for machine in intel-6.1 intel-6.12; do
 	python3 tests/vm/lend_peer.py build/plain "$machine" --b-alone --soak || [ $? = 77 ]
 	python3 tests/vm/far_bar.py build/plain "$machine" --third --there --soak || [ $? = 77 ]
 done
+for machine in none-6.1 intel-6.12; do
+	python3 bench/lending/bench.py build/plain "$machine" --count 100 --rounds 1 --out build/plain/lending || [ $? = 77 ]
+done
 python3 bench/nvmeof/bench.py build/plain none-6.1 --count 30 --rounds 1 --out build/plain/nvmeof || [ $? = 77 ]
 echo '== devices in virtual machines: a million random addresses; what is plugged and lost'
 SMARTIO_RANDOM_ADDRESSES=1000000 SMARTIO_TOOL=$PWD/build/plain/tools/smartio python3 -B tests/cli/passthrough_test.py
