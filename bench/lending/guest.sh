@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# What bench.py has its machines run, besides lend-lib.sh.
-. /lend-lib.sh
+# What the benchmarks have their machines run, besides what tests/vm has.
 
 # The paper's fio job (7.1.1): one read of 4 KiB after the other, past the page cache, each a system call.
 count_reads() { # DEVICE COUNT

@@ -50,7 +50,8 @@ SLOTS = ("-global", "ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off",
 IO_TIMEOUT = 5  # seconds; by itself the driver waits for 30
 
 
-def build_initrd(kernel, into):
+def build_initrd(kernel, into, fill=lambda image: None):
+    """@fill adds what a machine has besides."""
     image = Initrd()
     image.add_base()
     for word in ("mkfs.ext4", "e2fsck"):
@@ -67,6 +68,7 @@ def build_initrd(kernel, into):
         image.add_file(f"/{to}", os.path.join(HERE, name))
     with open(os.path.join(HERE, "ntb-init.sh"), encoding="utf-8") as f:
         image.add_data("/init", f.read(), 0o755)
+    fill(image)
     image.write(into)
 
 
@@ -189,11 +191,11 @@ class Test:
         self.stack.callback(r.end)
         return r
 
-    def machine(self, name, *relays):
+    def machine(self, name, *relays, more=(), parameters=""):
         monitor = f"{self.folder}/qmp.{name}"
         m = ShellMachine(name, self.kernel, f"{self.folder}/initrd", self.folder, [path for r in relays for path in r.paths],
-                         self.tsc_khz, memory=MEMORY,
-                         more=(*SLOTS, "-qmp", f"unix:{monitor},server=on,wait=off"))
+                         self.tsc_khz, memory=MEMORY, parameters=parameters,
+                         more=(*SLOTS, "-qmp", f"unix:{monitor},server=on,wait=off", *more))
         self.machines.append(self.stack.enter_context(m))
         m.monitor_path = monitor
         m.limit(LIMIT)

@@ -110,6 +110,7 @@ SMARTIO_RANDOM_ADDRESSES=1000000 SMARTIO_TOOL=$PWD/build/plain/tools/smartio pyt
 for kernel in 6.1 6.12; do
 	python3 tests/vm/guest.py build/plain "$kernel" --soak || [ $? = 77 ]
 	python3 tests/vm/kept.py build/plain "$kernel" --soak || [ $? = 77 ]
+	python3 bench/lending/passthrough.py build/plain "$kernel" --count 100 --rounds 1 --out build/plain/lending || [ $? = 77 ]
 done
 python3 tests/vm/kept.py build/plain 6.12-iommufd --soak || [ $? = 77 ]
 echo '== instructions, system calls, transactions'
