@@ -63,6 +63,9 @@ static void put_adapter(struct words *w, const struct live *l, const struct sio_
 	put(w, "doorbells", v.counts.doorbells);
 	put(w, "messages", v.counts.mails);
 	put(w, "interrupts", v.counts.interrupts);
+	put(w, "path_changes", v.counts.changes);
+	put(w, "multicast_out", v.counts.group_out);
+	put(w, "multicast_in", v.counts.group_in);
 	put(w, "stale_reads", v.stale_reads);
 	put(w, "starts", v.starts);
 }

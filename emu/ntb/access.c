@@ -50,20 +50,21 @@ void emu_ntb_recall(const struct emu_ntb_adapter *a, const struct emu_ntb_adapte
 void emu_ntb_refused(struct emu_ntb_adapter *a, struct emu_ntb_row *row, bool read, uint64_t offset,
 		     uint64_t address, size_t len, uint32_t reason)
 {
+	bool has_peer = row && row != &a->own;
 	struct emu_ntb_fault fault = {.kind = read ? SIO_VNTB_FAULT_READ : 0,
-				      .row = row ? (uint32_t)(row - a->row) : EMU_NTB_NOWHERE,
+				      .row = has_peer ? (uint32_t)(row - a->row) : EMU_NTB_NOWHERE,
 				      .address = offset,
 				      .length = (uint32_t)len,
 				      .reason = reason};
 
 	emu_ntb_fault(a, fault);
-	if (row && reason == SIO_VNTB_REASON_LINK)
+	if (has_peer && reason == SIO_VNTB_REASON_LINK)
 		row->errors++;
 	/* The peer is notified of what reached it. */
 	if (reason != SIO_VNTB_REASON_RANGE && reason != SIO_VNTB_REASON_RIGHT &&
 	    reason != SIO_VNTB_REASON_PEER)
 		return;
-	if (row->peer->emulated)
+	if (!has_peer || row->peer->emulated)
 		return;
 	fault.kind |= SIO_VNTB_FAULT_IN;
 	fault.row = row->self;
@@ -103,6 +104,21 @@ bool emu_ntb_join(const struct emu_ntb_access *access, const void *data)
 	return true;
 }
 
+/* CONTROL of what the access is let in by. A member lets no interrupt messages in. */
+static uint32_t control_of(const struct emu_ntb_access *x)
+{
+	const struct emu_ntb_tables *t = &x->to->tables;
+
+	if (x->range < EMU_NTB_MEMBER)
+		return t->range[x->range].control;
+	return t->member[x->range - EMU_NTB_MEMBER].control & SIO_VNTB_RANGE_VALID;
+}
+
+static bool is_copy(const struct emu_ntb_access *x)
+{
+	return x->range >= EMU_NTB_MEMBER;
+}
+
 static void end(struct emu_ntb_access *x)
 {
 	DL_DELETE(x->from->ntb->accesses, x);
@@ -114,6 +130,8 @@ static void end(struct emu_ntb_access *x)
 /* It comes to nothing, which is reported if its sender is still the same. */
 static void drop(struct emu_ntb_access *x, uint32_t reason)
 {
+	if (is_copy(x))
+		x->from->missed[x->group]++;
 	if (x->read && x->ticket >= 0)
 		give_up(x, reason);
 	else if (!x->read && x->start == x->from->start)
@@ -152,7 +170,7 @@ static bool is_passed(const struct emu_ntb_access *x)
 {
 	const struct emu_ntb_access *y;
 
-	if (x->read || x->to->tables.range[x->range].control & SIO_VNTB_RANGE_MESSAGE)
+	if (x->read || control_of(x) & SIO_VNTB_RANGE_MESSAGE)
 		return false;
 	for (y = x->next; y; y = y->next)
 		if (!y->read && same_pair(x, y) && y->address == x->address && y->len == x->len)
@@ -164,8 +182,8 @@ static bool is_passed(const struct emu_ntb_access *x)
 static bool is_wanted(const struct emu_ntb_access *x)
 {
 	return x->start == x->from->start && (!x->read || x->ticket >= 0) &&
-	       x->to->tables.range[x->range].control & SIO_VNTB_RANGE_VALID && x->to->session &&
-	       emu_ntb_joined(x->from, x->to);
+	       control_of(x) & SIO_VNTB_RANGE_VALID && x->to->session &&
+	       emu_ntb_reaches(x->from, x->to);
 }
 
 static void rest(struct emu_ntb_access *x)
@@ -358,7 +376,7 @@ void emu_ntb_abandon_cut(struct emu_ntb *n)
 	struct emu_ntb_access *x, *next;
 
 	DL_FOREACH_SAFE (n->accesses, x, next) {
-		if (emu_ntb_joined(x->from, x->to))
+		if (emu_ntb_reaches(x->from, x->to))
 			continue;
 		if (x->ticket >= 0)
 			give_up(x, SIO_VNTB_REASON_LINK);
@@ -366,6 +384,16 @@ void emu_ntb_abandon_cut(struct emu_ntb *n)
 			drop(x, SIO_VNTB_REASON_LINK);
 	}
 	wake(n);
+}
+
+uint32_t emu_ntb_pending(const struct emu_ntb_adapter *a, unsigned group)
+{
+	const struct emu_ntb_access *x;
+	uint32_t n = 0;
+
+	DL_FOREACH (a->ntb->accesses, x)
+		n += x->from == a && x->start == a->start && is_copy(x) && x->group == group;
+	return n;
 }
 
 bool emu_ntb_range_busy(const struct emu_ntb_adapter *a, unsigned range)

@@ -55,6 +55,28 @@ void emu_ntb_count_refused(struct emu_ntb_adapter *a, const struct emu_ntb_row *
 	}
 }
 
+uint64_t emu_ntb_counter(const struct emu_ntb_adapter *a, unsigned which)
+{
+	const struct emu_ntb_counts *c = &a->counts;
+	const uint64_t value[SIO_VNTB_COUNTERS] = {
+		[SIO_VNTB_COUNT_READ_REQUESTS] = c->pcie.read_requests,
+		[SIO_VNTB_COUNT_COMPLETIONS] = c->pcie.completions,
+		[SIO_VNTB_COUNT_READ_BYTES] = c->pcie.read_bytes,
+		[SIO_VNTB_COUNT_WRITES] = c->pcie.write_tlps,
+		[SIO_VNTB_COUNT_WRITE_BYTES] = c->pcie.write_bytes,
+		[SIO_VNTB_COUNT_MESSAGES] = c->messages,
+		[SIO_VNTB_COUNT_FAULTS] = c->faults,
+		[SIO_VNTB_COUNT_DOORBELLS] = c->doorbells,
+		[SIO_VNTB_COUNT_MAILS] = c->mails,
+		[SIO_VNTB_COUNT_INTERRUPTS] = c->interrupts,
+		[SIO_VNTB_COUNT_CHANGES] = c->changes,
+		[SIO_VNTB_COUNT_GROUP_OUT] = c->group_out,
+		[SIO_VNTB_COUNT_GROUP_IN] = c->group_in,
+	};
+
+	return which < SIO_VNTB_COUNTERS ? value[which] : 0;
+}
+
 /* A cable leads to one other adapter, which must be on; a switch is on by itself. */
 static bool is_linked(const struct emu_ntb_adapter *a)
 {

@@ -5,15 +5,6 @@
 #include "emu/ntb/inside.h"
 #include "smartio/io.h"
 
-uint64_t emu_ntb_mapped_bar(const struct emu_ntb *n)
-{
-	uint64_t size = SIO_PAGE_SIZE;
-
-	while (size < n->pool.size)
-		size <<= 1;
-	return size;
-}
-
 static void region(void *function, unsigned index, struct sio_vfio_region *ret)
 {
 	struct emu_ntb_adapter *a = function;

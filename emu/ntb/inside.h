@@ -32,6 +32,11 @@ struct emu_ntb_range {
 	uint64_t base, size;
 };
 
+struct emu_ntb_member {
+	uint32_t control;
+	uint64_t base, size;
+};
+
 struct emu_ntb_piece {
 	uint32_t row;
 	uint64_t bus, size, offset;
@@ -64,6 +69,8 @@ struct emu_ntb_tables {
 	struct emu_ntb_range range[SIO_VNTB_MAX_RANGES];
 	unsigned n_ranges; /* those that are valid are below */
 	uint32_t requester[SIO_VNTB_MAX_REQUESTERS];
+	struct emu_ntb_member member[SIO_VNTB_MAX_MEMBERS];
+	unsigned n_members; /* those that are valid are below */
 	/* The low half of a register of 8 bytes, until the high half is written. */
 	uint32_t half_at, half;
 };
@@ -94,6 +101,8 @@ struct emu_ntb_adapter {
 	unsigned entry_shift;
 	struct emu_ntb_row *row;
 	unsigned n_rows;
+	struct emu_ntb_row own; /* to itself: how its host's devices are members of groups */
+	uint32_t missed[SIO_VNTB_MAX_GROUPS];
 	struct emu_ntb_piece *piece;
 	unsigned n_pieces;
 	uint8_t msix[SIO_VNTB_VECTORS * 16]; /* the table's bytes, for whoever reads them back */
@@ -107,7 +116,8 @@ struct emu_ntb_access {
 	struct emu_ntb_adapter *from, *to;
 	struct emu_ntb_row *row; /* of @from */
 	uint64_t start;		 /* of @from: what comes after another one is stale */
-	unsigned range;		 /* of @to */
+	unsigned range;		 /* of @to; from EMU_NTB_MEMBER on: a member of a group */
+	unsigned group;		 /* of a member */
 	bool read;
 	bool again; /* a message that came meanwhile, and is sent when this one has been taken */
 	uint32_t message;
@@ -121,6 +131,13 @@ struct emu_ntb_access {
 };
 
 #define EMU_NTB_BEHIND UINT64_MAX
+#define EMU_NTB_MEMBER SIO_VNTB_MAX_RANGES
+
+/* A multicast group of all machines. */
+struct emu_ntb_group {
+	uint64_t size; /* as long as there are members */
+	uint32_t members, open;
+};
 
 struct emu_ntb {
 	const struct sio_topology *topo;
@@ -133,9 +150,12 @@ struct emu_ntb {
 	struct sio_outage *outage;
 	struct emu_ntb_access *accesses; /* the oldest first */
 	unsigned n_refused;		 /* of them */
+	struct emu_ntb_group group[SIO_VNTB_MAX_GROUPS];
 };
 
 /* ---- ntb.c ---- */
+/* The size of BAR 4 in bytes. */
+uint64_t emu_ntb_mapped_bar(const struct emu_ntb *n);
 /* Do the cables, and the switches between them, connect the two? */
 bool emu_ntb_joined(const struct emu_ntb_adapter *a, const struct emu_ntb_adapter *peer);
 /* Clears the tables for a reset, in another start. */
@@ -151,9 +171,8 @@ void emu_ntb_restart(struct emu_ntb_adapter *a);
 /* Updates what @a and its peers see of the path between them, of states and starts. */
 void emu_ntb_refresh(struct emu_ntb_adapter *a);
 
-/* ---- function.c ---- */
-/* The size of BAR 4 in bytes. */
-uint64_t emu_ntb_mapped_bar(const struct emu_ntb *n);
+/* Is @peer an adapter of the same host, or joined()? */
+bool emu_ntb_reaches(const struct emu_ntb_adapter *a, const struct emu_ntb_adapter *peer);
 
 /* ---- signal.c: what reaches a machine's driver ---- */
 void emu_ntb_raise(struct emu_ntb_adapter *a, unsigned vector);
@@ -200,6 +219,8 @@ void emu_ntb_abandon_cut(struct emu_ntb *n);
  * the next one.
  */
 void emu_ntb_expire_accesses(struct emu_ntb *n);
+/* Writes of @a that members of @group have not taken yet. */
+uint32_t emu_ntb_pending(const struct emu_ntb_adapter *a, unsigned group);
 /* Is an access to the range under way? */
 bool emu_ntb_range_busy(const struct emu_ntb_adapter *a, unsigned range);
 /* The range's CONTROL was stored to: what rests goes there no more. */
@@ -242,6 +263,9 @@ void emu_ntb_count_both(struct emu_ntb_adapter *a, struct emu_ntb_adapter *peer,
 void emu_ntb_count_refused(struct emu_ntb_adapter *a, const struct emu_ntb_row *row, bool read,
 			   uint64_t address, size_t len, uint32_t reason);
 
+/* SIO_VNTB_COUNT_*. */
+uint64_t emu_ntb_counter(const struct emu_ntb_adapter *a, unsigned which);
+
 /* ---- window.c ---- */
 /*
  * Finds what a peer, @row of ours in its table @self, reaches at @address of @to: all of its bytes
@@ -255,9 +279,28 @@ uint32_t emu_ntb_find_range(const struct emu_ntb_adapter *to, uint32_t self, uin
  */
 void emu_ntb_copy_in(void *to, const uint8_t *from, size_t len);
 void emu_ntb_copy_out(uint8_t *to, const void *from, size_t len);
+/* What is at an address of a machine, as its QEMU has sent it. */
+enum emu_ntb_end { EMU_NTB_MEMORY, EMU_NTB_DEVICE, EMU_NTB_NOTHING };
+enum emu_ntb_end emu_ntb_look_at(const struct emu_ntb_adapter *to, uint64_t address, size_t len,
+				 bool write);
+/* Of memory that was found there: into @buf, or out of @data. */
+void emu_ntb_copy(const struct emu_ntb_adapter *to, uint64_t address, void *buf, const void *data,
+		  size_t len);
 /* Return: 0; SIO_VFIO_LATER. A refused read returns ones. */
 int emu_ntb_window_read(struct emu_ntb_adapter *a, uint64_t offset, void *buf, size_t len);
 void emu_ntb_window_write(struct emu_ntb_adapter *a, uint64_t offset, const void *buf, size_t len);
+
+/* ---- group.c ---- */
+/* A store to a member's CONTROL. */
+void emu_ntb_member_control(struct emu_ntb_adapter *a, unsigned member, uint32_t control);
+/* All members of the adapter leave their groups. */
+void emu_ntb_members_leave(struct emu_ntb_adapter *a);
+/*
+ * A write of @a to a group, from @offset in its window. Return: 0: it has gone to all members;
+ * SIO_VNTB_REASON_*: it is refused. One that some miss is reported here.
+ */
+uint32_t emu_ntb_group_write(struct emu_ntb_adapter *a, unsigned group, uint64_t at,
+			     uint64_t offset, const void *data, size_t len);
 
 /* ---- registers.c ---- */
 void emu_ntb_load(struct emu_ntb_adapter *a, uint64_t offset, void *buf, size_t len);

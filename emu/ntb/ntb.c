@@ -30,10 +30,20 @@ uint64_t emu_ntb_pool_size(const struct sio_topology *topo)
 	return emu_ntb_pool_offset(topo, topo->n_machines);
 }
 
+uint64_t emu_ntb_mapped_bar(const struct emu_ntb *n)
+{
+	uint64_t size = SIO_PAGE_SIZE;
+
+	while (size < n->pool.size)
+		size <<= 1;
+	return size;
+}
+
 /* ---- what others see ---- */
 
 void emu_ntb_clear(struct emu_ntb_adapter *a)
 {
+	emu_ntb_members_leave(a);
 	memset(&a->tables, 0, sizeof(a->tables));
 	a->tables.bell_mask = a->tables.message_mask = ~0u;
 	a->tables.half_at = ~0u;
@@ -43,6 +53,11 @@ void emu_ntb_clear(struct emu_ntb_adapter *a)
 bool emu_ntb_joined(const struct emu_ntb_adapter *a, const struct emu_ntb_adapter *peer)
 {
 	return a->cable && peer->cable && sio_outage_joins(a->ntb->outage, a->topo, peer->topo);
+}
+
+bool emu_ntb_reaches(const struct emu_ntb_adapter *a, const struct emu_ntb_adapter *peer)
+{
+	return a->host == peer->host || emu_ntb_joined(a, peer);
 }
 
 static uint32_t state_of(const struct emu_ntb_adapter *a, const struct emu_ntb_adapter *peer)
@@ -58,15 +73,17 @@ static uint32_t state_of(const struct emu_ntb_adapter *a, const struct emu_ntb_a
 }
 
 /* Return: whether the row of @a has something new. */
-static bool show(const struct emu_ntb_adapter *a, struct emu_ntb_row *row)
+static bool show(struct emu_ntb_adapter *a, struct emu_ntb_row *row)
 {
 	uint32_t state = state_of(a, row->peer);
 
 	if (state == row->state && row->start == row->peer->start)
 		return false;
 	/* Whether its driver is ready is no matter of the way there. */
-	if ((state ^ row->state) & SIO_VNTB_PEER_UP || row->start != row->peer->start)
+	if ((state ^ row->state) & SIO_VNTB_PEER_UP || row->start != row->peer->start) {
 		row->changes++;
+		a->counts.changes++;
+	}
 	row->state = state;
 	row->start = row->peer->start;
 	return true;
@@ -173,6 +190,8 @@ static void describe(struct emu_ntb_adapter *a)
 
 static void set_fixed(struct emu_ntb_adapter *a)
 {
+	/* Members of a fused group would have one memory, which machines have not. */
+	bool exact = a->ntb->topo->exact_multicast;
 	const struct {
 		unsigned at;
 		uint32_t value;
@@ -190,6 +209,8 @@ static void set_fixed(struct emu_ntb_adapter *a)
 		{SIO_VNTB_CAPABILITIES, a->host->mapped ? SIO_VNTB_CAP_MAPPED : 0},
 		{SIO_VNTB_LINK_WIDTH, a->topo->link_width},
 		{SIO_VNTB_LINK_GENERATION, a->topo->link_generation},
+		{SIO_VNTB_GROUPS, exact ? SIO_VNTB_MAX_GROUPS : 0},
+		{SIO_VNTB_MEMBERS, exact ? SIO_VNTB_MAX_MEMBERS : 0},
 	};
 
 	for (unsigned i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
@@ -294,6 +315,7 @@ static struct emu_ntb_adapter *new_adapter(struct emu_ntb *n, unsigned host, uns
 	a->machine = a->emulated ? 0 : host - n->topo->n_hosts;
 	a->index = index;
 	a->cable = true;
+	a->own = (struct emu_ntb_row){.peer = a, .self = EMU_NTB_NOWHERE};
 	a->entry_shift = (unsigned)__builtin_ctzll(a->topo->window_size / a->topo->lut_entries);
 	snprintf(a->name, sizeof(a->name), "%s.%u", a->host->name, index);
 	return a;

@@ -139,6 +139,9 @@ struct emu_ntb_counts {
 	uint64_t faults;	    /* accesses that were refused, out or in */
 	uint64_t doorbells, mails;  /* that peers have rung; messages by registers that came in */
 	uint64_t interrupts;	    /* that the function sent to its driver */
+	uint64_t changes;	    /* of its paths to peers: up, down, another start */
+	uint64_t group_out;	    /* writes to multicast groups that left the machine */
+	uint64_t group_in;	    /* copies of such that came in */
 };
 struct emu_ntb_view {
 	struct emu_ntb_counts counts;

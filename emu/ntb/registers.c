@@ -4,7 +4,7 @@
 
 #include "emu/ntb/inside.h"
 
-#define LUT_BITS (SIO_VNTB_LUT_VALID | SIO_VNTB_LUT_RANGE | 0xffff00u)
+#define LUT_BITS (SIO_VNTB_LUT_VALID | SIO_VNTB_LUT_RANGE | SIO_VNTB_LUT_GROUP | 0xffff00u)
 #define RANGE_BITS                                                                                 \
 	(SIO_VNTB_RANGE_VALID | SIO_VNTB_RANGE_READ | SIO_VNTB_RANGE_WRITE |                       \
 	 SIO_VNTB_RANGE_MESSAGE | 0xffff00u)
@@ -241,6 +241,63 @@ static void store_requester(struct emu_ntb_adapter *a, unsigned row, unsigned at
 		(uint32_t)value & (SIO_VNTB_REQUESTER_VALID | 0xffffu << 8 | 0xffu);
 }
 
+static uint64_t load_member(struct emu_ntb_adapter *a, unsigned row, unsigned at)
+{
+	const struct emu_ntb_member *m = &a->tables.member[row];
+
+	switch (at) {
+	case SIO_VNTB_MEMBER_CONTROL:
+		return m->control |
+		       (emu_ntb_range_busy(a, EMU_NTB_MEMBER + row) ? SIO_VNTB_MEMBER_BUSY : 0);
+	case SIO_VNTB_MEMBER_BASE:
+		return m->base;
+	case SIO_VNTB_MEMBER_SIZE:
+		return m->size;
+	default:
+		return 0;
+	}
+}
+
+static void store_member(struct emu_ntb_adapter *a, unsigned row, unsigned at, uint64_t value)
+{
+	struct emu_ntb_member *m = &a->tables.member[row];
+
+	if (at == SIO_VNTB_MEMBER_CONTROL)
+		emu_ntb_member_control(a, row, (uint32_t)value);
+	else if (m->control & SIO_VNTB_MEMBER_VALID)
+		return;
+	else if (at == SIO_VNTB_MEMBER_BASE)
+		m->base = value;
+	else if (at == SIO_VNTB_MEMBER_SIZE)
+		m->size = value;
+}
+
+static uint64_t load_group(struct emu_ntb_adapter *a, unsigned row, unsigned at)
+{
+	const struct emu_ntb_group *g = &a->ntb->group[row];
+
+	switch (at) {
+	case SIO_VNTB_GROUP_SIZE:
+		return g->size;
+	case SIO_VNTB_GROUP_MEMBERS:
+		return g->members;
+	case SIO_VNTB_GROUP_OPEN:
+		return g->open;
+	case SIO_VNTB_GROUP_MISSED:
+		return a->missed[row];
+	case SIO_VNTB_GROUP_PENDING:
+		return emu_ntb_pending(a, row);
+	default:
+		return 0;
+	}
+}
+
+static uint64_t load_counter(struct emu_ntb_adapter *a, unsigned row, unsigned at)
+{
+	(void)at;
+	return emu_ntb_counter(a, row);
+}
+
 static uint64_t load_piece(struct emu_ntb_adapter *a, unsigned row, unsigned at)
 {
 	const struct emu_ntb_piece *p = &a->piece[row];
@@ -261,7 +318,20 @@ static uint64_t load_piece(struct emu_ntb_adapter *a, unsigned row, unsigned at)
 
 /* ---- which register an access means ---- */
 
-enum { GLOBAL, SPADS, PEERS, PEER_SPADS, ENTRIES, RANGES, REQUESTERS, PIECES, BLOCKS };
+enum {
+	GLOBAL,
+	SPADS,
+	COUNTERS,
+	GROUPS,
+	PEERS,
+	PEER_SPADS,
+	ENTRIES,
+	RANGES,
+	REQUESTERS,
+	PIECES,
+	MEMBERS,
+	BLOCKS
+};
 
 static const struct block {
 	uint32_t base, end, stride;
@@ -273,6 +343,10 @@ static const struct block {
 		    1ull << SIO_VNTB_START / 8 | 1ull << SIO_VNTB_FAULT_ADDRESS / 8, load_global,
 		    store_global},
 	[SPADS] = {SIO_VNTB_SPAD(0), SIO_VNTB_SPAD(SIO_VNTB_SPADS), 4, 0, load_spad, store_spad},
+	[COUNTERS] = {SIO_VNTB_COUNTER(0), SIO_VNTB_COUNTER(SIO_VNTB_COUNTERS), 8, 1, load_counter,
+		      NULL},
+	[GROUPS] = {SIO_VNTB_GROUP(0), SIO_VNTB_GROUP(SIO_VNTB_MAX_GROUPS), 0x20,
+		    1u << SIO_VNTB_GROUP_SIZE / 8, load_group, NULL},
 	[PEERS] = {SIO_VNTB_PEER(0), SIO_VNTB_PEER(SIO_VNTB_MAX_PEERS),
 		   SIO_VNTB_PEER(1) - SIO_VNTB_PEER(0), 1ull << SIO_VNTB_PEER_START / 8, load_peer,
 		   store_peer},
@@ -290,6 +364,9 @@ static const struct block {
 		    1u << SIO_VNTB_PIECE_BUS / 8 | 1u << SIO_VNTB_PIECE_SIZE / 8 |
 			    1u << SIO_VNTB_PIECE_OFFSET / 8,
 		    load_piece, NULL},
+	[MEMBERS] = {SIO_VNTB_MEMBER(0), SIO_VNTB_MEMBER(SIO_VNTB_MAX_MEMBERS), 0x20,
+		     1u << SIO_VNTB_MEMBER_BASE / 8 | 1u << SIO_VNTB_MEMBER_SIZE / 8, load_member,
+		     store_member},
 };
 
 static unsigned rows_of(const struct emu_ntb_adapter *a, int which)
@@ -308,6 +385,12 @@ static unsigned rows_of(const struct emu_ntb_adapter *a, int which)
 		return a->topo->requesters;
 	case PIECES:
 		return a->n_pieces;
+	case COUNTERS:
+		return SIO_VNTB_COUNTERS;
+	case GROUPS:
+		return a->fixed[SIO_VNTB_GROUPS / 4];
+	case MEMBERS:
+		return a->fixed[SIO_VNTB_MEMBERS / 4];
 	default:
 		return 1;
 	}

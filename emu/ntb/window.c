@@ -127,14 +127,12 @@ static uint32_t translate(struct emu_ntb_adapter *a, const struct access *x, str
 	return ret->row->peer->emulated ? 0 : find_range(ret->row->peer, x, ret);
 }
 
-/* What is at the end, as the peer's QEMU has sent it. */
-enum end { END_MEMORY, END_DEVICE, END_NOTHING };
-
 /*
  * What no message of the peer's names may still be there: its interrupt controller, or what its
  * IOMMU has to say no to.
  */
-static enum end look_at(const struct emu_ntb_adapter *to, uint64_t address, size_t len, bool write)
+enum emu_ntb_end emu_ntb_look_at(const struct emu_ntb_adapter *to, uint64_t address, size_t len,
+				 bool write)
 {
 	const struct sio_vfio_memory *m = sio_vfio_session_memory(to->session);
 	const struct sio_vfio_range *first = sio_vfio_memory_at(m, address);
@@ -144,17 +142,17 @@ static enum end look_at(const struct emu_ntb_adapter *to, uint64_t address, size
 
 	if (!sio_vfio_config_is_master(&to->space) ||
 	    __builtin_add_overflow(address, len - 1, &end))
-		return END_NOTHING;
+		return EMU_NTB_NOTHING;
 	if ((!first || !first->data) && (!last || !last->data))
-		return END_DEVICE;
+		return EMU_NTB_DEVICE;
 	for (; len > 0; address += part, len -= part) {
 		const struct sio_vfio_range *r =
 			sio_vfio_memory_part(m, address, len, write, &part);
 
 		if (!r || !r->data)
-			return END_NOTHING;
+			return EMU_NTB_NOTHING;
 	}
-	return END_MEMORY;
+	return EMU_NTB_MEMORY;
 }
 
 /* One access of a processor is one there, too. */
@@ -198,9 +196,8 @@ void emu_ntb_copy_out(uint8_t *to, const void *from, size_t len)
 	}
 }
 
-/* Of the peer's memory: @buf, or what is written there. */
-static void copy(const struct emu_ntb_adapter *to, uint64_t address, void *buf, const void *data,
-		 size_t len)
+void emu_ntb_copy(const struct emu_ntb_adapter *to, uint64_t address, void *buf, const void *data,
+		  size_t len)
 {
 	const struct sio_vfio_memory *m = sio_vfio_session_memory(to->session);
 	size_t part;
@@ -307,12 +304,12 @@ static int read_there(struct emu_ntb_adapter *a, const struct access *x, const s
 			emu_ntb_count(a, EMU_NTB_READ, w->address, x->len);
 		return -(int)reason;
 	}
-	switch (look_at(w->row->peer, w->address, x->len, false)) {
-	case END_MEMORY:
-		copy(w->row->peer, w->address, buf, NULL, x->len);
+	switch (emu_ntb_look_at(w->row->peer, w->address, x->len, false)) {
+	case EMU_NTB_MEMORY:
+		emu_ntb_copy(w->row->peer, w->address, buf, NULL, x->len);
 		emu_ntb_count_both(a, w->row->peer, EMU_NTB_READ, w->address, x->len);
 		return 0;
-	case END_DEVICE:
+	case EMU_NTB_DEVICE:
 		return x->by_device ? -SIO_VNTB_REASON_PEER : read_device(a, x, w, buf);
 	default:
 		return -SIO_VNTB_REASON_PEER;
@@ -332,12 +329,12 @@ static uint32_t write_there(struct emu_ntb_adapter *a, const struct access *x, c
 				      x->len);
 		return reason;
 	}
-	switch (look_at(w->row->peer, w->address, x->len, true)) {
-	case END_MEMORY:
-		copy(w->row->peer, w->address, NULL, x->data, x->len);
+	switch (emu_ntb_look_at(w->row->peer, w->address, x->len, true)) {
+	case EMU_NTB_MEMORY:
+		emu_ntb_copy(w->row->peer, w->address, NULL, x->data, x->len);
 		emu_ntb_count_both(a, w->row->peer, EMU_NTB_WRITE, w->address, x->len);
 		return 0;
-	case END_DEVICE:
+	case EMU_NTB_DEVICE:
 		return w->row->writes < EMU_NTB_WRITES ? ask_peer(a, x, w, -1)
 						       : write_too_many(a, x, w);
 	default:
@@ -345,13 +342,32 @@ static uint32_t write_there(struct emu_ntb_adapter *a, const struct access *x, c
 	}
 }
 
+/* The entry leads to a multicast group. No completion comes of what is read there. */
+static uint32_t pass_group(struct emu_ntb_adapter *a, const struct access *x,
+			   const struct emu_ntb_entry *e)
+{
+	uint64_t size = 1ull << a->entry_shift, in = x->offset & (size - 1), at;
+
+	if (!a->fixed[SIO_VNTB_GROUPS / 4] || x->len > size - in)
+		return SIO_VNTB_REASON_ENTRY;
+	if (!x->data)
+		return SIO_VNTB_REASON_RIGHT;
+	if (__builtin_add_overflow(e->address, in, &at))
+		return SIO_VNTB_REASON_RANGE;
+	return emu_ntb_group_write(a, e->control >> 8, at, x->offset, x->data, x->len);
+}
+
 /* Return: 0; SIO_VFIO_LATER; -SIO_VNTB_REASON_*: it was refused, which both ends are told. */
 static int pass(struct emu_ntb_adapter *a, const struct access *x, void *buf)
 {
-	struct way w;
-	int rc = -(int)translate(a, x, &w);
+	const uint32_t group = SIO_VNTB_LUT_VALID | SIO_VNTB_LUT_GROUP;
+	const struct emu_ntb_entry *e = &a->tables.entry[x->offset >> a->entry_shift];
+	struct way w = {0};
+	int rc;
 
-	if (rc == 0)
+	if ((e->control & group) == group)
+		rc = -(int)pass_group(a, x, e);
+	else if ((rc = -(int)translate(a, x, &w)) == 0)
 		rc = x->data ? -(int)write_there(a, x, &w) : read_there(a, x, &w, buf);
 	if (rc >= 0)
 		return rc;

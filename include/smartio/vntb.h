@@ -28,7 +28,7 @@
 #define SIO_VNTB_MAGIC 0x000 /* SIO_VNTB_MAGIC_VALUE */
 #define SIO_VNTB_MAGIC_VALUE 0x42544e56
 #define SIO_VNTB_VERSION 0x004 /* SIO_VNTB_VERSION_VALUE */
-#define SIO_VNTB_VERSION_VALUE 1
+#define SIO_VNTB_VERSION_VALUE 2
 #define SIO_VNTB_NODE 0x008	    /* of this host */
 #define SIO_VNTB_ADAPTER 0x00c	    /* of this host: 0, 1, ... */
 #define SIO_VNTB_PEERS 0x010	    /* rows of the table of peers; SIO_VNTB_MAX_PEERS at most */
@@ -40,6 +40,8 @@
 #define SIO_VNTB_CAPABILITIES 0x028 /* SIO_VNTB_CAP_* */
 #define SIO_VNTB_LINK_WIDTH 0x02c
 #define SIO_VNTB_LINK_GENERATION 0x030
+#define SIO_VNTB_GROUPS 0x034	  /* multicast groups; 0: there are none */
+#define SIO_VNTB_MEMBERS 0x038	  /* rows of the table of members; 0 without groups */
 #define SIO_VNTB_CAP_MAPPED 1	  /* BAR 4 is there; what goes through it is not checked */
 #define SIO_VNTB_CAP_REQUESTERS 2 /* who sends is checked; else the table is kept only */
 
@@ -114,6 +116,44 @@
 #define SIO_VNTB_VECTOR_PEERS (SIO_VNTB_VECTOR_DOORBELL + SIO_VNTB_DOORBELLS)
 #define SIO_VNTB_VECTORS 128
 
+/*
+ * What the adapter counts, each an u64, from when it was made on; a reset of it changes none:
+ * requests, completions and bytes of reads through the window, out and in; packets and bytes of
+ * writes; those of them that were interrupt messages; accesses that were refused, out or in;
+ * doorbells that peers rang, messages that came by registers, interrupts that the function sent to
+ * this host; changes of rows of the table of peers; writes to groups that went out, and copies of
+ * such that came in. What goes through BAR 4 nobody counts.
+ */
+#define SIO_VNTB_COUNTERS 13
+#define SIO_VNTB_COUNTER(i) (0x300 + 8 * (i))
+#define SIO_VNTB_COUNT_READ_REQUESTS 0
+#define SIO_VNTB_COUNT_COMPLETIONS 1
+#define SIO_VNTB_COUNT_READ_BYTES 2
+#define SIO_VNTB_COUNT_WRITES 3
+#define SIO_VNTB_COUNT_WRITE_BYTES 4
+#define SIO_VNTB_COUNT_MESSAGES 5
+#define SIO_VNTB_COUNT_FAULTS 6
+#define SIO_VNTB_COUNT_DOORBELLS 7
+#define SIO_VNTB_COUNT_MAILS 8
+#define SIO_VNTB_COUNT_INTERRUPTS 9
+#define SIO_VNTB_COUNT_CHANGES 10
+#define SIO_VNTB_COUNT_GROUP_OUT 11
+#define SIO_VNTB_COUNT_GROUP_IN 12
+
+/*
+ * Multicast groups. SIZE: bytes, the first member's, as long as there are members. MEMBERS: of all
+ * machines; OPEN: those of them that writes reach. MISSED: writes by this adapter that some open
+ * member has not got, or may not have. PENDING: writes by this adapter that devices of members have
+ * not taken yet; when it is 0, all others have arrived, or are in MISSED.
+ */
+#define SIO_VNTB_MAX_GROUPS 8
+#define SIO_VNTB_GROUP(g) (0x400 + 0x20 * (g))
+#define SIO_VNTB_GROUP_SIZE 0x00 /* u64 */
+#define SIO_VNTB_GROUP_MEMBERS 0x08
+#define SIO_VNTB_GROUP_OPEN 0x0c
+#define SIO_VNTB_GROUP_MISSED 0x10
+#define SIO_VNTB_GROUP_PENDING 0x14
+
 /* Scratchpads: words that this host and all its peers read and write. */
 #define SIO_VNTB_SPADS 64
 #define SIO_VNTB_SPAD(i) (0x200 + 4 * (i))
@@ -145,7 +185,9 @@
  * The look-up table: where the window leads. ADDRESS: a bus address of the peer, or with
  * SIO_VNTB_LUT_RANGE an offset in the peer's granted range whose row is in bits 48 to 63 (so that
  * the exporter may point a window elsewhere). It is checked against the peer's granted ranges at
- * each access. An access that crosses the end of an entry is refused. CONTROL is to be stored last.
+ * each access. With SIO_VNTB_LUT_GROUP it leads to a multicast group: the row is the group's number,
+ * ADDRESS an offset in it, and START does not matter; reads are refused. An access that crosses the
+ * end of an entry is refused. CONTROL is to be stored last.
  */
 #define SIO_VNTB_MAX_ENTRIES 4096
 #define SIO_VNTB_LUT(entry) (0x10000 + 0x20 * (entry))
@@ -154,6 +196,7 @@
 #define SIO_VNTB_LUT_START 0x10	  /* u64; the peer's; 0: whatever it is */
 #define SIO_VNTB_LUT_VALID 1
 #define SIO_VNTB_LUT_RANGE 2
+#define SIO_VNTB_LUT_GROUP 4
 #define SIO_VNTB_LUT_ROW(row) ((row) << 8)
 
 /*
@@ -191,5 +234,25 @@
 #define SIO_VNTB_PIECE_BUS 0x08	   /* u64 */
 #define SIO_VNTB_PIECE_SIZE 0x10   /* u64 */
 #define SIO_VNTB_PIECE_OFFSET 0x18 /* u64; in BAR 4 */
+
+/*
+ * Members of multicast groups: where what is written to a group arrives in this host, at bus
+ * addresses as this adapter's function would use them itself. A write to a group reaches the open
+ * members of the sender's own host, at all of its adapters, and those at the adapters that are in
+ * the sender's table of peers; each at BASE and the write's offset in the group, and what lies
+ * beyond SIZE is not its. They need no granted range. CONTROL is to be stored last, and first when
+ * a member leaves; SIO_VNTB_MEMBER_BUSY as SIO_VNTB_RANGE_BUSY. It reads 0 if the member was not
+ * taken: there is no such group, SIZE is 0, or greater than the group's. BASE and SIZE of a valid one
+ * do not change.
+ */
+#define SIO_VNTB_MAX_MEMBERS 64
+#define SIO_VNTB_MEMBER(i) (0x60000 + 0x20 * (i))
+#define SIO_VNTB_MEMBER_CONTROL 0x00 /* SIO_VNTB_MEMBER_VALID | ... | group << 8 */
+#define SIO_VNTB_MEMBER_BASE 0x08    /* u64 */
+#define SIO_VNTB_MEMBER_SIZE 0x10    /* u64; bytes */
+#define SIO_VNTB_MEMBER_VALID 1
+#define SIO_VNTB_MEMBER_OPEN 2
+#define SIO_VNTB_MEMBER_BUSY 0x80000000u /* read only */
+#define SIO_VNTB_MEMBER_GROUP(g) ((g) << 8)
 
 #endif

@@ -154,7 +154,7 @@ static const struct emu_ntb_ops ntb_ops = {
 
 /* ---- machines ---- */
 
-static struct ntbs *make(unsigned hosts, unsigned n, bool mapped)
+static struct ntbs *make(unsigned hosts, unsigned n, bool mapped, bool exact)
 {
 	struct ntbs *s = calloc(1, sizeof(*s));
 	struct emu_ntb_pool pool = {.fd = -1};
@@ -168,6 +168,7 @@ static struct ntbs *make(unsigned hosts, unsigned n, bool mapped)
 					.n_hosts = hosts,
 					.n_machines = n,
 					.host = s->host,
+					.exact_multicast = exact,
 					.n_switches = 1};
 	s->topo.machine = s->host + hosts;
 	for (unsigned i = 0; i < hosts + n; i++) {
@@ -201,12 +202,17 @@ static struct ntbs *make(unsigned hosts, unsigned n, bool mapped)
 
 struct ntbs *ntbs_new(unsigned n, bool mapped)
 {
-	return make(0, n, mapped);
+	return make(0, n, mapped, false);
 }
 
 struct ntbs *ntbs_new_beside(unsigned n)
 {
-	return make(1, n, false);
+	return make(1, n, false, false);
+}
+
+struct ntbs *ntbs_new_exact(unsigned n)
+{
+	return make(0, n, false, true);
 }
 
 void ntbs_free(struct ntbs *s)

@@ -70,6 +70,8 @@ struct ntbs {
 
 /* @n machines behind one switch; @mapped: each with 2M of RAM in a pool. They are not connected. */
 struct ntbs *ntbs_new(unsigned n, bool mapped);
+/* The same, not mapped, with multicast groups. */
+struct ntbs *ntbs_new_exact(unsigned n);
 /* The same beside an emulated host, which has node id 4, and is off. */
 struct ntbs *ntbs_new_beside(unsigned n);
 void ntbs_free(struct ntbs *s);

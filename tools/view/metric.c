@@ -38,6 +38,12 @@ static const struct tool_metric table[] = {
 	 "Of a machine: messages by registers that came from its peers."},
 	{OF(ADAPTER), "interrupts", "interrupts", NULL, TOOL_METRIC_COUNTER,
 	 "Of a machine: interrupts that the adapter sent to its driver."},
+	{OF(ADAPTER), "path_changes", "path_changes", NULL, TOOL_METRIC_COUNTER,
+	 "Of a machine: changes of its paths to peers: up, down, another start."},
+	{OF(ADAPTER), "multicast_out", "multicast_writes", NULL, TOOL_METRIC_COUNTER,
+	 "Of a machine: writes to multicast groups that went out."},
+	{OF(ADAPTER), "multicast_in", "multicast_copies", NULL, TOOL_METRIC_COUNTER,
+	 "Of a machine: copies of writes to multicast groups that came in."},
 	{OF(ADAPTER), "stale_reads", "stale_reads", NULL, TOOL_METRIC_COUNTER,
 	 "Of a machine: reads that were answered with an earlier value, since each waited for the "
 	 "other."},
