@@ -52,9 +52,7 @@ struct smartio_bridge_peer {
 
 /* Where a map can be reached in this host. */
 struct smartio_bridge_map {
-	phys_addr_t cpu; /* by processors */
-	/* By devices; as @cpu, but where the bridge has faster ways for processors. */
-	phys_addr_t device;
+	phys_addr_t at; /* by processors and devices */
 	bool memory; /* processors' accesses may be combined: it is the peer's RAM itself */
 	u64 handle;
 };

@@ -267,12 +267,12 @@ static int make(struct sio_map *map, const struct sio_req_map *m, u64 skip)
 	int error;
 
 	map->v.o.access = SIO_BOTH;
-	map->v.o.address = map->where.device + skip;
+	map->v.o.address = map->where.at + skip;
 	map->v.o.length = m->length;
 	map->trigger = m->length == SIO_MSI_BYTES;
 	if (map->trigger)
 		memcpy(&map->data, m->token + SIO_TOKEN_MESSAGE, SIO_MSI_BYTES);
-	error = sio_view_make(&map->v, map->where.cpu + skip, combined && !map->trigger);
+	error = sio_view_make(&map->v, map->where.at + skip, combined && !map->trigger);
 	return error ? error : word_get(map);
 }
 

@@ -66,6 +66,7 @@ static void put_adapter(struct words *w, const struct live *l, const struct sio_
 	put(w, "path_changes", v.counts.changes);
 	put(w, "multicast_out", v.counts.group_out);
 	put(w, "multicast_in", v.counts.group_in);
+	put(w, "exits", v.counts.exits);
 	put(w, "stale_reads", v.stale_reads);
 	put(w, "starts", v.starts);
 }

@@ -63,6 +63,7 @@ static int function_read(void *function, unsigned index, uint64_t offset, void *
 	const struct emu_ntb_pool *pool = &a->ntb->pool;
 	size_t there;
 
+	a->counts.exits += index != SIO_VFIO_CONFIG;
 	switch (index) {
 	case SIO_VFIO_CONFIG:
 		sio_vfio_config_read(&a->space, offset, buf, len);
@@ -93,6 +94,7 @@ static int function_write(void *function, unsigned index, uint64_t offset, const
 	const struct emu_ntb_pool *pool = &a->ntb->pool;
 	size_t there;
 
+	a->counts.exits += index != SIO_VFIO_CONFIG;
 	switch (index) {
 	case SIO_VFIO_CONFIG:
 		if (sio_vfio_config_write(&a->space, offset, buf, len))

@@ -100,9 +100,9 @@ void emu_ntb_attach(struct emu_ntb_adapter *a, struct sio_vfio_session *s);
 /*
  * Another function of @machine (a node id) does DMA to an address of the machine's bus: into @buf,
  * or out of @data, if that is not NULL. It must not be translated by an IOMMU on its way.
- * Return: 0: done, posted writes to a peer's device perhaps later; -ENXIO: no exact window of the
- * machine is there; -EFAULT: refused, as the fault registers say; of a read, nothing waits for a
- * peer's device.
+ * Return: 0: done, posted writes to a peer's device perhaps later; -ENXIO: no window of the machine
+ * is there; -EFAULT: refused, as the fault registers say, or of a mapped window: no memory of a
+ * peer that is up; of a read, nothing waits for a peer's device.
  */
 int emu_ntb_reach(struct emu_ntb *n, uint32_t machine, uint64_t address, void *buf,
 		  const void *data, size_t len);
@@ -142,6 +142,7 @@ struct emu_ntb_counts {
 	uint64_t changes;	    /* of its paths to peers: up, down, another start */
 	uint64_t group_out;	    /* writes to multicast groups that left the machine */
 	uint64_t group_in;	    /* copies of such that came in */
+	uint64_t exits;		    /* accesses to its BARs that came here, by whomever */
 };
 struct emu_ntb_view {
 	struct emu_ntb_counts counts;

@@ -190,7 +190,7 @@ static void close_entries(struct vntb *v, u64 handle)
 	vntb_read(v, SIO_VNTB_LUT((u32)handle) + SIO_VNTB_LUT_CONTROL);
 }
 
-/* Where processors reach it without being trapped, if it is memory that lies in one piece. */
+/* Where it is reached without being trapped, if it is memory that lies in one piece. */
 static bool find_piece(const struct vntb_bridge *b, u32 row, u64 bus, u64 length, phys_addr_t *ret)
 {
 	u64 mapped = pci_resource_len(b->v->pdev, SIO_VNTB_BAR_MAPPED);
@@ -230,8 +230,9 @@ static int bridge_map(void *bridge, u32 node, u32 adapter, u64 bus, u64 length, 
 	bitmap_set(b->entry, first, n);
 	for (u32 i = 0; i < n; i++)
 		vntb_entry_set(v, first + i, row, bus + ((u64)i << v->entry_shift), start, 0);
-	ret->cpu = ret->device = v->window + ((u64)first << v->entry_shift);
-	ret->memory = find_piece(b, row, bus, length, &ret->cpu);
+	ret->at = v->window + ((u64)first << v->entry_shift);
+	/* There nothing can be cut from devices: who has mapped windows trusts the peer. */
+	ret->memory = find_piece(b, row, bus, length, &ret->at);
 	ret->handle = n << 32 | first;
 	return 0;
 }

@@ -221,7 +221,7 @@ static int bridge_map(void *bridge, u32 node, u32 adapter, u64 bus, u64 length, 
 			error = -EACCES;
 	}
 	if (!error)
-		ret->cpu = ret->device = p->out[w].base + offset;
+		ret->at = p->out[w].base + offset;
 	ret->memory = false; /* what is there the NTB API does not tell */
 	mutex_unlock(&b->lock);
 	return error;

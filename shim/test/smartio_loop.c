@@ -256,8 +256,8 @@ static int loop_map(void *bridge, u32 node, u32 adapter, u64 bus, u64 length, u6
 	if (!is_granted(l->peer, bus, length))
 		return -EACCES;
 	*ret = (struct smartio_bridge_map){.memory = true};
-	ret->cpu = ret->device = place_of(l->peer, bus, length);
-	return ret->cpu ? take_entries(l, length, &ret->handle) : -EINVAL;
+	ret->at = place_of(l->peer, bus, length);
+	return ret->at ? take_entries(l, length, &ret->handle) : -EINVAL;
 }
 
 static void loop_cut(void *bridge, u64 handle)

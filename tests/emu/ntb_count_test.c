@@ -58,6 +58,25 @@ static void what_passes_an_exact_window(void **state)
 	ntbs_free(s);
 }
 
+/* Each access to a BAR that QEMU sends; what the machine's configuration space is asked is none. */
+static void what_comes_to_the_function(void **state)
+{
+	struct ntbs *s = connected(2);
+	uint64_t before[2] = {counts(s, 0).exits, counts(s, 1).exits};
+	uint32_t id;
+
+	(void)state;
+	ntbs_grant(s, 1, 0, 0, NTBS_RAM, 0x1000, BOTH); /* four stores */
+	assert_int_equal(counts(s, 1).exits - before[1], 4);
+	ntbs_set(s, 0, SIO_VNTB_SPAD(1), 5);
+	assert_int_equal(ntbs_get(s, 0, SIO_VNTB_SPAD(1)), 5);
+	window_set32(s, 0, 0x10, 7); /* though it leads nowhere */
+	assert_true(ntbs_read(s, 0, SIO_VFIO_CONFIG, 0, &id, sizeof(id)));
+	assert_int_equal(counts(s, 0).exits - before[0], 3);
+	assert_int_equal(counts(s, 1).exits - before[1], 4);
+	ntbs_free(s);
+}
+
 /* As far as it got, and a read is answered by a completion without data. */
 static void what_is_refused(void **state)
 {
@@ -229,6 +248,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_passes_an_exact_window),
+		cmocka_unit_test(what_comes_to_the_function),
 		cmocka_unit_test(what_is_refused),
 		cmocka_unit_test(what_the_peer_does_itself),
 		cmocka_unit_test(interrupts_of_all_kinds),

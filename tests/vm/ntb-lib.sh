@@ -16,9 +16,10 @@ bdf() {
 	fail "no virtual NTB on the PCI bus"
 }
 
-# "intel" if the virtual NTB is behind an IOMMU, else "none".
+# Whose IOMMU the virtual NTB is behind: "intel", "amd", or "none".
 iommu() {
-	[ -e "/sys/bus/pci/devices/$(bdf)/iommu_group" ] && echo intel || echo none
+	[ -e "/sys/bus/pci/devices/$(bdf)/iommu_group" ] || { echo none && return; }
+	[ -e /sys/class/iommu/ivhd0 ] && echo amd || echo intel
 }
 
 # A client's folder in debugfs.

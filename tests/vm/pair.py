@@ -14,6 +14,7 @@ import paths  # noqa: F401
 import cache
 import kernel as kernels
 import ntb_clients
+import qemu
 import shim
 import stranger
 import vfio_qemu
@@ -34,7 +35,8 @@ hosts:
     adapters: [{ to: a, window: 64M, entries: 1024 }]
 """
 # QEMU wants to hear of every mapping that the kernel makes.
-IOMMU = {"none": (), "intel": ("-device", "intel-iommu,intremap=on,caching-mode=on")}
+IOMMU = {"none": (), "intel": ("-device", "intel-iommu,intremap=on,caching-mode=on"),
+         "amd": ("-device", "amd-iommu,intremap=on,dma-remap=on")}
 
 
 class Kind:
@@ -46,6 +48,7 @@ class Kind:
     hosts = ("a", "b")
     late = ()     # those of them that a check starts
     memory = 384  # MB of each machine
+    mapped = False  # their memory lies in one file, in their order: of a topology with such windows
     checks = ()   # functions of a Pair, in their order
     drivers = ("ntb", "ntb_hw_smartio")
     tell = None   # what a machine is asked when something is wrong
@@ -163,6 +166,13 @@ def ask(m, command):
         return str(e)
 
 
+def backend(kind, host, folder):
+    """Its memory; None: of its own."""
+    if not kind.mapped:
+        return None
+    return qemu.part_of(f"{folder}/state/memory", kind.memory, kind.hosts.index(host) * kind.memory << 20)
+
+
 def run(kind, build, kernel, iommu, folder, options, log):
     """What is wrong; None: nothing."""
     tsc_khz = subprocess.run([f"{build}/tests/vm/tsc_khz"], check=True, capture_output=True, text=True).stdout.strip()
@@ -171,7 +181,7 @@ def run(kind, build, kernel, iommu, folder, options, log):
         def make(host):
             name = host + "'" * sum(m.name[0] == host for m in machines)
             m = ShellMachine(name, kernel, f"{folder}/initrd", folder, [f"{folder}/state/vfio.{host}.0"], tsc_khz,
-                             memory=kind.memory, parameters=kind.parameters,
+                             memory=kind.memory, parameters=kind.parameters, backend=backend(kind, host, folder),
                              more=(*IOMMU[iommu if kind.has_iommu(host) else "none"], *kind.qemu(host, folder)))
             machines.append(stack.enter_context(m))
             m.limit(LIMIT * (10 if "--soak" in options else 1))

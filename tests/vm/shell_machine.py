@@ -13,7 +13,8 @@ from machine import HARMLESS, REPORT, Channel, Failed, die_with_parent
 class ShellMachine:
     """Use as a context. What a machine is told it begins at once; whoever wants to know more waits for it."""
 
-    def __init__(self, name, kernel, initrd, folder, sockets, tsc_khz, memory=384, more=(), parameters=""):
+    def __init__(self, name, kernel, initrd, folder, sockets, tsc_khz, memory=384, more=(), parameters="",
+                 backend=None):
         self.name = name
         self.console_path = f"{folder}/console.{name}"
         self.stderr_path = f"{folder}/stderr.{name}"
@@ -25,7 +26,7 @@ class ShellMachine:
         self.said = []  # lines of what it runs now
         self.ends = []  # status of what has ended
         self.command = "its start"
-        words = [*qemu.words(kernel, initrd, memory, qemu.private_memory(memory),
+        words = [*qemu.words(kernel, initrd, memory, backend or qemu.private_memory(memory),
                              append=f"loglevel=5 tsc_early_khz={tsc_khz} {parameters}"),
                  *more, "-serial", f"file:{self.console_path}", *self.control.chardev(), "-serial", "chardev:control"]
         for slot, path in enumerate(sockets, FIRST_SLOT):

@@ -90,6 +90,7 @@ echo '== a thousand random deaths in a cluster of two'
 python3 tests/vm/deaths.py build/plain none-6.1 --soak || [ $? = 77 ]
 for machine in none-6.1 none-6.12; do
 	python3 tests/vm/model.py build/plain "$machine" --soak || [ $? = 77 ]
+	python3 tests/vm/mapped.py build/plain "$machine" --soak || [ $? = 77 ]
 	python3 tests/vm/mixed.py build/plain "$machine" --soak || [ $? = 77 ]
 	python3 tests/vm/lend_functions.py build/plain "$machine" --soak || [ $? = 77 ]
 done

@@ -66,8 +66,7 @@ def command(asks, accel, kernel, initrd, prefix, control):
     append = "loglevel=5" if accel is qemu.KVM else f"loglevel=5 tsc_early_khz={asks['tsc_khz']}"
     backend = qemu.private_memory(asks["memory"])
     if "ram_offset" in asks:
-        backend = (f"memory-backend-file,id=ram0,size={asks['memory']}M,mem-path={asks['directory']}/memory,"
-                   f"offset={asks['ram_offset']},share=on")
+        backend = qemu.part_of(f"{asks['directory']}/memory", asks["memory"], asks["ram_offset"])
     return [*qemu.words(kernel, initrd, asks["memory"], backend, accel, append),
             "-name", asks["name"], "-pidfile", f"{prefix}.pid",
             "-chardev", f"socket,id=console,path={prefix}.console,server=on,wait=off,logfile={prefix}.log",

@@ -48,6 +48,11 @@ def private_memory(megabytes):
     return f"memory-backend-memfd,id=ram0,size={megabytes}M,share=on"
 
 
+def part_of(path, megabytes, offset):
+    """A part of the file that the machines with mapped windows share."""
+    return f"memory-backend-file,id=ram0,size={megabytes}M,mem-path={path},offset={offset},share=on"
+
+
 def words(kernel, initrd, memory, backend, accel=TCG, append="", processors=2):
     """Without serial lines, networks and devices: those are the caller's."""
     return [*vfio_qemu.command(), *accel, "-M", "q35,memory-backend=ram0", "-smp", str(processors), "-m", str(memory),

@@ -44,6 +44,8 @@ static const struct tool_metric table[] = {
 	 "Of a machine: writes to multicast groups that went out."},
 	{OF(ADAPTER), "multicast_in", "multicast_copies", NULL, TOOL_METRIC_COUNTER,
 	 "Of a machine: copies of writes to multicast groups that came in."},
+	{OF(ADAPTER), "exits", "exits", NULL, TOOL_METRIC_COUNTER,
+	 "Of a machine: accesses to its registers and windows that came to smartio-emu."},
 	{OF(ADAPTER), "stale_reads", "stale_reads", NULL, TOOL_METRIC_COUNTER,
 	 "Of a machine: reads that were answered with an earlier value, since each waited for the "
 	 "other."},
