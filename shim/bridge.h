@@ -53,7 +53,7 @@ struct smartio_bridge_peer {
 /* Where a map can be reached in this host. */
 struct smartio_bridge_map {
 	phys_addr_t at; /* by processors and devices */
-	bool memory; /* processors' accesses may be combined: it is the peer's RAM itself */
+	bool memory;	/* processors' accesses may be combined: it is the peer's RAM itself */
 	u64 handle;
 };
 

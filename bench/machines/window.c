@@ -71,7 +71,8 @@ static void make(sci_desc_t sd, unsigned node, struct bench *b)
 
 	SCIConnectSegment(sd, &seg, node, SEGMENT, 0, NULL, NULL, 0, 0, &error);
 	check(error, "SCIConnectSegment");
-	b->mapped = (uint8_t *)(uintptr_t)SCIMapRemoteSegment(seg, &b->map, 0, b->copy, NULL, 0, &error);
+	b->mapped = (uint8_t *)(uintptr_t)SCIMapRemoteSegment(seg, &b->map, 0, b->copy, NULL, 0,
+							      &error);
 	check(error, "SCIMapRemoteSegment");
 	b->from = pages(b->copy, 1);
 	b->to = pages(b->copy, 2);
@@ -113,7 +114,8 @@ int main(int argc, char **argv)
 	if (argc == 3 && !strcmp(argv[1], "serve"))
 		serve(begin(), SEGMENT, strtoull(argv[2], NULL, 0));
 	if (argc != 6 || strcmp(argv[1], "measure") != 0) {
-		fprintf(stderr, "usage: serve BYTES | measure NODE ROUNDS BYTES-PER-COPY BYTES-PER-TURN\n");
+		fprintf(stderr,
+			"usage: serve BYTES | measure NODE ROUNDS BYTES-PER-COPY BYTES-PER-TURN\n");
 		return 2;
 	}
 	b.copy = strtoull(argv[4], NULL, 0);
