@@ -609,7 +609,7 @@ void sio_nvme_share_close(struct sio_nvme_share *s);
 /* The phase bit of the next new completion in this program's own queue. */
 static inline bool sio_nvme_share_phase(const struct sio_nvme_share *s)
 {
-	return s->head->own[s->place].phase & 1;
+	return sio_read32(&s->head->own[s->place].phase) & 1;
 }
 /*
  * Forgets the share, whose memory the drive may use: that is left to SCITerminate(). NULL is fine.

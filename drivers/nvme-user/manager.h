@@ -108,6 +108,8 @@ void sio_nvme_manager_part(struct smartio_nvme_manager *m, uint32_t qid, uint32_
  * lock.
  */
 int sio_nvme_manager_end_shared(struct smartio_nvme_manager *m, uint32_t qid);
+/* The same, after the drive has deleted its queues. */
+int sio_nvme_manager_shared_ended(struct smartio_nvme_manager *m, uint32_t qid);
 /*
  * serve_share.c: notifies the sharers of a pair whose queues are deleted. Those that cannot be
  * reached are notified later.

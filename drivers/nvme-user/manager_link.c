@@ -445,6 +445,9 @@ int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nv
 
 	if (ret_sent)
 		*ret_sent = false;
+	/* One of two paths, while it is made again. */
+	if (!n->d.handle)
+		return sio_nvme_fail(-ENODEV, "the path to %s is lost", n->d.name);
 	if (n->owed && req->op != SIO_NVME_OP_ABORT) {
 		rc = sio_nvme_pay(n);
 		if (rc)

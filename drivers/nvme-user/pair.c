@@ -407,8 +407,7 @@ static bool ends(const struct smartio_nvme_queue *q)
 	const struct sio_nvme_share *s = q->share;
 
 	/* pairs with sio_nvme_share_shut() */
-	return s->maker ||
-	       (s->head && __atomic_load_n(&s->head->lock, __ATOMIC_ACQUIRE) == SIO_NVME_SHUT) ||
+	return s->maker || (s->head && sio_read32_acquire(&s->head->lock) == SIO_NVME_SHUT) ||
 	       (s->rang && (s->ended || q->error || sio_nvme_in_flight(q)));
 }
 

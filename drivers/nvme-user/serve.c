@@ -323,7 +323,7 @@ static bool may_have_pair(struct smartio_nvme_manager *m, const struct sio_nvme_
 
 /*
  * Submission queues first, also those of others that complete there: a drive whose completion queue
- * vanishes first stops for everyone.
+ * vanishes first stops for everyone. A shared pair that has ended has none any more.
  */
 int sio_nvme_manager_delete_pair(struct smartio_nvme_manager *m, uint32_t qid)
 {
@@ -331,6 +331,10 @@ int sio_nvme_manager_delete_pair(struct smartio_nvme_manager *m, uint32_t qid)
 
 	if (rc)
 		return rc;
+	if (m->ledger.pair[qid].state == SIO_NVME_PAIR_ENDED) {
+		release(m, qid);
+		return 0;
+	}
 	enter(m, qid, SIO_NVME_PAIR_GOING);
 	rc = sio_nvme_ctrl_delete_sq(&m->ctrl, qid);
 	if (rc == 0)
@@ -419,15 +423,18 @@ int sio_nvme_manager_delete_pairs(struct smartio_nvme_manager *m, uint64_t borro
 	int rc = 0;
 
 	for (qid = 0; rc == 0 && (qid = sio_nvme_ledger_next(l, borrower, qid));) {
+		if (l->pair[qid].state == SIO_NVME_PAIR_ENDED)
+			continue;
 		enter(m, qid, SIO_NVME_PAIR_GOING);
 		rc = sio_nvme_ctrl_delete_sq(&m->ctrl, qid);
 	}
 	for (qid = 0; rc == 0 && (qid = sio_nvme_ledger_next(l, borrower, qid));) {
-		rc = delete_cq(m, qid);
+		if (l->pair[qid].state != SIO_NVME_PAIR_ENDED)
+			rc = delete_cq(m, qid);
 		if (l->pair[qid].share)
 			sio_nvme_ledger_sharer_ended(&l->pair[qid], borrower);
 		if (rc == 0 && l->pair[qid].share)
-			rc = sio_nvme_manager_end_shared(m, qid);
+			rc = sio_nvme_manager_shared_ended(m, qid);
 		else if (rc == 0)
 			release(m, qid);
 	}

@@ -66,29 +66,33 @@ void sio_nvme_manager_part(struct smartio_nvme_manager *m, uint32_t qid, uint32_
 	m->place_free = true;
 }
 
-int sio_nvme_manager_end_shared(struct smartio_nvme_manager *m, uint32_t qid)
+int sio_nvme_manager_shared_ended(struct smartio_nvme_manager *m, uint32_t qid)
 {
-	struct sio_nvme_pair *pair = &m->ledger.pair[qid];
-	int rc = 0;
+	int rc = sio_nvme_manager_unhold(m, qid);
 
-	/* One that was being made nobody knows. */
-	if (pair->state == SIO_NVME_PAIR_TAKING)
-		return sio_nvme_manager_delete_pair(m, qid);
-	if (pair->state != SIO_NVME_PAIR_ENDED) {
-		rc = sio_nvme_ctrl_delete_sq(&m->ctrl, qid);
-		if (rc == 0)
-			rc = sio_nvme_ctrl_delete_cq(&m->ctrl, qid);
-		if (rc == 0)
-			rc = sio_nvme_manager_unhold(m, qid);
-	}
 	if (rc)
 		return rc;
-	if (sio_nvme_ledger_sharers(pair) == 0)
+	if (sio_nvme_ledger_sharers(&m->ledger.pair[qid]) == 0)
 		sio_nvme_manager_release(m, qid);
 	else
 		sio_nvme_manager_enter(m, qid, SIO_NVME_PAIR_ENDED);
 	m->owes = true;
 	return 0;
+}
+
+int sio_nvme_manager_end_shared(struct smartio_nvme_manager *m, uint32_t qid)
+{
+	const enum sio_nvme_pair_state state = m->ledger.pair[qid].state;
+	int rc = 0;
+
+	/* One that was being made nobody knows. */
+	if (state == SIO_NVME_PAIR_TAKING)
+		return sio_nvme_manager_delete_pair(m, qid);
+	if (state != SIO_NVME_PAIR_ENDED)
+		rc = sio_nvme_ctrl_delete_sq(&m->ctrl, qid);
+	if (rc == 0 && state != SIO_NVME_PAIR_ENDED)
+		rc = sio_nvme_ctrl_delete_cq(&m->ctrl, qid);
+	return rc ? rc : sio_nvme_manager_shared_ended(m, qid);
 }
 
 static void tell(struct smartio_nvme_manager *m, uint32_t qid, struct sio_nvme_sharer *to)

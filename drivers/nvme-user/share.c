@@ -187,15 +187,15 @@ static int make(struct smartio_nvme_queue *q, struct sio_nvme_share *s)
 		return rc;
 	s->maker = true;
 	find_parts(s);
-	s->head->depth = s->depth;
-	s->head->most = s->most;
-	s->head->entries = s->entries;
-	s->head->cq_phase = 1;
+	sio_write32(&s->head->depth, s->depth);
+	sio_write32(&s->head->most, s->most);
+	sio_write32(&s->head->entries, s->entries);
+	sio_write32(&s->head->cq_phase, 1);
 	for (unsigned i = 0; i < SIO_NVME_SHARERS; i++)
-		s->head->own[i].phase = 1;
-	s->head->version = SIO_NVME_VERSION;
+		sio_write32(&s->head->own[i].phase, 1);
+	sio_write32(&s->head->version, SIO_NVME_VERSION);
 	/* pairs with the load in enter() */
-	__atomic_store_n(&s->head->magic, SIO_NVME_SHARE_MAGIC, __ATOMIC_RELEASE);
+	sio_write32_release(&s->head->magic, SIO_NVME_SHARE_MAGIC);
 	return 0;
 }
 
@@ -246,16 +246,16 @@ static int enter(struct smartio_nvme_queue *q)
 	const struct sio_nvme_share_head *h = s->head;
 
 	/* A reader that sees the magic number sees the rest; pairs with make(). */
-	if (__atomic_load_n(&h->magic, __ATOMIC_ACQUIRE) != SIO_NVME_SHARE_MAGIC ||
-	    h->version != SIO_NVME_VERSION || h->depth != s->depth || h->most != s->most ||
-	    h->entries != s->entries)
+	if (sio_read32_acquire(&h->magic) != SIO_NVME_SHARE_MAGIC ||
+	    sio_read32(&h->version) != SIO_NVME_VERSION || sio_read32(&h->depth) != s->depth ||
+	    sio_read32(&h->most) != s->most || sio_read32(&h->entries) != s->entries)
 		return sio_nvme_fail(-EPROTO,
 				     "the memory of a shared queue pair of %s has invalid contents",
 				     q->n->d.name);
 	/* pairs with sio_nvme_share_shut() */
-	if (__atomic_load_n(&h->lock, __ATOMIC_ACQUIRE) == SIO_NVME_SHUT)
+	if (sio_read32_acquire(&h->lock) == SIO_NVME_SHUT)
 		return sio_nvme_fail(-EAGAIN, "a shared queue pair of %s has ended", q->n->d.name);
-	q->cqe = q->cq + (size_t)(h->own[s->place].next % (s->depth + 1)) * 16;
+	q->cqe = q->cq + (size_t)(sio_read32(&h->own[s->place].next) % (s->depth + 1)) * 16;
 	return 0;
 }
 

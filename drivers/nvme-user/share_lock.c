@@ -25,23 +25,19 @@
 /* The place is the holder's. Pairs with the release in unlock(). */
 static bool try_lock(struct sio_nvme_share *s, uint32_t *ret_is)
 {
-	*ret_is = 0;
-	return __atomic_compare_exchange_n(&s->head->lock, ret_is, s->place + 1, false,
-					   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	*ret_is = sio_compare_exchange32(&s->head->lock, 0, s->place + 1);
+	return *ret_is == 0;
 }
 
 static void unlock(struct sio_nvme_share *s)
 {
-	uint32_t mine = s->place + 1;
-
 	/* Doorbells arrive before the next holder's: pairs with the acquire in try_lock(). */
 	sio_to_fabric_barrier();
 	/*
 	 * Not if it was shut: whoever was notified that we had ended was notified of our borrow's
 	 * end.
 	 */
-	__atomic_compare_exchange_n(&s->head->lock, &mine, 0, false, __ATOMIC_RELEASE,
-				    __ATOMIC_RELAXED);
+	sio_compare_exchange32(&s->head->lock, s->place + 1, 0);
 }
 
 static void look(struct sio_nvme_share *s)
@@ -64,27 +60,23 @@ static void look(struct sio_nvme_share *s)
 
 int sio_nvme_share_shut(struct sio_nvme_share *s)
 {
-	uint32_t is = 0;
+	uint32_t is;
 
 	if (!s->head)
 		return 0;
 	look(s);
 	/* What the last holder did is done: pairs with unlock(), and with the load in ends(). */
-	if (__atomic_compare_exchange_n(&s->head->lock, &is, SIO_NVME_SHUT, false, __ATOMIC_ACQ_REL,
-					__ATOMIC_ACQUIRE) ||
-	    is == SIO_NVME_SHUT)
+	is = sio_compare_exchange32(&s->head->lock, 0, SIO_NVME_SHUT);
+	if (is == 0 || is == SIO_NVME_SHUT)
 		return 0;
 	if (is > SIO_NVME_SHARERS || !(s->dead >> (is - 1) & 1))
 		return -EAGAIN;
-	return __atomic_compare_exchange_n(&s->head->lock, &is, SIO_NVME_SHUT, false,
-					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
-		       ? 0
-		       : -EAGAIN;
+	return sio_compare_exchange32(&s->head->lock, is, SIO_NVME_SHUT) == is ? 0 : -EAGAIN;
 }
 
 static bool is_over(struct sio_nvme_share *s)
 {
-	return s->ended || __atomic_load_n(&s->head->lock, __ATOMIC_RELAXED) == SIO_NVME_SHUT;
+	return s->ended || sio_read32(&s->head->lock) == SIO_NVME_SHUT;
 }
 
 static void end(struct smartio_nvme_queue *q)
@@ -127,7 +119,7 @@ void sio_nvme_share_ring(struct smartio_nvme_queue *q)
 		return;
 	}
 	s->rang = true;
-	tail = h->sq_tail % s->entries;
+	tail = sio_read32(&h->sq_tail) % s->entries;
 	while (q->rung != q->sqe) {
 		volatile uint8_t *to = s->sq + (size_t)tail * 64;
 
@@ -137,7 +129,7 @@ void sio_nvme_share_ring(struct smartio_nvme_queue *q)
 		q->rung = q->rung + 64 == q->sq_end ? q->sq : q->rung + 64;
 		n++;
 	}
-	h->sq_tail = tail;
+	sio_write32(&h->sq_tail, tail);
 	/*
 	 * Entries and lists must be there before the drive learns of them: pairs with the drive's
 	 * order, in emu with the barrier in emu_nvme_fetch().
@@ -155,22 +147,23 @@ static void hand_on(struct sio_nvme_share *s, uint64_t first, uint64_t second)
 	struct sio_nvme_share_head *h = s->head;
 	uint32_t place = (uint32_t)(second >> 32 & 0xffff) >> s->shift & (SIO_NVME_SHARERS - 1);
 	volatile uint8_t *to;
-	uint32_t next;
+	uint32_t next, phase;
 
 	if (place >= s->most)
 		place = s->place;
-	next = h->own[place].next % (s->depth + 1);
+	next = sio_read32(&h->own[place].next) % (s->depth + 1);
+	phase = sio_read32(&h->own[place].phase);
 	to = s->own + ((ptrdiff_t)place - (ptrdiff_t)s->place) * (ptrdiff_t)s->own_bytes +
 	     (size_t)next * 16;
 	second &= ~SIO_NVME_CQE_PHASE;
-	if (h->own[place].phase & 1)
+	if (phase & 1)
 		second |= SIO_NVME_CQE_PHASE;
 	/* Before the entry: its reader may leave then, and who has the place next begins here. */
 	if (++next == s->depth + 1) {
 		next = 0;
-		h->own[place].phase ^= 1;
+		sio_write32(&h->own[place].phase, phase ^ 1);
 	}
-	h->own[place].next = next;
+	sio_write32(&h->own[place].next, next);
 	sio_write64(to, htole64(first));
 	/* Whoever sees the phase sees the rest, and the data: pairs with the barrier in took(). */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
@@ -182,7 +175,8 @@ static void take_all(struct smartio_nvme_queue *q)
 {
 	struct sio_nvme_share *s = q->share;
 	struct sio_nvme_share_head *h = s->head;
-	uint32_t at = h->cq_head % s->entries, phase = h->cq_phase & 1, n = 0;
+	uint32_t at = sio_read32(&h->cq_head) % s->entries, phase = sio_read32(&h->cq_phase) & 1,
+		 n = 0;
 
 	for (; n < s->entries; n++) {
 		uint64_t second = le64toh(sio_read64(s->cq + (size_t)at * 16 + 8));
@@ -211,8 +205,8 @@ static void take_all(struct smartio_nvme_queue *q)
 	 * Whoever sees that they are gone sees them where they went: pairs with the loads in
 	 * sio_nvme_share_waits(). And they were read before the drive may write there again.
 	 */
-	__atomic_store_n(&h->cq_head, at, __ATOMIC_RELEASE);
-	__atomic_store_n(&h->cq_phase, phase, __ATOMIC_RELEASE);
+	sio_write32_release(&h->cq_head, at);
+	sio_write32_release(&h->cq_phase, phase);
 	sio_to_fabric_barrier();
 	sio_write32(s->cq_doorbell, htole32(at));
 	q->counters.doorbells_cq++;
@@ -223,11 +217,10 @@ bool sio_nvme_share_waits(const struct smartio_nvme_queue *q)
 	const struct sio_nvme_share *s = q->share;
 	const struct sio_nvme_share_head *h = s->head;
 	/* pairs with the releases in take_all() */
-	const uint32_t at = __atomic_load_n(&h->cq_head, __ATOMIC_ACQUIRE) % s->entries;
+	const uint32_t at = sio_read32_acquire(&h->cq_head) % s->entries;
 	const uint64_t second = le64toh(sio_read64(s->cq + (size_t)at * 16 + 8));
 
-	return !(second & SIO_NVME_CQE_PHASE) ==
-	       !(__atomic_load_n(&h->cq_phase, __ATOMIC_ACQUIRE) & 1);
+	return !(second & SIO_NVME_CQE_PHASE) == !(sio_read32_acquire(&h->cq_phase) & 1);
 }
 
 bool sio_nvme_share_take(struct smartio_nvme_queue *q)

@@ -30,6 +30,7 @@ void sio_hook_copy_to(volatile void *dst, const void *src, size_t len);
 void sio_hook_copy_from(void *dst, const volatile void *src, size_t len);
 void sio_hook_copy_across(volatile void *dst, const volatile void *src, size_t len);
 void sio_hook_barrier(int which);
+uint32_t sio_hook_compare_exchange32(volatile void *addr, uint32_t expected, uint32_t desired);
 #endif
 
 /** Read 32 bits, once. @addr: aligned to 4. Order with later reads needs a barrier. */
@@ -211,6 +212,54 @@ static inline uint32_t sio_push_stores(const volatile void *window)
 	answer = sio_read32(window);
 	sio_from_fabric_barrier(); /* pairs with what the other end did before it answered */
 	return answer;
+}
+
+/* ---- memory of this host that its programs share: no window, no device ---- */
+/**
+ * Read 32 bits; what is read or written after is read or written after that. @addr: aligned to 4,
+ * in a local segment. Pairs with sio_write32_release() and sio_compare_exchange32().
+ */
+static inline uint32_t sio_read32_acquire(const volatile void *addr)
+{
+#ifdef SIO_IO_HOOKS
+	const uint32_t value = sio_hook_read(addr, 4);
+
+	sio_hook_barrier(2);
+	return value;
+#else
+	return __atomic_load_n((const volatile uint32_t *)addr, __ATOMIC_ACQUIRE);
+#endif
+}
+
+/**
+ * Write 32 bits; what was read or written before was read or written before that, but for what a
+ * sio_copy_to() or a window combines: that needs sio_to_fabric_barrier(). @addr: aligned to 4, in a
+ * local segment. Pairs with sio_read32_acquire().
+ */
+static inline void sio_write32_release(volatile void *addr, uint32_t value)
+{
+#ifdef SIO_IO_HOOKS
+	sio_hook_write(addr, value, 4);
+#else
+	__atomic_store_n((volatile uint32_t *)addr, value, __ATOMIC_RELEASE);
+#endif
+}
+
+/**
+ * Write @desired if @expected is there, as one operation among the processors of this host; never
+ * on memory of another host, or of a device. It acquires and, if it writes, releases. @addr:
+ * aligned to 4, in a local segment. Return: what was there.
+ */
+static inline uint32_t sio_compare_exchange32(volatile void *addr, uint32_t expected,
+					      uint32_t desired)
+{
+#ifdef SIO_IO_HOOKS
+	return sio_hook_compare_exchange32(addr, expected, desired);
+#else
+	__atomic_compare_exchange_n((volatile uint32_t *)addr, &expected, desired, 0,
+				    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+	return expected;
+#endif
 }
 
 #ifdef __cplusplus

@@ -72,6 +72,10 @@ EAGER_SEEDS = [
         "--workload device,keep,segment --faults restart,death",
         "--hosts 3 --faults stranger,crash,link",
         "--workload functions,device --faults death,removal"]),
+    (r"drivers/nvme-user/(share|serve_share|lease|serve_lease)", [
+        "--workload sharer,manager --faults death,stop --seconds 4",
+        "--workload leaser,steward --faults none --seconds 4",
+        "--workload leaser,sharer,manager --faults death,crash,link,cut,delay,stop --seconds 4"]),
     (r"drivers/|devices/nvme", [
         "--workload manager,nvme",
         "--workload manager,nvme --faults flood --seconds 3",

@@ -34,6 +34,13 @@ CASES = [
      "memcpy(a, (const void *)(uintptr_t)b, n);"),
     ("copy_across", "volatile void *a, const volatile void *b, size_t n", "void", "sio_copy_across(a, b, n);",
      "memmove((void *)(uintptr_t)a, (const void *)(uintptr_t)b, n);"),
+    ("read32_acquire", "const volatile void *a", "uint32_t", "return sio_read32_acquire(a);",
+     "return __atomic_load_n((const volatile uint32_t *)a, __ATOMIC_ACQUIRE);"),
+    ("write32_release", "volatile void *a, uint32_t v", "void", "sio_write32_release(a, v);",
+     "__atomic_store_n((volatile uint32_t *)a, v, __ATOMIC_RELEASE);"),
+    ("compare_exchange32", "volatile void *a, uint32_t e, uint32_t v", "uint32_t",
+     "return sio_compare_exchange32(a, e, v);",
+     "return __sync_val_compare_and_swap((volatile uint32_t *)a, e, v);"),
     ("push_stores", "uint32_t *a", "uint32_t", "*a = 1; return sio_push_stores(a + 8) + a[1];",
      '*a = 1; __asm__ volatile("mfence" ::: "memory"); uint32_t r = *(const volatile uint32_t *)(a + 8);'
      ' __asm__ volatile("" ::: "memory"); return r + a[1];'),

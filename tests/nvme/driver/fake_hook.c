@@ -68,3 +68,10 @@ void sio_hook_barrier(int which)
 	(void)which;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
+
+uint32_t sio_hook_compare_exchange32(volatile void *addr, uint32_t expected, uint32_t desired)
+{
+	__atomic_compare_exchange_n((volatile uint32_t *)addr, &expected, desired, false,
+				    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	return expected;
+}

@@ -332,6 +332,22 @@ void fabric_core_sync(struct fabric_core *c)
 	c->fence = fabric_access->now();
 }
 
+void fabric_core_exchange(struct fabric_core *c, const struct fabric_view *v, uint32_t expected,
+			  uint32_t desired, uint32_t *ret_is)
+{
+	const uint64_t now = fabric_access->now();
+
+	assert(is_own_memory(c, v->mem));
+	fabric_core_sync(c);
+	evict_there(c, v, sizeof(desired), now);
+	fabric_queue_push(&c->buffer, UINT64_MAX);
+	fabric_mem_get(v->mem, v->offset, ret_is, sizeof(*ret_is));
+	if (*ret_is == expected)
+		fabric_store(v->mem, v->offset, &desired, sizeof(desired), now);
+	seen_of(c, v->mem, v->offset)->at = now;
+	spend(c, fabric_params.cpu_load_ps);
+}
+
 void fabric_core_signal(struct fabric_core *c, unsigned host, int fd)
 {
 	fabric_core_sync(c);

@@ -269,6 +269,12 @@ void fabric_core_barrier(struct fabric_core *c, int which);
  * and stores, but not write-combined ones: those need a barrier of io.h.
  */
 void fabric_core_sync(struct fabric_core *c);
+/*
+ * A locked compare and exchange of a word of the processor's own host's memory: @desired is there
+ * from now on if @expected was; *ret_is: what was there.
+ */
+void fabric_core_exchange(struct fabric_core *c, const struct fabric_view *v, uint32_t expected,
+			  uint32_t desired, uint32_t *ret_is);
 /* The processor writes to an interrupt of @host by descriptor @fd. */
 void fabric_core_signal(struct fabric_core *c, unsigned host, int fd);
 

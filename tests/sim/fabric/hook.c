@@ -131,6 +131,25 @@ void sio_hook_write(volatile void *addr, uint64_t value, unsigned width)
 	}
 }
 
+/* A locked instruction, of a program: nobody runs between its load and its store. */
+uint32_t sio_hook_compare_exchange32(volatile void *addr, uint32_t expected, uint32_t desired)
+{
+	struct fabric_core *c;
+	struct fabric_view v;
+	uint32_t is;
+
+	if (!fabric_is_ours(addr)) {
+		__atomic_compare_exchange_n((volatile uint32_t *)addr, &expected, desired, false,
+					    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+		return expected;
+	}
+	c = fabric_access->core();
+	v = fabric_look(addr, sizeof(is), true);
+	assert(c && v.mem && (uintptr_t)addr % sizeof(is) == 0);
+	fabric_core_exchange(c, &v, expected, desired, &is);
+	return is;
+}
+
 void sio_hook_copy_across(volatile void *dst, const volatile void *src, size_t len)
 {
 	uint8_t *buf;

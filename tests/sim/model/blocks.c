@@ -165,6 +165,18 @@ void blocks_unsure(struct blocks_drive *d, unsigned epoch, uint32_t number, uint
 		w->over = sim_now();
 }
 
+void blocks_fenced(struct blocks_drive *d, unsigned epoch, uint32_t number)
+{
+	struct block *b;
+
+	if (blocks_epoch(d) != epoch)
+		return;
+	b = block_of(d, number);
+	for (unsigned i = 0; i < b->n; i++)
+		if (b->write[i].acked == NEVER && b->write[i].over == NEVER)
+			b->write[i].over = sim_now();
+}
+
 void blocks_unsent(struct blocks_drive *d, unsigned epoch, uint32_t number, uint64_t stamp)
 {
 	struct write *w = find_write(d, epoch, number, stamp);

@@ -44,6 +44,11 @@ void blocks_written(struct blocks_drive *d, unsigned epoch, uint32_t block, uint
  * late.
  */
 void blocks_unsure(struct blocks_drive *d, unsigned epoch, uint32_t block, uint64_t stamp);
+/*
+ * From now on another program has the block leased: no write that is without acknowledgement now is
+ * done any more.
+ */
+void blocks_fenced(struct blocks_drive *d, unsigned epoch, uint32_t block);
 /* The write was not sent at all. */
 void blocks_unsent(struct blocks_drive *d, unsigned epoch, uint32_t block, uint64_t stamp);
 /* Poisons the buffer before a read, so that missing bytes are detected. */

@@ -319,7 +319,7 @@ static void reached(const struct sio_topo_device *device, uint64_t at, size_t le
  */
 bool sim_may_lose_borrowers(void)
 {
-	return sim_has_workload("mover") || sim_has_fault("link") || sim_has_fault("between") ||
+	return sim_has_pullers() || sim_has_fault("link") || sim_has_fault("between") ||
 	       sim_has_fault("anew") || sim_has_fault("crash") || sim_has_fault("cut") ||
 	       sim_has_fault("delay") || sim_has_fault("liar");
 }

@@ -496,7 +496,7 @@ static bool is_client(const struct sim_proc *p)
 {
 	return !somebody_lies() &&
 	       (strncmp(p->name, "nvme@", 5) == 0 || strncmp(p->name, "asker@", 6) == 0 ||
-		strncmp(p->name, "joiner@", 7) == 0);
+		strncmp(p->name, "joiner@", 7) == 0 || strncmp(p->name, "leaser@", 7) == 0);
 }
 
 static void rings(const struct fabric_view *v)

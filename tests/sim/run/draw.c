@@ -94,6 +94,9 @@ static void device(unsigned host, unsigned i, unsigned chassis)
 {
 	unsigned size = 1 + below(4), block = below(2), pairs = 2 + below(5);
 
+	/* So that programs have something to share. */
+	if (sim_has_workload("sharer"))
+		pairs = 1 + pairs / 4;
 	put("      nvme%u-%u: {type: nvme, size: %uM, block: %u, queue_pairs: %u", host, i, size,
 	    block ? 4096 : 512, pairs);
 	if (below(4) == 0)
@@ -159,7 +162,7 @@ static void draw_cascade(unsigned switches)
 /* Programs that want two ways between all hosts. */
 static bool has_ways(void)
 {
-	return sim_has_workload("ways") || sim_has_workload("mover");
+	return sim_has_workload("ways") || sim_has_pullers();
 }
 
 /* Chassis of a host of a cascade, each in a slot or in one before it. Return: how many. */

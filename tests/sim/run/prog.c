@@ -295,6 +295,12 @@ bool sim_has_workload(const char *name)
 	return chosen_of(name);
 }
 
+bool sim_has_pullers(void)
+{
+	return sim_has_workload("mover") || sim_has_workload("sharer") ||
+	       sim_has_workload("leaser");
+}
+
 /* On the host that lies run those alone that have what others are to use. */
 static bool has_programs(unsigned host)
 {

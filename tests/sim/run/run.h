@@ -182,6 +182,8 @@ void sim_programs_start(void);
 extern bool sim_busy;
 /* Are programs of this kind run? */
 bool sim_has_workload(const char *name);
+/* Are there programs that pull cables? */
+bool sim_has_pullers(void);
 void sim_programs_stop(void); /* no new ones; those that run end soon */
 bool sim_programs_ended(void *arg);
 bool sim_stopping_programs(void);

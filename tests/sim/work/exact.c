@@ -119,7 +119,7 @@ static bool reached_by(unsigned host)
 static bool must_be_here(const struct member *m, const struct slot *slot)
 {
 	return slot->there && m->available && slot->begun > m->since && reached_by(slot->host) &&
-	       !sim_has_workload("mover") && !sim_has_fault("link") && !sim_has_fault("between") &&
+	       !sim_has_pullers() && !sim_has_fault("link") && !sim_has_fault("between") &&
 	       !sim_has_fault("anew") && !sim_has_fault("crash");
 }
 

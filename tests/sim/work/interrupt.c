@@ -71,7 +71,7 @@ static uint64_t last_connection; /* of the cluster */
 /* Can nothing be lost between two hosts? Then nothing may be missing. */
 static bool lossless(void)
 {
-	return !sim_has_workload("mover") && !sim_has_fault("link") && !sim_has_fault("between") &&
+	return !sim_has_pullers() && !sim_has_fault("link") && !sim_has_fault("between") &&
 	       !sim_has_fault("anew") && !sim_has_fault("crash") && !sim_has_fault("cut") &&
 	       !sim_has_fault("delay");
 }

@@ -45,7 +45,7 @@ struct state {
 /* May a fault separate two daemons, or end one? */
 static bool parts(void)
 {
-	return sim_has_workload("mover") || sim_has_fault("link") || sim_has_fault("between") ||
+	return sim_has_pullers() || sim_has_fault("link") || sim_has_fault("between") ||
 	       sim_has_fault("anew") || sim_has_fault("crash") || sim_has_fault("cut") ||
 	       sim_has_fault("restart");
 }

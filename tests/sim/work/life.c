@@ -117,10 +117,9 @@ bool sim_has_drives(unsigned host)
 	return count_drives() > 0;
 }
 
-const struct sio_topo_device *sim_pick_drive(unsigned *ret_host, unsigned *ret_device)
+static const struct sio_topo_device *drive_at(unsigned wanted, unsigned *ret_host,
+					      unsigned *ret_device)
 {
-	unsigned wanted = (unsigned)sim_pick(count_drives());
-
 	for (unsigned h = 0; h < sim_hosts(); h++)
 		for (unsigned i = 0; i < sim_cluster->topology->host[h].n_devices; i++) {
 			const struct sio_topo_device *d = &sim_cluster->topology->host[h].device[i];
@@ -135,4 +134,14 @@ const struct sio_topo_device *sim_pick_drive(unsigned *ret_host, unsigned *ret_d
 		}
 	assert(!"as many drives as were counted");
 	return NULL;
+}
+
+const struct sio_topo_device *sim_pick_drive(unsigned *ret_host, unsigned *ret_device)
+{
+	return drive_at((unsigned)sim_pick(count_drives()), ret_host, ret_device);
+}
+
+const struct sio_topo_device *sim_first_drive(unsigned *ret_host, unsigned *ret_device)
+{
+	return drive_at(0, ret_host, ret_device);
 }

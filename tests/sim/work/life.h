@@ -64,5 +64,7 @@ bool sim_has_drives(unsigned host);
  * is (NULL: that does not matter). There must be one.
  */
 const struct sio_topo_device *sim_pick_drive(unsigned *ret_host, unsigned *ret_device);
+/* The first one of them. */
+const struct sio_topo_device *sim_first_drive(unsigned *ret_host, unsigned *ret_device);
 
 #endif

@@ -2,16 +2,19 @@
 /*
  * Clients of drives. Each opens a queue pair, has as many commands in flight as the queue is deep,
  * and compares every block that it reads with the model of all blocks (model/blocks.h); all write
- * to the same blocks. Five workloads are such clients: "nvme"; "asker", which also sends requests
+ * to the same blocks. Seven workloads are such clients: "nvme"; "asker", which also sends requests
  * to its manager (work/asker.c); "mover", whose queues survive the loss of their pair, and which
- * uses two paths to the drive if there are two; "placer", whose data lie in the RAM of a memory
- * device, so that the drive reads and writes there from device to device; "joiner", which has
- * several submission queues that complete in one completion queue.
+ * uses two paths to the drive if there are two; "sharer", a mover that shares its pair with others
+ * of its host; "placer", whose data lie in the RAM of a memory device, so that the drive reads and
+ * writes there from device to device; "joiner", which has several submission queues that complete
+ * in one completion queue; and "leaser", which writes to blocks that it has leased (work/lease.c),
+ * and may do all that movers and sharers do.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "model/blocks.h"
+#include "model/leases.h"
 #include "client.h"
 #include "fabric/fabric.h"
 #include "work/life.h"
@@ -22,6 +25,7 @@
 #include "edge/trouble.h"
 #include "run/listener.h"
 #include "work/drives.h"
+#include "work/lease.h"
 #include "work/several.h"
 
 #define DEPTH 6u
@@ -48,11 +52,15 @@ struct client {
 	struct smartio_nvme_queue *q;
 	struct smartio_nvme_buffer *b;
 	struct blocks_drive *drive;
-	uint32_t block, blocks, depth, in_flight;
+	uint32_t block, first, blocks, depth, in_flight; /* it uses @blocks from @first on */
 	uint64_t size;	 /* blocks of the namespace, of which @blocks are used */
 	uint64_t opened; /* when the queue began to be */
 	bool interrupts;
 	bool moves;  /* its queues survive the loss of their pair */
+	bool shares; /* and share it with other programs */
+	bool leases; /* it writes to blocks that it has leased */
+	bool alone;  /* and its writes are sent again, for nobody else writes there */
+	struct sim_lease lease;
 	bool places; /* its data lie on a memory device, where there is one */
 	bool joins;  /* it has several submission queues, of which @q is the first */
 	struct sim_several several;
@@ -71,7 +79,7 @@ struct client {
 static bool lossy(void)
 {
 	return sim_has_fault("link") || sim_has_fault("between") || sim_has_fault("anew") ||
-	       sim_has_fault("crash") || sim_has_workload("mover");
+	       sim_has_fault("crash") || sim_has_pullers();
 }
 
 /*
@@ -94,6 +102,8 @@ static bool may_be_dead(const struct client *c, int rc)
 	 */
 	if (rc == -ENETDOWN &&
 	    (lossy() || sim_has_fault("stop") || sim_drive_pulled(c->n->d.fdid) > c->opened))
+		return true;
+	if (c->leases && rc == -ESTALE)
 		return true;
 	return blocks_distrusted(c->drive) || rc == -ECONNRESET || rc == -ENODEV ||
 	       (rc == -EPROTO && (lossy() || sim_has_fault("doubled") || sim_has_fault("stray") ||
@@ -199,7 +209,7 @@ static void prepare(struct client *c, struct command *cmd)
 	}
 }
 
-/* A command that extends beyond the last block is refused by the driver. */
+/* Beyond the last block, in part. */
 static void submit_behind(struct client *c)
 {
 	uint32_t n = 1 + (uint32_t)sim_pick(MOST);
@@ -213,6 +223,42 @@ static void submit_behind(struct client *c)
 			 rc);
 }
 
+/* Before the first block of the lease, or behind the last one, all or in part. */
+static void submit_outside(struct client *c)
+{
+	uint32_t n = 1 + (uint32_t)sim_pick(MOST);
+	uint64_t end = c->first + c->blocks;
+	uint64_t lba = sim_pick(2) ? end - sim_pick(n) : c->first - 1 - sim_pick(c->first);
+	int rc = smartio_nvme_submit(c->q, sim_pick(2) ? SMARTIO_NVME_READ : SMARTIO_NVME_WRITE,
+				     lba, n, c->b, 0, NULL);
+
+	if (rc != -ERANGE && !may_be_dead(c, rc))
+		sim_fail("leases", "%s: %u blocks at %llu with a lease of %u + %u: %d",
+			 sim_self()->name, n, (unsigned long long)lba, c->first, c->blocks, rc);
+}
+
+/* The driver refuses blocks that the queue must not use. */
+static void submit_wrongly(struct client *c)
+{
+	if (c->leases)
+		submit_outside(c);
+	else
+		submit_behind(c);
+}
+
+/* Is a command in flight that writes to one of the blocks of @cmd? */
+static bool is_written(const struct client *c, const struct command *cmd)
+{
+	for (unsigned i = 0; i < DEPTH; i++) {
+		const struct command *other = &c->command[i];
+
+		if (other->used && other->op == SMARTIO_NVME_WRITE &&
+		    other->lba < cmd->lba + cmd->n && cmd->lba < other->lba + other->n)
+			return true;
+	}
+	return false;
+}
+
 /* Return: whether the queue can still be used. */
 static bool submit(struct client *c)
 {
@@ -224,12 +270,14 @@ static bool submit(struct client *c)
 	if (!cmd)
 		return true;
 	if (sim_pick(16) == 0)
-		submit_behind(c);
+		submit_wrongly(c);
 	cmd->op = kind == 0  ? SMARTIO_NVME_FLUSH
 		  : kind < 8 ? SMARTIO_NVME_READ
 			     : SMARTIO_NVME_WRITE;
 	cmd->n = cmd->op == SMARTIO_NVME_FLUSH ? 0 : 1 + (uint32_t)sim_pick(MOST);
-	cmd->lba = (uint32_t)sim_pick(c->blocks - MOST + 1);
+	cmd->lba = c->first + (uint32_t)sim_pick(c->blocks - MOST + 1);
+	if (c->alone && cmd->op == SMARTIO_NVME_WRITE && is_written(c, cmd))
+		cmd->op = SMARTIO_NVME_READ;
 	cmd->epoch = blocks_epoch(c->drive);
 	cmd->sent = sim_now();
 	prepare(c, cmd);
@@ -277,8 +325,9 @@ static void judge(struct client *c, const struct command *cmd)
 }
 
 /*
- * A command with an unknown fate. Only writes may have one, because the driver repeats all others;
- * it gives up on one that was overdue three times. The blocks of the write have the old contents or
+ * A command with an unknown fate. Only writes may have one, because the driver repeats all others,
+ * and those, too, where nobody else writes; it gives up on one that was overdue three times. The
+ * blocks of the write have the old contents or
  * the new ones, and will not change any more.
  */
 static void unsure(struct client *c, const struct command *cmd)
@@ -290,6 +339,11 @@ static void unsure(struct client *c, const struct command *cmd)
 		return;
 	if (cmd->op != SMARTIO_NVME_WRITE)
 		sim_fail("states", "%s: a command that only reads has an unknown fate",
+			 sim_self()->name);
+	if (c->alone && counted.overdue < 3)
+		sim_fail("states",
+			 "%s: a write that nobody else can have overwritten has an "
+			 "unknown fate",
 			 sim_self()->name);
 	for (uint32_t i = 0; i < cmd->n; i++)
 		blocks_unsure(c->drive, cmd->epoch, cmd->lba + i, cmd->stamp[i]);
@@ -317,6 +371,8 @@ static void completed(struct client *c, const struct smartio_nvme_completion *do
 				 smartio_nvme_status_string(done->status));
 		return;
 	}
+	if (c->leases)
+		leases_done(c->lease.held, cmd->sent);
 	if (cmd->op == SMARTIO_NVME_READ)
 		judge(c, cmd);
 	else if (cmd->op == SMARTIO_NVME_WRITE)
@@ -431,6 +487,8 @@ static void use_queue(struct client *c)
 			break;
 		if (c->moves)
 			move(c);
+		if (c->leases && sim_pick(30) == 0)
+			sim_lease_list(c->n, &c->lease);
 		if (c->joins && sim_pick(30) == 0)
 			sim_several_change(&c->several, has_in_flight, c);
 		if (sim_pick(3)) {
@@ -457,6 +515,18 @@ static uint32_t draw_limit(void)
 	return sim_draw(&drawn) % 2 ? 0 : 20 + (uint32_t)(sim_draw(&drawn) % 2000);
 }
 
+/* The one that it has, or another one. */
+static bool have_lease(struct client *c)
+{
+	if (sim_pick(4) == 0)
+		sim_lease_give(&c->lease, false);
+	if (!c->lease.l && !sim_lease_take(&c->lease, c->n, c->drive, c->blocks, MOST))
+		return false;
+	c->first = c->lease.first;
+	c->blocks = c->lease.blocks;
+	return true;
+}
+
 static int open_queue(struct client *c)
 {
 	struct smartio_nvme_queue_options o = {.size = sizeof(o)};
@@ -475,7 +545,12 @@ static int open_queue(struct client *c)
 		return -EINVAL;
 	c->block = ns.block_size;
 	c->size = ns.blocks;
+	c->first = 0;
 	c->blocks = ns.blocks < BLOCKS_USED ? (uint32_t)ns.blocks : BLOCKS_USED;
+	if (c->leases && !have_lease(c))
+		return -EBUSY;
+	if (!c->leases && sim_has_workload("leaser"))
+		c->blocks = sim_lease_from(c->blocks);
 	o.depth = c->depth = 1 + (uint32_t)sim_pick(DEPTH);
 	o.sq_placement = (uint32_t)sim_pick(4);
 	o.cq_placement = (uint32_t)sim_pick(3);
@@ -488,6 +563,14 @@ static int open_queue(struct client *c)
 		o.survive_ms = 1 + (uint32_t)sim_pick(20000);
 		o.timeout_ms = draw_limit();
 	}
+	if (c->shares) {
+		c->interrupts = false;
+		o.sq_placement = o.cq_placement = 0;
+		o.flags = SMARTIO_NVME_SURVIVE | SMARTIO_NVME_SHARED;
+	}
+	c->alone = c->leases && c->moves && sim_pick(2);
+	o.flags |= c->alone ? SMARTIO_NVME_ALONE : 0;
+	o.lease = c->lease.l;
 	if (c->places && sim_pick(3) == 0) { /* it may be in use, or on another host */
 		o.sq_device = sim_pick_device(sim_is_memory, &beside)->name;
 		o.sq_placement = SMARTIO_NVME_PLACE_AUTO;
@@ -515,6 +598,8 @@ static int open_queue(struct client *c)
 		return sim_nvme_called(rc, rc);
 	/* The drive may lack interrupts, a CMB, or the device; its queues may be too short. */
 	lacks = c->interrupts || o.sq_placement == SMARTIO_NVME_PLACE_CMB || o.sq_device;
+	if (c->leases && rc == -ESTALE)
+		return sim_nvme_called(rc, rc);
 	return sim_nvme_called(rc, rc == -ENOTSUP && lacks ? rc : -EINVAL);
 }
 
@@ -576,33 +661,34 @@ static int open_drive(const char *name, struct client *c)
 	int rc;
 
 	sim_call("smartio_nvme_open", 0);
-	if (c->moves && sim_pick(4))
+	/* A lease is that of both ways, also without queues that survive. */
+	if ((c->moves || c->leases) && sim_pick(4))
 		return sim_nvme_called(smartio_nvme_open_with(name, &o, &c->n), 0);
 	rc = wait_ms ? smartio_nvme_open_wait(name, wait_ms, &c->n)
 		     : smartio_nvme_open(name, &c->n);
 	return sim_nvme_called(rc, 0);
 }
 
-static void live(struct sim_proc *p, bool asks, bool moves, bool places, bool joins)
+static void live(struct sim_proc *p, struct client *c)
 {
-	struct client c = {.asks = asks,
-			   .moves = moves,
-			   .places = places,
-			   .joins = joins,
-			   .strays = sim_has_fault("stray") && !joins};
 	unsigned tries = 1 + (unsigned)sim_pick(20), host, device;
-	const struct sio_topo_device *topo = sim_pick_drive(&host, &device);
+	/* Those that share meet at one drive. */
+	const struct sio_topo_device *topo = c->shares && sim_pick(4)
+						     ? sim_first_drive(&host, &device)
+						     : sim_pick_drive(&host, &device);
 	const char *name = topo->name;
 
-	c.number = fabric_device_requester(topo);
-	c.drive = blocks_drive(host, device);
+	c->strays = sim_has_fault("stray") && !c->joins && !c->shares && !c->leases;
+	c->number = fabric_device_requester(topo);
+	c->drive = blocks_drive(host, device);
 	if (!sim_initialize())
 		return;
 	for (; tries > 0 && !sim_stopping_programs(); tries--) {
-		if (open_drive(name, &c) == 0) {
-			use_drive(&c);
+		if (open_drive(name, c) == 0) {
+			use_drive(c);
+			sim_lease_give(&c->lease, true);
 			sim_call("smartio_nvme_close", 120000);
-			smartio_nvme_close(c.n);
+			smartio_nvme_close(c->n);
 			sim_called(SCI_ERR_OK, SCI_ERR_OK);
 		}
 		sim_sleep(sim_pick(300 * SIM_MS));
@@ -612,27 +698,41 @@ static void live(struct sim_proc *p, bool asks, bool moves, bool places, bool jo
 
 static void nvme_main(struct sim_proc *p)
 {
-	live(p, false, false, false, false);
+	live(p, &(struct client){.number = 0});
 }
 
 static void asker_main(struct sim_proc *p)
 {
-	live(p, true, false, false, false);
+	live(p, &(struct client){.asks = true});
 }
 
 static void mover_main(struct sim_proc *p)
 {
-	live(p, false, true, false, false);
+	live(p, &(struct client){.moves = true});
+}
+
+static void sharer_main(struct sim_proc *p)
+{
+	live(p, &(struct client){.moves = true, .shares = true});
 }
 
 static void placer_main(struct sim_proc *p)
 {
-	live(p, false, false, true, false);
+	live(p, &(struct client){.places = true});
 }
 
 static void joiner_main(struct sim_proc *p)
 {
-	live(p, false, false, false, true);
+	live(p, &(struct client){.joins = true});
+}
+
+static void leaser_main(struct sim_proc *p)
+{
+	struct client c = {.leases = true};
+
+	c.moves = sim_pick(4);
+	c.shares = c.moves && sim_pick(3) == 0;
+	live(p, &c);
 }
 
 /* Added later than other workloads: whether a seed has it is drawn by itself. */
@@ -645,6 +745,10 @@ static bool seen(unsigned hosts)
 	return named || sim_draw(&seed) % SEEN_IN == 0;
 }
 
+const struct sim_workload sim_work_leaser = {
+	.name = "leaser", .weight = 8, .fits = sim_has_drives, .named = true, .main = leaser_main};
+const struct sim_workload sim_work_sharer = {
+	.name = "sharer", .weight = 8, .fits = sim_has_drives, .named = true, .main = sharer_main};
 const struct sim_workload sim_work_joiner = {
 	.name = "joiner", .weight = 8, .fits = sim_has_drives, .named = true, .main = joiner_main};
 const struct sim_workload sim_work_placer = {

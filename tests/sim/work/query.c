@@ -28,7 +28,7 @@ static const struct sio_topo_host *here(void)
 /* Has this seed nothing that makes calls fail or messages late: no such fault, and no movers? */
 static bool nothing_breaks(void)
 {
-	if (sim_has_workload("mover"))
+	if (sim_has_pullers())
 		return false;
 	for (unsigned i = 0; sim_faults[i]; i++)
 		if (sim_has_fault(sim_faults[i]->name) &&
