@@ -418,7 +418,7 @@ void sio_nvme_turn_close(struct sio_nvme_turn *t);
  * the lock, which is released while it sleeps. Return: 1: ask again; 0: the deadline has passed;
  * -ENOTCONN: no manager; -ENODEV.
  */
-int sio_nvme_turn_wait(struct smartio_nvme *n, const struct sio_nvme_turn *t);
+int sio_nvme_turn_wait(struct smartio_nvme_queue *q, const struct sio_nvme_turn *t);
 
 /* manager_link.c */
 #define SIO_NVME_MOMENT_MS 100u /* for a manager that answers, where I/O waits for that */

@@ -57,25 +57,25 @@ static int check_name(const char *name)
 			     sizeof(((struct sio_nvme_req *)0)->lease.name) - 1);
 }
 
+static bool was_asked_for(const struct sio_nvme_req *req, const struct sio_nvme_wire_lease *w)
+{
+	return w->blocks == req->lease.blocks && w->nsid == req->lease.nsid &&
+	       (req->lease.lba == SMARTIO_NVME_ANYWHERE || w->lba == req->lease.lba) &&
+	       w->lba + w->blocks >= w->blocks;
+}
+
 /* Under the lock: what the manager has given, over @leg. */
-static int receive(struct smartio_nvme_lease *l, const struct smartio_nvme *leg,
-		   const struct sio_nvme_req *req, const struct sio_nvme_wire_lease *w)
+static void receive(struct smartio_nvme_lease *l, const struct smartio_nvme *leg,
+		    const struct sio_nvme_req *req, const struct sio_nvme_wire_lease *w)
 {
 	struct smartio_nvme *n = l->n;
 
-	if (w->blocks != req->lease.blocks || w->nsid != req->lease.nsid ||
-	    (req->lease.lba != SMARTIO_NVME_ANYWHERE && w->lba != req->lease.lba) ||
-	    w->lba + w->blocks < w->blocks)
-		return sio_nvme_fail(-EPROTO,
-				     "the manager of %s gave another lease than was asked for",
-				     n->d.name);
 	tell(&l->info, w);
 	l->key = req->lease.key;
 	l->generation = leg->meta.generation;
 	l->borrower[leg != n] = req->borrower;
 	l->next = n->leases;
 	n->leases = l;
-	return 0;
 }
 
 /* Under the lock. */
@@ -90,11 +90,17 @@ static int take(struct smartio_nvme_lease *l, struct sio_nvme_req *req, struct s
 	rc = sio_nvme_ask(leg, req, rep, &sent);
 	if (sent && !sio_nvme_was_answered(rc, rep))
 		take_back(leg, owed, req->sequence);
-	if (rc == 0)
-		rc = receive(l, leg, req, &rep->lease);
-	if (rc == 0)
-		sio_nvme_leases_join_all(n);
-	return rc;
+	if (rc == 0 && !was_asked_for(req, &rep->lease)) {
+		take_back(leg, owed, req->sequence);
+		return sio_nvme_fail(-EPROTO,
+				     "the manager of %s gave another lease than was asked for",
+				     n->d.name);
+	}
+	if (rc)
+		return rc;
+	receive(l, leg, req, &rep->lease);
+	sio_nvme_leases_join_all(n);
+	return 0;
 }
 
 int smartio_nvme_lease_take(struct smartio_nvme *n, const char *name, uint32_t nsid, uint64_t lba,
@@ -191,24 +197,36 @@ bool sio_nvme_leases_lack(const struct smartio_nvme *n)
 	return false;
 }
 
+/*
+ * Return: whether all that are not over are had over @leg. One that is refused does not keep the
+ * others from it; a manager that does not answer takes a moment, and is asked for no more of them.
+ */
+static bool join_over(struct smartio_nvme *n, struct smartio_nvme *leg)
+{
+	const unsigned patience_ms = leg->patience_ms;
+	bool all = true, answered = true;
+
+	if (!sio_nvme_leg_open(leg))
+		return true;
+	leg->patience_ms = SIO_NVME_MOMENT_MS;
+	for (struct smartio_nvme_lease *l = n->leases; l && answered; l = l->next) {
+		const int rc = l->over ? 0 : join(l, leg);
+
+		answered = rc == 0 || rc == -ESTALE || rc == -EBUSY;
+		all = all && (rc == 0 || rc == -ESTALE);
+	}
+	leg->patience_ms = patience_ms;
+	return all;
+}
+
 void sio_nvme_leases_join_all(struct smartio_nvme *n)
 {
-	struct smartio_nvme *legs[] = {n, n->second};
-	int rc = 0;
+	bool all;
 
-	for (struct smartio_nvme_lease *l = n->leases; l && n->second; l = l->next) {
-		for (unsigned i = 0; i < 2 && rc == 0 && !l->over; i++) {
-			const unsigned patience_ms = legs[i]->patience_ms;
-
-			if (!sio_nvme_leg_open(legs[i]))
-				continue;
-			legs[i]->patience_ms = SIO_NVME_MOMENT_MS;
-			rc = join(l, legs[i]);
-			legs[i]->patience_ms = patience_ms;
-			rc = rc == -ESTALE ? 0 : rc;
-		}
-	}
-	if (rc)
+	if (!n->second)
+		return;
+	all = join_over(n, n);
+	if (!join_over(n, n->second) || !all)
 		n->join_at = sio_nvme_deadline(JOIN_AGAIN_MS);
 }
 

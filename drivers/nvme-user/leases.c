@@ -91,6 +91,7 @@ int sio_nvme_leases_take(struct sio_nvme_leases *s, uint64_t borrower, uint64_t 
 	if (rc || *ret_other)
 		return rc ? rc : -EBUSY;
 	want->id = ++s->last_id;
+	s->changes++;
 	s->list[s->n++] = (struct sio_nvme_held){
 		.borrower = {borrower}, .sequence = sequence, .key = key, .l = *want};
 	return 0;
@@ -106,6 +107,7 @@ static void take_out(struct sio_nvme_leases *s, struct sio_nvme_held *h)
 static bool part(struct sio_nvme_leases *s, struct sio_nvme_held *h, uint64_t *place)
 {
 	*place = 0;
+	s->changes++;
 	for (unsigned i = 0; i < SIO_NVME_LEASE_BORROWS; i++)
 		if (h->borrower[i])
 			return false;
@@ -126,6 +128,7 @@ int sio_nvme_leases_join(struct sio_nvme_leases *s, uint64_t borrower, uint64_t 
 	if (!place)
 		return -EBUSY;
 	*place = borrower;
+	s->changes++;
 	return 0;
 }
 

@@ -16,6 +16,7 @@
 
 struct sio_nvme_leases {
 	uint32_t n;
+	uint64_t changes; /* so far: who has what is recorded when it has changed */
 	uint64_t last_id;
 	struct sio_nvme_held {
 		uint64_t borrower[SIO_NVME_LEASE_BORROWS]; /* 0: none */

@@ -390,7 +390,7 @@ static int wait_create(struct smartio_nvme_queue *q, struct sio_nvme_rep_pair *r
 		if (rc != -ENOSPC || smartio_nvme_exhausted() != SIO_OUT_OF_QUEUE_PAIRS ||
 		    !turn.notice)
 			break;
-		rc = sio_nvme_turn_wait(q->n, &turn);
+		rc = sio_nvme_turn_wait(q, &turn);
 		if (rc == 0) /* once more, so that it is said who has them now */
 			sio_nvme_turn_close(&turn);
 	} while (rc >= 0);

@@ -225,11 +225,43 @@ static void go_over(struct smartio_nvme_queue *q, struct smartio_nvme *leg)
 	q->generation = __atomic_load_n(q->generation_word, __ATOMIC_RELAXED);
 }
 
+/* What is left of the time to wait for a pair, since @start. */
+static uint32_t time_left(uint32_t wait_ms, uint64_t start)
+{
+	const uint64_t gone_ms = (smartio_now_ns() - start) / 1000000;
+
+	if (wait_ms == UINT32_MAX)
+		return wait_ms;
+	return gone_ms < wait_ms ? wait_ms - (uint32_t)gone_ms : 0;
+}
+
+/*
+ * A path that is lost while the queue waits for a pair is not the only one: it waits over the
+ * other, if it may go there at all: sio_nvme_leg_for().
+ */
+static int open_pair_over(struct smartio_nvme_queue *q, bool *ret_unsure)
+{
+	const uint64_t start = smartio_now_ns();
+	struct smartio_nvme *n = q->n, *other;
+	int rc = sio_nvme_pair_open(q, ret_unsure);
+
+	if (rc == 0 || *ret_unsure || sio_nvme_leg_open(q->leg) || !n->second ||
+	    !(q->options.flags & SMARTIO_NVME_SURVIVE || q->options.lease))
+		return rc;
+	other = sio_nvme_leg_open(n) ? n : n->second;
+	if (!sio_nvme_leg_open(other))
+		return rc;
+	sio_nvme_pair_close(q);
+	go_over(q, other);
+	q->options.wait_ms = time_left(q->options.wait_ms, start);
+	return sio_nvme_pair_open(q, ret_unsure);
+}
+
 /* Pairs are joined over the adapter of their makers: if there is none over this one, the other. */
 static int open_pair(struct smartio_nvme_queue *q, bool *ret_unsure)
 {
 	struct smartio_nvme *other = q->leg == q->n ? q->n->second : q->n;
-	int rc = sio_nvme_pair_open(q, ret_unsure);
+	int rc = open_pair_over(q, ret_unsure);
 
 	if (rc != -ENOSPC || *ret_unsure || !(q->options.flags & SMARTIO_NVME_SHARED) || !other ||
 	    !sio_nvme_leg_open(other))

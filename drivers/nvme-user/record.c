@@ -319,8 +319,9 @@ void sio_nvme_record_leases(struct sio_nvme_record *b, const struct sio_nvme_lea
 	const struct sio_nvme_held *held;
 	unsigned place = 0;
 
-	if (!b->at.at)
+	if (!b->at.at || b->lease_changes == s->changes)
 		return;
+	b->lease_changes = s->changes;
 	for (unsigned i = 0; i < SIO_NVME_LEASES; i++) {
 		if (b->lease[i].id == 0)
 			continue;
@@ -350,6 +351,7 @@ void sio_nvme_record_read_leases(struct sio_nvme_record *b, struct sio_nvme_leas
 	struct lease l;
 
 	ret->n = 0;
+	b->lease_changes = ret->changes;
 	ret->last_id = le64toh(sio_read64(b->at.at + offsetof(struct head, last_lease)));
 	for (unsigned i = 0; i < SIO_NVME_LEASES; i++) {
 		struct sio_nvme_held *h = &ret->list[ret->n];

@@ -27,7 +27,8 @@
 struct sio_nvme_record {
 	struct sio_nvme_shared at;
 	uint32_t pairs;
-	uint64_t maker; /* the borrow that has mapped the admin queue for the drive */
+	uint64_t maker;		/* the borrow that has mapped the admin queue for the drive */
+	uint64_t lease_changes; /* those of the leases that are recorded */
 	/* what stands in each place; id 0: it is free */
 	struct {
 		uint64_t id, borrower[SIO_NVME_LEASE_BORROWS];

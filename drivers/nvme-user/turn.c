@@ -41,7 +41,8 @@ void sio_nvme_turn_close(struct sio_nvme_turn *t)
 	t->notice = NULL;
 }
 
-static void take_notices(struct smartio_nvme *n, const struct sio_nvme_turn *t)
+static void take_notices(const struct smartio_nvme *n, sci_smartio_device_t handle,
+			 const struct sio_nvme_turn *t)
 {
 	uint8_t message[sizeof(n->message)];
 	sci_error_t err;
@@ -52,7 +53,7 @@ static void take_notices(struct smartio_nvme *n, const struct sio_nvme_turn *t)
 
 		SCIWaitForDataInterrupt(t->notice, message, &len, 0, 0, &err);
 	} while (err == SCI_ERR_OK);
-	sio_nvme_take_events(n->d.handle);
+	sio_nvme_take_events(handle);
 }
 
 /* Under the lock: is the manager that knows of our wait still there? */
@@ -65,11 +66,13 @@ static int look_for_manager(struct smartio_nvme *n, uint64_t instance)
 	return rc;
 }
 
-int sio_nvme_turn_wait(struct smartio_nvme *n, const struct sio_nvme_turn *t)
+int sio_nvme_turn_wait(struct smartio_nvme_queue *q, const struct sio_nvme_turn *t)
 {
-	const uint64_t instance = n->meta.instance;
+	const uint64_t instance = q->leg->meta.instance;
+	struct smartio_nvme *n = q->n;
 
 	for (;;) {
+		const sci_smartio_device_t handle = q->leg->d.handle;
 		uint64_t now = smartio_now_ns(), ms = LOOK_MS;
 		sci_error_t err;
 		int rc;
@@ -78,19 +81,20 @@ int sio_nvme_turn_wait(struct smartio_nvme *n, const struct sio_nvme_turn *t)
 			return 0;
 		if ((t->deadline - now) / 1000000 < ms)
 			ms = (t->deadline - now + 999999) / 1000000;
+		/* The borrow stays, for the queue has memory of it, but another leg may have it. */
 		sio_nvme_unlock(n);
-		smartio_wait_events(n->d.handle, t->notice, (unsigned)ms, &err);
+		smartio_wait_events(handle, t->notice, (unsigned)ms, &err);
 		if (err == SCI_ERR_OK)
-			take_notices(n, t);
+			take_notices(n, handle, t);
 		sio_nvme_lock(n);
-		if (smartio_device_lost(n->d.handle))
+		if (smartio_device_lost(handle))
 			return sio_nvme_fail(-ENODEV, "%s or its host is gone", n->d.name);
 		if (err == SCI_ERR_OK)
 			return 1;
 		if (err != SCI_ERR_TIMEOUT)
 			return sio_nvme_fail_sci(err, "%s: cannot wait for a queue pair",
 						 n->d.name);
-		rc = look_for_manager(n, instance);
+		rc = look_for_manager(q->leg, instance);
 		if (rc)
 			return rc;
 	}

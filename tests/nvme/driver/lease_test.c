@@ -276,15 +276,34 @@ static void the_dead_keep_nobody_from_a_format(void **state)
 	smartio_nvme_close(other);
 }
 
+/* The manager takes the request for an earlier one: what it gave ends. */
+static void another_lease_is_taken_back(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_lease *l;
+
+	(void)state;
+	lease(n, "a", 100, 50);
+	assert_int_equal(fake.manager->leases.n, 1);
+	n->sequence--;
+	assert_int_equal(smartio_nvme_lease_take(n, "b", 1, 200, 10, &l), -EPROTO);
+	assert_text("gave another lease than was asked for");
+	for (unsigned i = 0; i < 20; i++)
+		fake_step();
+	assert_int_equal(fake.manager->leases.n, 0);
+	smartio_nvme_close(n);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(ranges_do_not_overlap),	   TEST(a_queue_stays_within_its_lease),
-		TEST(the_dead_leave_their_leases), TEST(a_lease_ends_with_its_manager),
-		TEST(leases_are_listed),	   TEST(an_old_lease_ends_no_new_one),
-		TEST(the_dead_keep_none_unheard),  TEST(the_dead_keep_nobody_from_a_format),
+		TEST(another_lease_is_taken_back),	  TEST(ranges_do_not_overlap),
+		TEST(a_queue_stays_within_its_lease),	  TEST(the_dead_leave_their_leases),
+		TEST(a_lease_ends_with_its_manager),	  TEST(leases_are_listed),
+		TEST(an_old_lease_ends_no_new_one),	  TEST(the_dead_keep_none_unheard),
+		TEST(the_dead_keep_nobody_from_a_format),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

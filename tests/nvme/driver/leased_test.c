@@ -206,6 +206,101 @@ static void it_is_joined_when_the_manager_answers(void **state)
 	assert_int_equal(fake.manager->leases.n, 0);
 }
 
+static struct sio_nvme_held *held_of(const struct smartio_nvme_lease *l)
+{
+	struct sio_nvme_leases *s = &fake.manager->leases;
+
+	for (uint32_t i = 0; i < s->n; i++)
+		if (s->list[i].l.id == l->info.id)
+			return &s->list[i];
+	return NULL;
+}
+
+/* As many borrows have it as can be: the client's other leases are joined at once all the same. */
+static void one_that_cannot_be_joined_keeps_no_other(void **state)
+{
+	for (unsigned which = 0; which < 2; which++) {
+		struct smartio_nvme *n = two_ways();
+		struct smartio_nvme_lease *l[2];
+		struct sio_nvme_held *full;
+
+		(void)state;
+		fake.down = 2;
+		fake_lose(way(n->second));
+		steps();
+		l[0] = take(n);
+		assert_ok(smartio_nvme_lease_take(n, "next", 1, 100, 10, &l[1]));
+		full = held_of(l[which]);
+		for (unsigned i = 1; i < SIO_NVME_LEASE_BORROWS; i++)
+			full->borrower[i] = UINT64_MAX - i;
+		fake.down = 0;
+		make_anew(n, n->second);
+		sio_nvme_lock(n);
+		sio_nvme_leases_join_all(n);
+		sio_nvme_unlock(n);
+		assert_false(sio_nvme_lease_has(l[which], n->second));
+		assert_true(sio_nvme_lease_has(l[!which], n->second));
+		assert_true(n->join_at > fake.now);
+		for (unsigned i = 1; i < SIO_NVME_LEASE_BORROWS; i++)
+			full->borrower[i] = 0;
+		smartio_nvme_close(n);
+	}
+}
+
+/* ---- waiting for a pair ---- */
+static struct smartio_nvme *waits;
+static struct smartio_nvme_queue *taken[4];
+static bool comes_free;
+
+static void one_is_closed(void)
+{
+	smartio_nvme_queue_close(taken[2]);
+}
+
+static void its_path_is_lost(void)
+{
+	fake.down = 1;
+	fake_lose(way(waits));
+	fake.event_at = fake.now + 500000000;
+	fake.event = comes_free ? one_is_closed : NULL;
+}
+
+/* It waits over the other path, and not longer in all. */
+static void a_queue_whose_path_is_lost_waits_over_the_other(void **state)
+{
+	const struct smartio_nvme_queue_options o = {
+		.size = sizeof(o), .depth = DEPTH, .wait_ms = 2500, .flags = SMARTIO_NVME_SURVIVE};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct smartio_nvme *holder = client();
+		struct smartio_nvme_queue *q = NULL;
+		uint64_t start;
+
+		for (unsigned k = 0; k < 4; k++)
+			taken[k] = queue(holder, 4);
+		waits = two_ways();
+		comes_free = i == 0;
+		start = fake.now;
+		fake.event_at = fake.now + 500000000;
+		fake.event = its_path_is_lost;
+		if (comes_free) {
+			struct smartio_nvme_buffer *b = buffer(waits, BLOCK);
+
+			assert_ok(smartio_nvme_queue_open(waits, &o, &q));
+			assert_ptr_equal(q->leg, waits->second);
+			put(q, b, true, 0);
+			assert_int_equal(poll_all(q, 1), 0);
+		} else {
+			assert_int_equal(smartio_nvme_queue_open(waits, &o, &q), -ENOSPC);
+			assert_in_range(fake.now - start, 2400000000, 2600000000);
+		}
+		smartio_nvme_close(waits);
+		smartio_nvme_close(holder);
+		fake.down = 0;
+	}
+}
+
 /* A reset ends it, over whichever way that is found out. */
 static void a_reset_ends_it(void **state)
 {
@@ -288,6 +383,8 @@ int main(void)
 		TEST(it_ends_with_both),
 		TEST(in_the_gap_it_is_lost_with_the_other),
 		TEST(it_is_joined_when_the_manager_answers),
+		TEST(one_that_cannot_be_joined_keeps_no_other),
+		TEST(a_queue_whose_path_is_lost_waits_over_the_other),
 		TEST(a_reset_ends_it),
 		TEST(the_dead_have_none),
 		cmocka_unit_test(a_lease_is_had_until_all_have_parted),
