@@ -246,9 +246,9 @@ static inline void sio_write32_release(volatile void *addr, uint32_t value)
 }
 
 /**
- * Write @desired if @expected is there, as one operation among the processors of this host; never
- * on memory of another host, or of a device. It acquires and, if it writes, releases. @addr:
- * aligned to 4, in a local segment. Return: what was there.
+ * Write @desired if @expected is there, as one operation among this host's processors; never on
+ * another host's memory, or a device's. It acquires and, if it writes, releases: pairs with
+ * another, or with those above. @addr: aligned to 4, in a local segment. Return: what was there.
  */
 static inline uint32_t sio_compare_exchange32(volatile void *addr, uint32_t expected,
 					      uint32_t desired)

@@ -2,8 +2,8 @@
 /*
  * Which program believes to have which blocks of which drive leased, by what managers answered.
  * Programs hear late of a lease that they have lost with each of their paths, so two may believe to
- * have the same blocks: then the one that got them first must have lost its queues, and nothing that
- * it sends from then on is done (leases_done()).
+ * have the same blocks: then the one that got them first must have lost its queues, and nothing
+ * that it sends from then on is done (leases_done()).
  */
 #ifndef SIM_LEASES_H
 #define SIM_LEASES_H

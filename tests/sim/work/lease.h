@@ -20,8 +20,8 @@ struct sim_lease {
 /* In seeds that have leasers all other clients use the blocks before this one of @blocks. */
 uint32_t sim_lease_from(uint32_t blocks);
 /*
- * Takes a lease of some of the blocks from sim_lease_from() to @blocks, @least of them or more; with
- * luck, since others have theirs. Return: whether it has one.
+ * Takes a lease of some of the blocks from sim_lease_from() to @blocks, @least of them or more;
+ * with luck, since others have theirs. Return: whether it has one.
  */
 bool sim_lease_take(struct sim_lease *s, struct smartio_nvme *n, struct blocks_drive *d,
 		    uint32_t blocks, uint32_t least);
