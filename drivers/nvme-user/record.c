@@ -351,7 +351,7 @@ void sio_nvme_record_read_leases(struct sio_nvme_record *b, struct sio_nvme_leas
 	struct lease l;
 
 	ret->n = 0;
-	b->lease_changes = ret->changes;
+	ret->changes = b->lease_changes + 1; /* what is written in part is completed */
 	ret->last_id = le64toh(sio_read64(b->at.at + offsetof(struct head, last_lease)));
 	for (unsigned i = 0; i < SIO_NVME_LEASES; i++) {
 		struct sio_nvme_held *h = &ret->list[ret->n];
