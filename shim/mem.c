@@ -524,6 +524,7 @@ int sio_op_alloc(struct sio_request *rq, const void *msg, void *answer)
 	if (q->size > S64_MAX || !find_room(m, q))
 		return no_room(rq, q);
 	m->o.access = SIO_BOTH;
+	m->user_cookie = q->user_cookie;
 	evt->size = m->o.length;
 	evt->address = m->o.address;
 	return 0;

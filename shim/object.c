@@ -440,6 +440,8 @@ int sio_op_list(struct sio_request *rq, const void *msg, void *answer)
 		e->cookie = o->target ? o->target->id : o->kind == SIO_KIND_BAR ? o->access : 0;
 		if (o->kind == SIO_KIND_OWNER)
 			e->cookie = ((struct sio_owner *)o)->user_cookie;
+		if (o->kind == SIO_KIND_MEM)
+			e->cookie = ((struct sio_mem *)o)->user_cookie;
 		if (o->kind == SIO_KIND_DMAMAP && ((struct sio_dmamap *)o)->wanted)
 			e->node = SIO_LIST_CHOSEN;
 		if (o->adapter)

@@ -153,6 +153,7 @@ struct sio_mem {
 	struct sio_aperture *aperture; /* NULL: there is memory */
 	bool filled;		       /* by the driver of a shadow */
 	u64 charged;		       /* bytes, against memory_limit */
+	u64 user_cookie;	       /* of ALLOC */
 };
 
 /* A view: pages by which processors reach devices and peers. */

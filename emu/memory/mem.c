@@ -116,6 +116,7 @@ int emu_op_alloc(struct emu_request *rq, const void *msg)
 	ram = emu_object_new(rq, SIO_KIND_MEM, sizeof(*ram), 0);
 	if (!ram)
 		return rq->err.code;
+	ram->user_cookie = m->user_cookie;
 	rc = emu_ram_place(rq, size, align, m->highest, &ram->address);
 	if (rc < 0)
 		goto drop_object;
@@ -304,6 +305,7 @@ static int file(const struct emu_object *o, uint64_t *ret_offset)
 
 static void row(const struct emu_object *o, struct sio_list_entry *e)
 {
+	e->cookie = ((const struct emu_ram *)o)->user_cookie;
 	e->address = physical(o, 0);
 	e->length = length(o);
 }

@@ -15,6 +15,7 @@ struct emu_ram {
 	struct emu_mem mem;
 	uint64_t file_offset;	 /* where it begins in its file: of what was imported */
 	uint64_t address;	 /* physical */
+	uint64_t user_cookie;	 /* of ALLOC */
 	struct emu_group *group; /* NULL: none; of a fused one @mem is the group's */
 	bool member, published;	 /* of the group */
 	bool sender;		 /* of an exact group: addresses without memory */

@@ -53,7 +53,7 @@
 extern "C" {
 #endif
 
-#define SIO_PORT_VERSION 11
+#define SIO_PORT_VERSION 12
 #define SIO_PORT_MAX_PACKET 4096 /* bytes of the largest request or event */
 #define SIO_PORT_MAX_FDS 4	 /* descriptors beside one packet */
 #define SIO_PORT_TEXT 160	 /* bytes of an error text, NUL included */
@@ -278,8 +278,8 @@ struct sio_req_owner_close {
 #define SIO_LIST_PATH(adapter, peer_adapter) ((__u64)(adapter) << 32 | (peer_adapter))
 struct sio_list_entry {
 	__u64 id, owner; /* owner: of an owner its parent */
-	__u64 cookie;	 /* owner: user_cookie; bar: SIO_ACCESS_*; map: the peer's bus address; what
-			    refers to something: its id */
+	__u64 cookie;	 /* owner, mem: user_cookie; bar: SIO_ACCESS_*; map: the peer's bus address;
+			    what refers to something: its id */
 	__u64 address;	 /* mem: physical; grant, map: bus address; dmamap, DMA range: IOVA; watch:
 			    SIO_WATCH_*; vector: of its message */
 	__u64 length;	 /* vector: its number; requester: its adapter */
@@ -345,8 +345,9 @@ struct sio_req_alloc {
 	__u64 highest;	   /* highest address wanted; SIO_PORT_ANY */
 	__u64 near_device; /* device id or 0 */
 	__u32 kind, access;
+	__u64 user_cookie; /* comes back in LIST: what it is for, to a new daemon */
 };
-SIO_PORT_SIZE(struct sio_req_alloc, 72);
+SIO_PORT_SIZE(struct sio_req_alloc, 80);
 struct sio_evt_alloc {
 	struct sio_evt h;
 	__u64 id, size, address; /* address: physical */

@@ -48,6 +48,13 @@ static const struct sio_borrow *find_first(const struct sio_ledger *l)
 	return NULL;
 }
 
+uint64_t sio_ledger_first(const struct sio_ledger *l)
+{
+	const struct sio_borrow *b = find_first(l);
+
+	return b ? b->id : 0;
+}
+
 /* A live entry beside @id of which we do not know what it has. */
 static const struct sio_borrow *find_adopted(const struct sio_ledger *l, uint64_t id)
 {
@@ -172,9 +179,17 @@ void sio_ledger_restore(struct sio_ledger *l, uint64_t id, uint64_t session, boo
 		return;
 	b->adopted = false;
 	b->session = session;
-	b->opened = b->first && !b->exclusive && !released;
+	sio_ledger_heard(l, id, released);
 	if (released)
 		b->exclusive = false;
+}
+
+void sio_ledger_heard(struct sio_ledger *l, uint64_t id, bool released)
+{
+	struct sio_borrow *b = find_live(l, id);
+
+	if (b)
+		b->opened = b->first && !b->exclusive && !released;
 }
 
 void sio_ledger_known(struct sio_ledger *l, uint64_t id, bool known)

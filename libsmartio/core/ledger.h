@@ -73,6 +73,11 @@ void sio_ledger_restore(struct sio_ledger *l, uint64_t id, uint64_t session, boo
  * registers or may reset. Or it has reported all.
  */
 void sio_ledger_known(struct sio_ledger *l, uint64_t id, bool known);
+/*
+ * The borrower says whether it has heard that the device was opened to others, as it asked. If not,
+ * it asks once more.
+ */
+void sio_ledger_heard(struct sio_ledger *l, uint64_t id, bool released);
 bool sio_ledger_hold_again(struct sio_ledger *l, uint64_t id);
 /* Opens an exclusive borrow to others. -ENOENT; -EPERM: the borrow is not exclusive. */
 int sio_ledger_release_exclusive(struct sio_ledger *l, uint64_t id, struct sio_err *reterr);
@@ -111,6 +116,8 @@ int sio_ledger_may_reset(const struct sio_ledger *l, uint64_t id, struct sio_err
 unsigned sio_ledger_settle(struct sio_ledger *l, uint64_t borrower);
 
 const struct sio_borrow *sio_ledger_find(const struct sio_ledger *l, uint64_t id);
+/* The live entry that borrowed exclusively, whose the registers are alone; 0: none. */
+uint64_t sio_ledger_first(const struct sio_ledger *l);
 /* The first entry with an id greater than @after; NULL: none. */
 const struct sio_borrow *sio_ledger_after(const struct sio_ledger *l, uint64_t after);
 struct sio_ledger_count {

@@ -18,7 +18,7 @@
 #include "wire/client.h"
 #include "wire/wire.h"
 
-#define SIO_PEER_VERSION 21
+#define SIO_PEER_VERSION 22
 #define SIO_PEER_REPLY 0x8000u
 #define SIO_TOKEN_BYTES 32
 
@@ -63,7 +63,9 @@ struct sio_no_reply {
 	X(DEVICE_EVENT, peer_device_event, 589, sio_peer_device_event, reserved, \
 	  sio_no_reply, h) \
 	X(BORROW_LOST, peer_borrow_lost, 595, sio_peer_borrower, reserved, sio_no_reply, h) \
-	X(VECTOR_GONE, peer_vector_gone, 621, sio_peer_resume_vector, h, sio_no_reply, h)
+	X(VECTOR_GONE, peer_vector_gone, 621, sio_peer_resume_vector, h, sio_no_reply, h) \
+	X(DEV_SEG_GONE, peer_dev_seg_gone, 623, sio_peer_dev_seg_end, reserved, sio_no_reply, h) \
+	X(HOLD_GONE, peer_hold_gone, 624, sio_peer_hold_release, h, sio_no_reply, h)
 #define SIO_PEER_LENDER(X) \
 	X(BORROW, lend_borrow, 577, sio_peer_borrow, reserved, sio_prep_borrow, h) \
 	X(RETURN, lend_return, 578, sio_peer_borrower, reserved, sio_msg, size) \
@@ -82,7 +84,7 @@ struct sio_no_reply {
 	X(RESET, lend_reset, 588, sio_peer_borrower, reserved, sio_msg, size) \
 	X(DEV_SEG_END, lend_dev_seg_end, 590, sio_peer_dev_seg_end, reserved, sio_no_reply, h) \
 	X(HOLD, lend_hold, 591, sio_peer_hold, reserved, sio_prep_hold, h) \
-	X(UNHOLD, lend_unhold, 592, sio_peer_unhold, reserved, sio_msg, size) \
+	X(UNHOLD, lend_unhold, 592, sio_peer_unhold, reserved, sio_prep_unhold, reserved) \
 	X(VECTOR, lend_vector, 593, sio_peer_vector, reserved, sio_prep_vector, h) \
 	X(UNVECTOR, lend_unvector, 594, sio_peer_vector, reserved, sio_msg, size) \
 	X(HOLD_RELEASE, peer_hold_release, 596, sio_peer_hold_release, h, sio_no_reply, h) \
@@ -99,6 +101,7 @@ struct sio_no_reply {
 	X(RESUME_HOLD, resume_hold, 614, sio_peer_resume_hold, reserved, sio_no_reply, h) \
 	X(RESUME_PLACED, resume_placed, 615, sio_peer_resume_placed, reserved, sio_no_reply, h) \
 	X(RESUME_DEV_SEG, resume_dev_seg, 616, sio_peer_resume_dev_seg, h, sio_no_reply, h) \
+	X(RESUME_MADE, resume_made, 622, sio_peer_resume_made, h, sio_no_reply, h) \
 	X(RESUME_VECTOR, resume_vector, 620, sio_peer_resume_vector, h, sio_no_reply, h)
 #define SIO_PEER_MESSAGES(X) \
 	SIO_PEER_DAEMON(X)    \
@@ -325,7 +328,10 @@ struct sio_prep_dev_seg { /* of CREATE and LOOKUP: where it is */
 	sio_le32 fdid, node, segment_id, reserved;
 };
 SIO_WIRE_SIZE(struct sio_prep_dev_seg, 56);
-/* Notification: a device segment in the sender's memory is gone. */
+/*
+ * Notification to the lender: a device segment in the sender's memory is gone. DEV_SEG_GONE, of the
+ * lender to whose borrow made it: the same of one in the lender's memory.
+ */
 struct sio_peer_dev_seg_end {
 	struct sio_msg h;
 	sio_le64 uid;
@@ -478,6 +484,12 @@ struct sio_peer_unhold {
 	sio_le32 fdid, reserved;
 };
 SIO_WIRE_SIZE(struct sio_peer_unhold, 40);
+struct sio_prep_unhold { /* @of: the borrow that had taken the pin, of @node */
+	struct sio_msg h;
+	sio_le64 of;
+	sio_le32 node, reserved;
+};
+SIO_WIRE_SIZE(struct sio_prep_unhold, 32);
 /* DEV_ASSIGN: borrow @of may map pages of a BAR that belong to the owner of the registers. */
 struct sio_peer_assign {
 	struct sio_msg h;
@@ -486,15 +498,15 @@ struct sio_peer_assign {
 };
 SIO_WIRE_SIZE(struct sio_peer_assign, 56);
 /*
- * Notification: the operation that sent HOLD does not wait for the reply any more, and no queue was
- * made.
+ * Notification: the operation of @borrower that sent HOLD does not wait for the reply any more, and
+ * no queue was made. HOLD_GONE, of the lender: another owner of the registers has released the pin.
  */
 struct sio_peer_hold_release {
 	struct sio_msg h;
-	sio_le64 hold;
+	sio_le64 hold, borrower;
 	sio_le32 fdid, generation;
 };
-SIO_WIRE_SIZE(struct sio_peer_hold_release, 32);
+SIO_WIRE_SIZE(struct sio_peer_hold_release, 40);
 
 /*
  * Makes vector @vector of the device trigger plain interrupt @number at @adapter of node @node (the
@@ -607,15 +619,16 @@ struct sio_peer_resume_dma {
 };
 SIO_WIRE_SIZE(struct sio_peer_resume_dma, 40);
 /*
- * Pins (HOLD) by the sender's node, of one mapping; @generation: the device's, to which they
- * belong.
+ * Pins (HOLD) of one mapping by @borrower, which may have ended; @generation: the device's, to
+ * which they belong. Those of a borrow that was named, and that are not, its program has not heard
+ * of.
  */
 struct sio_peer_resume_hold {
 	struct sio_msg h;
-	sio_le64 hold;
+	sio_le64 borrower, hold;
 	sio_le32 fdid, count, generation, reserved;
 };
-SIO_WIRE_SIZE(struct sio_peer_resume_hold, 40);
+SIO_WIRE_SIZE(struct sio_peer_resume_hold, 48);
 /* A device segment in the sender's memory. */
 struct sio_peer_resume_placed {
 	struct sio_msg h;
@@ -630,13 +643,27 @@ struct sio_peer_resume_vector {
 	sio_le32 fdid, vector;
 };
 SIO_WIRE_SIZE(struct sio_peer_resume_vector, 32);
-/* A connection to a device segment in the lender's memory; @adapter: the lender's. */
+/*
+ * A device segment in the lender's memory that the borrow has made; @connected 1: the sender's
+ * programs have been connected to it, and it ends with the last connection. A lender that has none
+ * answers DEV_SEG_GONE; what it has beyond these its borrower has not heard of.
+ */
+struct sio_peer_resume_made {
+	struct sio_msg h;
+	sio_le64 borrower, uid;
+	sio_le32 fdid, connected;
+};
+SIO_WIRE_SIZE(struct sio_peer_resume_made, 40);
+/*
+ * A connection to a device segment in the lender's memory; @adapter: the lender's. @borrower: by
+ * which it was made; that may have been returned since.
+ */
 struct sio_peer_resume_dev_seg {
 	struct sio_msg h;
 	sio_le64 borrower, uid, connection;
-	sio_le32 fdid, segment_id, memtype, adapter;
+	sio_le32 fdid, adapter;
 };
-SIO_WIRE_SIZE(struct sio_peer_resume_dev_seg, 56);
+SIO_WIRE_SIZE(struct sio_peer_resume_dev_seg, 48);
 /*
  * SENT: that is all. DONE, when the other side's SENT has arrived: all its requests are answered.
  */

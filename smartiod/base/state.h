@@ -97,7 +97,9 @@ struct smartiod_peer {
 	 */
 	bool expected;
 	bool unmet;	/* the same, and it has not answered all that was reported to it */
-	uint64_t until; /* EXPECTED: then it is lost; else UINT64_MAX */
+	/* Over this connection, as above: RESUME_SENT, RESUME_DONE have not come. */
+	bool owes_sent, owes_done;
+	uint64_t until; /* EXPECTED, or it owes one of these: then it is lost; else UINT64_MAX */
 	/* counts how often the two daemons have connected since this daemon's start; from 1 on */
 	uint32_t meeting;
 	uint64_t generation;		 /* its boot id, from its HELLO; 0: not connected */

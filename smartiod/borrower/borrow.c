@@ -39,6 +39,7 @@ static void borrow_check(struct smartiod *d, struct smartiod_borrow *b)
 		at = &(*at)->next;
 	*at = b->next;
 	smartiod_vectors_forget(b);
+	smartiod_made_forget(b);
 	free(b);
 }
 
@@ -138,6 +139,7 @@ void smartiod_borrow_free_all(struct smartiod *d)
 		}
 		smartiod_object_remove(&b->o);
 		smartiod_vectors_forget(b);
+		smartiod_made_forget(b);
 		free(b);
 	}
 }

@@ -39,6 +39,7 @@ struct smartiod_borrow {
 	unsigned users; /* BAR connections, DMA maps */
 	unsigned pins;	/* operations in progress */
 	struct smartiod_placed *placed;
+	struct smartiod_made *made;
 	struct smartiod_bar_map *maps;	 /* of its BARs */
 	struct smartiod_dma_handle *dma; /* its DMA mappings of segments */
 };
@@ -56,6 +57,13 @@ struct smartiod_placed {
 	struct smartiod_segment *segment;
 	uint32_t memtype;
 	bool known; /* to the lender, who has its id for it */
+};
+
+/* Borrower: a device segment of the borrow's that lies in its lender's memory. */
+struct smartiod_made {
+	struct smartiod_made *next;
+	uint64_t uid;
+	bool connected; /* a program of this host has been connected to it since */
 };
 
 /* Borrower: what a mapping of a BAR (struct smartiod_map) has at port and lender. */
@@ -212,6 +220,20 @@ uint64_t smartiod_bar_seal(const struct smartiod_session *s, const struct smarti
 /* Is @grant of the lender @node mapped, or about to be? */
 bool smartiod_bar_has_grant(struct smartiod *d, uint32_t node, uint64_t grant);
 
+/* ---- made.c ---- */
+
+/*
+ * The program of @b has made device segment @uid in a real lender's memory. So many at most are
+ * noted, and for want of memory none: the lender keeps what is not known here as long as the
+ * borrow.
+ */
+void smartiod_made_note(struct smartiod_borrow *b, uint64_t uid);
+/* A program of this host is connected to device segment @uid of @node. */
+void smartiod_made_connected(struct smartiod *d, uint32_t node, uint64_t uid);
+void smartiod_made_forget(struct smartiod_borrow *b);
+/* Resynchronisation: sends the lender of @b those of @b. */
+void smartiod_made_resume(struct smartiod *d, const struct smartiod_borrow *b);
+
 /* ---- shadow_end.c ---- */
 
 /* The borrow of @s that has a shadow, or is about to; NULL: none. */
@@ -273,12 +295,13 @@ void smartiod_shadow_config(struct smartiod *d, const struct sio_evt_shadow_conf
 /* Resynchronisation: sends @node what programs of this host have of its devices. */
 void smartiod_borrow_resume(struct smartiod *d, uint32_t node);
 /*
- * Holds that owners of registers on this host have at other lenders: one more, one less with number
- * @hold. A hold outlives the program that took it, but not the device's generation. -ENOMEM.
+ * Holds that owners of registers on this host have at other lenders: one more of @b's, or one less
+ * of @borrow's, with number @hold. A hold outlives the borrow that took it, but not the device's
+ * generation. -ENOMEM.
  */
-int smartiod_held_add(struct smartiod *d, const struct smartiod_device *dev, uint64_t hold,
+int smartiod_held_add(struct smartiod *d, const struct smartiod_borrow *b, uint64_t hold,
 		      uint32_t generation);
-void smartiod_held_drop(struct smartiod *d, const struct smartiod_device *dev, uint64_t hold);
+void smartiod_held_drop(struct smartiod *d, uint32_t fdid, uint64_t hold, uint64_t borrow);
 /* The device was reset: holds of before the reset have ended. */
 void smartiod_held_reset(struct smartiod *d, const struct smartiod_device *dev);
 /* The device is gone: its holds have ended. */

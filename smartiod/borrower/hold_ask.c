@@ -14,6 +14,7 @@ void smartiod_hold_late(struct smartiod *d, uint32_t node, const void *reply)
 	const struct sio_prep_hold *rep = reply;
 	struct sio_peer_hold_release msg = {.h.type = sio_to_le32(SIO_PEER_HOLD_RELEASE),
 					    .hold = rep->hold,
+					    .borrower = rep->borrower,
 					    .fdid = rep->fdid,
 					    .generation = rep->generation};
 
@@ -28,7 +29,7 @@ static void hold_step(struct smartiod *d, struct smartiod_op *op, const struct s
 
 	if (a->error) {
 		smartiod_op_error(d, op, a->error, "%s", a->text);
-	} else if (smartiod_held_add(d, b->device, sio_from_le64(m->hold),
+	} else if (smartiod_held_add(d, b, sio_from_le64(m->hold),
 				     sio_from_le32(m->generation)) < 0) {
 		smartiod_hold_late(d, b->node, a->msg);
 		smartiod_op_error(d, op, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
@@ -63,12 +64,14 @@ int smartiod_dev_hold(struct smartiod *d, struct smartiod_session *s, const void
 static void unhold_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	const struct smartiod_borrow_op *o = (const struct smartiod_borrow_op *)op;
+	const struct sio_prep_unhold *m = a->msg;
 	struct smartiod_borrow *b = o->borrow;
 
 	if (a->error) {
 		smartiod_op_error(d, op, a->error, "%s", a->text);
 	} else {
-		smartiod_held_drop(d, b->device, o->number);
+		if (sio_from_le32(m->node) == d->node)
+			smartiod_held_drop(d, b->device->fdid, o->number, sio_from_le64(m->of));
 		smartiod_op_ok(d, op);
 	}
 	smartiod_op_free(d, op);

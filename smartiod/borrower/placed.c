@@ -98,13 +98,19 @@ static void ask_lender(struct smartiod *d, struct create_op *c, uint64_t uid)
 static void created(struct smartiod *d, struct create_op *c, const struct sio_prep_dev_seg *made)
 {
 	struct smartiod_segment *seg = c->placed ? c->placed->segment : NULL;
-	struct sio_rep_dev_seg_create rep;
+	uint64_t uid = sio_from_le64(made->uid);
+	struct sio_rep_dev_seg_create rep = {.key = sio_to_le64(0)};
 
 	if (seg)
 		c->placed->known = true;
 	else if (c->borrow->node == d->node)
-		seg = smartiod_segment_by_uid(d, sio_from_le64(made->uid));
-	rep = (struct sio_rep_dev_seg_create){.key = sio_to_le64(seg ? seg->mem : 0)};
+		seg = smartiod_segment_by_uid(d, uid);
+	if (seg) {
+		rep.key = sio_to_le64(seg->mem);
+	} else if (uid & SMARTIOD_UID_MEM) {
+		rep.key = made->uid;
+		smartiod_made_note(c->borrow, uid);
+	}
 	smartiod_op_reply(d, &c->op, &rep, sizeof(rep), NULL, 0);
 }
 
@@ -344,6 +350,7 @@ static int connect_there(struct smartiod *d, const struct connect_op *o, const v
 	if (!wanted.uid)
 		return sio_fail(reterr, -EPROTO, "the lender of %s names no segment",
 				b->device->topo->name);
+	smartiod_made_connected(d, b->node, wanted.uid);
 	/* Memory of a third host may not be reached over the adapter that leads to the lender. */
 	return smartiod_connect_open(d, o->op.session, request, node, &wanted,
 				     node == b->node ? b->adapter : SIO_ADAPTER_ANY, reterr);

@@ -80,7 +80,7 @@ bool smartiod_borrows_wait(struct smartiod *d, const struct smartiod_session *s)
 
 /* ---- device segments ---- */
 
-/* What lies in the lender's memory the lender knows. */
+/* What lies in the lender's memory the lender knows; it hears that its program does, too. */
 int smartiod_dev_seg_placed_again(struct smartiod *d, struct smartiod_session *s,
 				  struct smartiod_borrow *b, const struct sio_msg_restore *m,
 				  struct sio_err *reterr)
@@ -89,8 +89,10 @@ int smartiod_dev_seg_placed_again(struct smartiod *d, struct smartiod_session *s
 	struct smartiod_unclaimed *l;
 	struct smartiod_placed *p;
 
-	if (!sio_from_le64(m->key))
+	if (sio_from_le64(m->key) & SMARTIOD_UID_MEM) {
+		smartiod_made_note(b, sio_from_le64(m->key));
 		return 0;
+	}
 	l = smartiod_unclaimed_get(d, SIO_KIND_MEM, s->owner, sio_from_le64(m->key), reterr);
 	if (!l)
 		return reterr->code;
@@ -144,6 +146,8 @@ int smartiod_dev_connection_again(struct smartiod *d, struct smartiod_session *s
 		return connect_here(d, s, b, m, reterr);
 	else
 		c = smartiod_restore_far(d, s, sio_from_le32(m->node), &wanted, m, reterr);
+	if (c && memtype != SCI_MEMTYPE_BAR)
+		smartiod_made_connected(d, b->node, c->uid);
 	/* Its path went down meanwhile, and what a device wrote over it is lost. */
 	if (c && c->borrow && c->state == SMARTIOD_CONNECTION_DOWN)
 		smartiod_borrow_give_up(d, b);

@@ -9,21 +9,22 @@
 
 #include "smartiod/base/room.h"
 #include "smartiod/borrower/borrow.h"
+#include "smartiod/borrower/requests.h"
 
 /* ---- HOLDs, which the lender forgets when it is started again ---- */
 
 struct smartiod_held {
 	struct smartiod_held *next;
 	uint32_t node, fdid, count, generation; /* generation: the device's */
-	uint64_t hold;
+	uint64_t hold, borrow;			/* borrow: that took them, and may have ended */
 };
 
-static struct smartiod_held **find(struct smartiod *d, const struct smartiod_device *dev,
-				   uint64_t hold)
+static struct smartiod_held **find(struct smartiod *d, uint32_t fdid, uint64_t hold,
+				   uint64_t borrow)
 {
 	struct smartiod_held **at = &d->held;
 
-	while (*at && ((*at)->fdid != dev->fdid || (hold && (*at)->hold != hold)))
+	while (*at && ((*at)->fdid != fdid || (*at)->hold != hold || (*at)->borrow != borrow))
 		at = &(*at)->next;
 	return at;
 }
@@ -36,19 +37,22 @@ static void forget(struct smartiod_held **at)
 	free(h);
 }
 
-int smartiod_held_add(struct smartiod *d, const struct smartiod_device *dev, uint64_t hold,
+int smartiod_held_add(struct smartiod *d, const struct smartiod_borrow *b, uint64_t hold,
 		      uint32_t generation)
 {
-	struct smartiod_held *h = *find(d, dev, hold);
+	struct smartiod_held *h = *find(d, b->device->fdid, hold, b->id);
 
-	if (dev->node == d->node)
+	if (b->node == d->node)
 		return 0;
 	if (!h) {
 		h = calloc(1, sizeof(*h));
 		if (!h)
 			return -ENOMEM;
-		*h = (struct smartiod_held){
-			.next = d->held, .node = dev->node, .fdid = dev->fdid, .hold = hold};
+		*h = (struct smartiod_held){.next = d->held,
+					    .node = b->node,
+					    .fdid = b->device->fdid,
+					    .hold = hold,
+					    .borrow = b->id};
 		d->held = h;
 	}
 	if (h->generation != generation)
@@ -58,12 +62,25 @@ int smartiod_held_add(struct smartiod *d, const struct smartiod_device *dev, uin
 	return 0;
 }
 
-void smartiod_held_drop(struct smartiod *d, const struct smartiod_device *dev, uint64_t hold)
+void smartiod_held_drop(struct smartiod *d, uint32_t fdid, uint64_t hold, uint64_t borrow)
 {
-	struct smartiod_held **at = find(d, dev, hold);
+	struct smartiod_held **at = find(d, fdid, hold, borrow);
 
 	if (*at && --(*at)->count == 0)
 		forget(at);
+}
+
+int smartiod_peer_hold_gone(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			    struct sio_err *reterr)
+{
+	const struct sio_peer_hold_release *m = msg;
+	const struct smartiod_held *h = *find(d, sio_from_le32(m->fdid), sio_from_le64(m->hold),
+					      sio_from_le64(m->borrower));
+
+	(void)reterr;
+	if (h && h->node == from->node && h->generation == sio_from_le32(m->generation))
+		smartiod_held_drop(d, h->fdid, h->hold, h->borrow);
+	return 0;
 }
 
 void smartiod_held_reset(struct smartiod *d, const struct smartiod_device *dev)
@@ -79,10 +96,13 @@ void smartiod_held_reset(struct smartiod *d, const struct smartiod_device *dev)
 
 void smartiod_held_end(struct smartiod *d, const struct smartiod_device *dev)
 {
-	struct smartiod_held **at;
+	struct smartiod_held **at = &d->held;
 
-	while (*(at = find(d, dev, 0)))
-		forget(at);
+	while (*at)
+		if ((*at)->fdid == dev->fdid)
+			forget(at);
+		else
+			at = &(*at)->next;
 }
 
 void smartiod_held_lost(struct smartiod *d, uint32_t node)
@@ -107,6 +127,7 @@ static void send_holds(struct smartiod *d, uint32_t node)
 	for (const struct smartiod_held *h = d->held; h; h = h->next) {
 		struct sio_peer_resume_hold msg = {
 			.h.type = sio_to_le32(SIO_PEER_RESUME_HOLD),
+			.borrower = sio_to_le64(h->borrow),
 			.hold = sio_to_le64(h->hold),
 			.fdid = sio_to_le32(h->fdid),
 			.count = sio_to_le32(h->count),
@@ -232,6 +253,7 @@ void smartiod_borrow_resume(struct smartiod *d, uint32_t node)
 		send_dma(d, b, b->shadow_dma, false);
 		for (const struct smartiod_placed *p = b->placed; p; p = p->next)
 			send_placed(d, b, p);
+		smartiod_made_resume(d, b);
 		for (const struct smartiod_set_vector *v = b->vectors; v; v = v->next)
 			if (!v->asked && !v->leaving)
 				send_vector(d, b, v->number);

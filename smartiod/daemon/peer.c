@@ -60,6 +60,18 @@ static void connect_later(struct smartiod *d, struct smartiod_peer *p)
 
 static void too_late(struct smartiod *d, struct smartiod_peer *p);
 
+/* What it has to send after HELLO has come, or has to come in time. */
+static void owes(struct smartiod *d, struct smartiod_peer *p, bool sent, bool done)
+{
+	p->owes_sent = sent;
+	p->owes_done = done;
+	p->until = sent || done ? p->until : UINT64_MAX;
+	if (!sent || !done)
+		return;
+	p->until = d->ops->now(d->ctx) + SMARTIOD_EXPECT_NS;
+	smartiod_arm(d, p->until);
+}
+
 uint64_t smartiod_peer_retry(struct smartiod *d, uint64_t now)
 {
 	uint64_t next = UINT64_MAX;
@@ -117,8 +129,10 @@ static void peer_ready(struct smartiod *d, struct smartiod_peer *p)
 	for (unsigned i = 0; d->rooms[i]; i++)
 		if (d->rooms[i]->peer_ready)
 			d->rooms[i]->peer_ready(d, p->node);
-	if (smartiod_outlives(d, p))
+	if (smartiod_outlives(d, p)) {
+		owes(d, p, true, true);
 		resume(d, p);
+	}
 	smartiod_op_peer_ready(d, p->node);
 	for (unsigned i = 0; d->rooms[i]; i++)
 		if (d->rooms[i]->announce)
@@ -165,6 +179,7 @@ static void disconnected(struct smartiod *d, struct smartiod_peer *p)
 		smartiod_log(d, SMARTIOD_NOTICE, "%s is down", p->host->name);
 	SIO_PROBE(smartiod, node_down, p->node, p->state);
 	p->state = SMARTIOD_PEER_IDLE;
+	p->owes_sent = p->owes_done = false;
 }
 
 /* The same, and all that depends on it. */
@@ -201,11 +216,15 @@ static void connection_lost(struct smartiod *d, struct smartiod_peer *p)
 			d->rooms[i]->away(d, p->node);
 }
 
-/* It was expected. A connection that says nothing does not prolong that. */
+/*
+ * It was expected. A connection that says nothing does not prolong that; nor does one over which
+ * nothing but HELLO comes: what of it is expected would stay for ever.
+ */
 static void too_late(struct smartiod *d, struct smartiod_peer *p)
 {
-	smartiod_log(d, SMARTIOD_WARNING, "%s has not come back: all that it shared with us ends",
-		     p->host->name);
+	smartiod_log(d, SMARTIOD_WARNING, "%s has not %s: all that it shared with us ends",
+		     p->host->name,
+		     p->owes_sent || p->owes_done ? "reported what it has of us" : "come back");
 	cut(d, p);
 	connect_later(d, p);
 }
@@ -475,10 +494,12 @@ int smartiod_peer_resume_sent(struct smartiod *d, const struct smartiod_from *fr
 			      struct sio_err *reterr)
 {
 	struct sio_peer_resume_end done = {.h.type = sio_to_le32(SIO_PEER_RESUME_DONE)};
+	struct smartiod_peer *p = smartiod_peer_find(d, from->node);
 
 	(void)msg;
 	(void)reterr;
-	smartiod_peer_find(d, from->node)->expected = false;
+	p->expected = false;
+	owes(d, p, false, p->owes_done);
 	for (unsigned i = 0; d->rooms[i]; i++)
 		if (d->rooms[i]->resumed)
 			d->rooms[i]->resumed(d, from->node);
@@ -489,9 +510,12 @@ int smartiod_peer_resume_sent(struct smartiod *d, const struct smartiod_from *fr
 int smartiod_peer_resume_done(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			      struct sio_err *reterr)
 {
+	struct smartiod_peer *p = smartiod_peer_find(d, from->node);
+
 	(void)msg;
 	(void)reterr;
-	smartiod_peer_find(d, from->node)->unmet = false;
+	p->unmet = false;
+	owes(d, p, p->owes_sent, false);
 	for (unsigned i = 0; d->rooms[i]; i++)
 		if (d->rooms[i]->answered)
 			d->rooms[i]->answered(d, from->node);

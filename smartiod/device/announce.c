@@ -137,6 +137,37 @@ struct smartiod_device *smartiod_device_again(struct smartiod *d, uint32_t fdid,
 	return dev;
 }
 
+/*
+ * The file in force here lacks it, its host does not: a reload whose command died has not removed
+ * it yet. It is known as one that our file has dropped while it was there: until it is gone, or
+ * another file lists it.
+ */
+static struct smartiod_device *unlisted(struct smartiod *d, uint32_t node,
+					const struct sio_rep_dev_list *info, bool present)
+{
+	const struct sio_topo_host *host = sio_topology_host(d->topology, node);
+	uint32_t fdid = sio_from_le32(info->fdid);
+	struct smartiod_device *dev;
+
+	if (!host || host->real || !present || strlen(info->name) >= sizeof(dev->found.name) ||
+	    sio_topology_fdid(node, sio_topology_number(info->name)) != fdid)
+		return NULL;
+	dev = smartiod_device_found(d, host, fdid);
+	if (!dev)
+		return NULL;
+	dev->dropped = true;
+	dev->found.fdid = fdid;
+	dev->found.bdf = sio_from_le32(info->bdf);
+	memcpy(dev->found.name, info->name, strlen(info->name) + 1);
+	dev->hops = smartiod_hops_decode(info->hops);
+	sio_ledger_init(&dev->ledger, dev->found.name);
+	smartiod_log(d, SMARTIOD_NOTICE,
+		     "%s has %s, which our file of the cluster does not list: smartio cluster "
+		     "reload takes it away, or lists it",
+		     host->name, dev->found.name);
+	return dev;
+}
+
 int smartiod_peer_devices(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			  struct sio_err *reterr)
 {
@@ -144,16 +175,20 @@ int smartiod_peer_devices(struct smartiod *d, const struct smartiod_from *from, 
 	uint32_t fdid = sio_from_le32(m->info.fdid);
 	struct smartiod_device *dev = smartiod_device_known(d, fdid);
 
+	if (!memchr(m->info.name, 0, sizeof(m->info.name)))
+		return sio_fail(reterr, -EPROTO, "device %#" PRIx32 " has a name without end",
+				fdid);
 	if (!dev)
 		dev = learn(d, from->node, fdid);
+	if (!dev)
+		dev = unlisted(d, from->node, &m->info, sio_from_le32(m->present));
+	if (!dev && !m->present && sio_topology_fdid_node(fdid) == from->node)
+		return 0;
 	if (!dev || dev->node != from->node)
 		return sio_fail(reterr, -EPROTO,
 				"node %" PRIu32 " announces device %#" PRIx32
 				", which is none of its own",
 				from->node, fdid);
-	if (!memchr(m->info.name, 0, sizeof(m->info.name)))
-		return sio_fail(reterr, -EPROTO, "device %#" PRIx32 " has a name without end",
-				fdid);
 	if (smartiod_device_is_found(dev))
 		smartiod_device_name(d, dev, sio_from_le32(m->info.bdf),
 				     sio_from_le32(m->info.class_code));

@@ -9,10 +9,11 @@
 #include <stdlib.h>
 
 #include "smartiod/base/allow.h"
-#include "smartiod/lender/lend.h"
+#include "smartiod/lender/devseg.h"
 #include "smartiod/lender/requests.h"
 
-static struct smartiod_dev_seg *find(struct smartiod_device *dev, uint64_t private_to, uint32_t id)
+struct smartiod_dev_seg *smartiod_dev_seg_find(const struct smartiod_device *dev,
+					       uint64_t private_to, uint32_t id)
 {
 	struct smartiod_dev_seg *s = dev->lent->segs;
 
@@ -21,8 +22,7 @@ static struct smartiod_dev_seg *find(struct smartiod_device *dev, uint64_t priva
 	return s;
 }
 
-/* How many a borrow has made: one program cannot fill the lender's memory with entries. */
-static unsigned count_of(const struct smartiod_loan *l)
+unsigned smartiod_dev_seg_count(const struct smartiod_loan *l)
 {
 	unsigned n = 0;
 
@@ -31,11 +31,22 @@ static unsigned count_of(const struct smartiod_loan *l)
 	return n;
 }
 
-/* Take it out of the directory; its memory, if it is here, goes when nobody uses it. */
-static void drop(struct smartiod *d, struct smartiod_device *dev, struct smartiod_dev_seg *s,
-		 bool owner_gone)
+/* So that its maker's daemon does not name it any more. */
+static void notify_gone(struct smartiod *d, const struct smartiod_device *dev,
+			const struct smartiod_dev_seg *s)
+{
+	const struct smartiod_loan *l = smartiod_loan_find(d, s->creator);
+
+	if (s->segment && l && l->node != d->node && !smartiod_loan_ended(l))
+		smartiod_dev_seg_notify_gone(d, dev, l->node, s->uid);
+}
+
+void smartiod_dev_seg_drop(struct smartiod *d, struct smartiod_device *dev,
+			   struct smartiod_dev_seg *s, bool owner_gone)
 {
 	struct smartiod_dev_seg **at = &dev->lent->segs;
+
+	notify_gone(d, dev, s);
 
 	while (*at != s)
 		at = &(*at)->next;
@@ -54,7 +65,7 @@ static void end_all(struct smartiod *d, const struct smartiod_loan *l, bool last
 	for (s = l->device->lent->segs; s; s = next) {
 		next = s->next;
 		if (s->creator == l->id && (lasting || !s->lasting))
-			drop(d, l->device, s, true);
+			smartiod_dev_seg_drop(d, l->device, s, true);
 	}
 }
 
@@ -68,11 +79,11 @@ static void end_inherited(struct smartiod *d, struct smartiod_device *dev)
 	for (s = dev->lent->segs; s; s = next) {
 		next = s->next;
 		if (outlives(d, s))
-			drop(d, dev, s, true);
+			smartiod_dev_seg_drop(d, dev, s, true);
 	}
 }
 
-static bool is_for(const struct smartiod_dev_seg *s, const struct smartiod_loan *l)
+bool smartiod_dev_seg_is_for(const struct smartiod_dev_seg *s, const struct smartiod_loan *l)
 {
 	return !s->only_session || (s->only_session == l->session && s->only_node == l->node);
 }
@@ -84,7 +95,7 @@ static bool is_for(const struct smartiod_dev_seg *s, const struct smartiod_loan 
 static void reserve(struct smartiod *d, const struct smartiod_loan *l, bool held)
 {
 	for (struct smartiod_dev_seg *s = l->device->lent->segs; s; s = s->next) {
-		if (!s->lasting || !is_for(s, l) ||
+		if (!s->lasting || !smartiod_dev_seg_is_for(s, l) ||
 		    (s->creator != l->id && !(held && outlives(d, s))))
 			continue;
 		s->only_session = l->session;
@@ -96,7 +107,7 @@ static void reserve(struct smartiod *d, const struct smartiod_loan *l, bool held
 static void unreserve(const struct smartiod_loan *l)
 {
 	for (struct smartiod_dev_seg *s = l->device->lent->segs; s; s = s->next)
-		if (is_for(s, l))
+		if (smartiod_dev_seg_is_for(s, l))
 			s->only_session = 0;
 }
 
@@ -125,7 +136,7 @@ void smartiod_dev_segs_node_down(struct smartiod *d, uint32_t node)
 		for (s = dev->lent->segs; s; s = next) {
 			next = s->next;
 			if (s->only_session && s->only_node == node)
-				drop(d, dev, s, true);
+				smartiod_dev_seg_drop(d, dev, s, true);
 		}
 	}
 }
@@ -166,7 +177,7 @@ bool smartiod_dev_seg_idle(struct smartiod *d, struct smartiod_segment *seg)
 		for (struct smartiod_dev_seg *s = dev->lent->segs; s; s = s->next)
 			if (s->segment == seg) {
 				if (!outlives(d, s))
-					drop(d, dev, s, false);
+					smartiod_dev_seg_drop(d, dev, s, false);
 				return true;
 			}
 	}
@@ -213,13 +224,15 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 
 	if (!a->error)
 		smartiod_segment_ready(d, seg, a);
+	if (s)
+		s->making = NULL;
 	if (!s) { /* the borrow ended meanwhile, and the port has the memory back */
 		smartiod_segment_unpin(d, seg);
 		smartiod_lend_fail(d, &c->lend, -ECONNRESET, "the borrow ended");
 		return;
 	}
 	if (a->error || seg->fd < 0 || smartiod_lend_orphan(&c->lend)) {
-		drop(d, l->device, s, false);
+		smartiod_dev_seg_drop(d, l->device, s, false);
 		smartiod_segment_unpin(d, seg);
 		smartiod_lend_fail(d, &c->lend, a->error ? a->error : -EMFILE,
 				   "memory beside %s: %s", l->device->topo->name,
@@ -250,7 +263,7 @@ static int check_quota(struct smartiod *d, const struct smartiod_loan *l, uint64
 }
 
 /* Memory of ours is whose borrow made it. */
-static void charge(struct smartiod *d, const struct smartiod_loan *l, struct smartiod_segment *seg)
+void smartiod_dev_seg_charge(struct smartiod *d, const struct smartiod_loan *l, struct smartiod_segment *seg)
 {
 	struct smartiod_session *s = program_of(d, l);
 
@@ -270,6 +283,7 @@ static int place_here(struct smartiod *d, const struct smartiod_from *from, cons
 		.highest = SIO_PORT_ANY,
 		.near_device = l->device->port.id,
 		.access = SIO_ACCESS_READ | SIO_ACCESS_WRITE,
+		.user_cookie = smartiod_dev_seg_cookie(s),
 	};
 	struct create_op *c;
 	int rc;
@@ -292,16 +306,49 @@ static int place_here(struct smartiod *d, const struct smartiod_from *from, cons
 		smartiod_op_free(d, &c->lend.op);
 		return rc;
 	}
-	charge(d, l, c->segment);
+	smartiod_dev_seg_charge(d, l, c->segment);
 	smartiod_segment_pin(c->segment);
 	s->node = d->node;
 	s->uid = c->segment->uid;
 	s->segment = c->segment;
+	s->making = &c->lend;
 	smartiod_port_ask(d, &c->lend.op, &req, sizeof(req));
 	return 0;
 }
 
-static int check_type(uint32_t memtype, struct sio_err *reterr)
+/*
+ * The same request, whose answer was lost with the connection. A borrower's own memory has one
+ * number; of ours it is one that is being made for nobody any more, or of which its borrower has
+ * not reported that its program knows it (devseg_again.c).
+ */
+static bool is_asked_again(const struct smartiod_dev_seg *s, const struct smartiod_loan *l,
+			   const struct sio_peer_dev_seg_create *m)
+{
+	const uint64_t mask = SIO_PAGE_SIZE - 1;
+	bool same = s->creator == l->id &&
+		    ((s->bytes + mask) & ~mask) == ((sio_from_le64(m->bytes) + mask) & ~mask);
+
+	if (!same || m->uid || !s->segment)
+		return same && m->uid && !s->segment && s->uid == sio_from_le64(m->uid);
+	return s->making ? smartiod_lend_orphan(s->making) : s->unheard;
+}
+
+/* It is answered by what there is, or will be. */
+static void answer_again(struct smartiod *d, const struct smartiod_from *from,
+			 const struct smartiod_loan *l, struct smartiod_dev_seg *s, const void *msg)
+{
+	struct sio_prep_dev_seg rep;
+
+	s->unheard = false;
+	if (s->making) {
+		smartiod_lend_take_over(s->making, from, msg);
+		return;
+	}
+	fill_reply(l, s, &rep);
+	smartiod_from_reply(d, from, msg, &rep, sizeof(rep));
+}
+
+int smartiod_dev_seg_check_type(uint32_t memtype, struct sio_err *reterr)
 {
 	if (memtype == SCI_MEMTYPE_PRIVATE || memtype == SCI_MEMTYPE_SHARED)
 		return 0;
@@ -322,15 +369,20 @@ int smartiod_lend_dev_seg_create(struct smartiod *d, const struct smartiod_from 
 	int rc;
 
 	l = smartiod_loan_get(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower), reterr);
-	if (!l || check_type(memtype, reterr) < 0)
+	if (!l || smartiod_dev_seg_check_type(memtype, reterr) < 0)
 		return reterr->code;
 	if (m->bytes == 0)
 		return sio_fail(reterr, -EINVAL, "a segment has at least 1 byte");
 	private_to = memtype == SCI_MEMTYPE_PRIVATE ? l->id : 0;
-	if (find(l->device, private_to, id))
+	s = smartiod_dev_seg_find(l->device, private_to, id);
+	if (s && is_asked_again(s, l, m)) {
+		answer_again(d, from, l, s, msg);
+		return 0;
+	}
+	if (s)
 		return sio_fail(reterr, -EEXIST, "device segment id %#" PRIx32 " of %s is taken",
 				id, l->device->topo->name);
-	if (count_of(l) >= SMARTIOD_MAX_OBJECTS)
+	if (smartiod_dev_seg_count(l) >= SMARTIOD_MAX_OBJECTS)
 		return sio_fail_exhausted(reterr, -EMFILE, SIO_OUT_OF_DEVICE_SEGMENTS,
 					  "this borrow has made %u device segments",
 					  SMARTIOD_MAX_OBJECTS);
@@ -361,109 +413,6 @@ int smartiod_lend_dev_seg_create(struct smartiod *d, const struct smartiod_from 
 	return rc;
 }
 
-int smartiod_dev_seg_again(struct smartiod *d, struct smartiod_loan *l, uint32_t id,
-			   uint32_t memtype, struct smartiod_unclaimed *left,
-			   struct sio_err *reterr)
-{
-	uint64_t private_to = memtype == SCI_MEMTYPE_PRIVATE ? l->id : 0;
-	struct smartiod_dev_seg *s;
-	int rc = check_type(memtype, reterr);
-
-	if (rc < 0)
-		return rc;
-	if (find(l->device, private_to, id))
-		return sio_fail(reterr, -EEXIST, "device segment id %#" PRIx32 " is taken", id);
-	s = calloc(1, sizeof(*s));
-	if (!s)
-		return sio_fail(reterr, -ENOMEM,
-				"the lender's daemon is out of memory: " SIO_MORE_MEMORY);
-	rc = smartiod_segment_new(d, NULL, l->owner, false, id, left->length, &s->segment, reterr);
-	if (rc < 0) {
-		free(s);
-		return rc;
-	}
-	smartiod_segment_take_unclaimed(d, s->segment, left);
-	charge(d, l, s->segment);
-	s->segment->device = l->device->fdid;
-	s->private_to = private_to;
-	s->creator = l->id;
-	s->id = id;
-	s->node = d->node;
-	s->bytes = s->segment->bytes;
-	s->uid = s->segment->uid;
-	s->next = l->device->lent->segs;
-	l->device->lent->segs = s;
-	smartiod_dma_claim(d, s->segment); /* for those, too, who are dead and in quarantine */
-	return 0;
-}
-
-/* ---- where two daemons meet again ---- */
-
-static bool may_have(const struct smartiod_loan *l, const struct smartiod_dev_seg *s)
-{
-	return (!s->private_to || s->private_to == l->id) &&
-	       (!s->lasting || s->creator == l->id ||
-		(l->device->ledger.holder == l->id && is_for(s, l)));
-}
-
-struct smartiod_segment *smartiod_dev_seg_of(const struct smartiod_loan *l, uint64_t uid)
-{
-	struct smartiod_dev_seg *s = l->device->lent->segs;
-
-	while (s && (!s->segment || s->uid != uid || !may_have(l, s)))
-		s = s->next;
-	return s ? s->segment : NULL;
-}
-
-int smartiod_dev_seg_placed(struct smartiod *d, struct smartiod_loan *l,
-			    const struct sio_peer_resume_placed *m, struct sio_err *reterr)
-{
-	uint32_t id = sio_from_le32(m->segment_id), memtype = sio_from_le32(m->memtype);
-	uint64_t private_to = memtype == SCI_MEMTYPE_PRIVATE ? l->id : 0;
-	struct smartiod_dev_seg *s = find(l->device, private_to, id);
-
-	(void)d;
-	if (check_type(memtype, reterr) < 0)
-		return reterr->code;
-	if (!s && count_of(l) < SMARTIOD_MAX_OBJECTS) {
-		s = calloc(1, sizeof(*s));
-		if (!s)
-			return sio_fail(reterr, -ENOMEM,
-					"the lender's daemon is out of memory: " SIO_MORE_MEMORY);
-		*s = (struct smartiod_dev_seg){.next = l->device->lent->segs,
-					       .private_to = private_to,
-					       .creator = l->id,
-					       .id = id,
-					       .node = l->node,
-					       .uid = sio_from_le64(m->uid),
-					       .bytes = sio_from_le64(m->bytes)};
-		l->device->lent->segs = s;
-	}
-	if (!s || s->node != l->node || s->creator != l->id || s->uid != sio_from_le64(m->uid))
-		return sio_fail(reterr, -EEXIST, "device segment id %#" PRIx32 " of %s is taken",
-				id, l->device->topo->name);
-	s->meeting = l->meeting;
-	return 0;
-}
-
-void smartiod_dev_segs_resumed(struct smartiod *d, uint32_t node, uint32_t but)
-{
-	struct smartiod_tree_node *n;
-	uint64_t key = 0;
-
-	while ((n = smartiod_tree_after(&d->devices, key))) {
-		struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
-		struct smartiod_dev_seg *s, *next;
-
-		key = n->key;
-		for (s = dev->lent->segs; s; s = next) {
-			next = s->next;
-			if (s->node == node && !s->segment && s->meeting != but)
-				drop(d, dev, s, false);
-		}
-	}
-}
-
 /* ---- LOOKUP, END ---- */
 
 int smartiod_lend_dev_seg_lookup(struct smartiod *d, const struct smartiod_from *from,
@@ -476,9 +425,9 @@ int smartiod_lend_dev_seg_lookup(struct smartiod *d, const struct smartiod_from 
 	struct smartiod_loan *l;
 
 	l = smartiod_loan_get(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower), reterr);
-	if (!l || check_type(memtype, reterr) < 0)
+	if (!l || smartiod_dev_seg_check_type(memtype, reterr) < 0)
 		return reterr->code;
-	s = find(l->device, memtype == SCI_MEMTYPE_PRIVATE ? l->id : 0, id);
+	s = smartiod_dev_seg_find(l->device, memtype == SCI_MEMTYPE_PRIVATE ? l->id : 0, id);
 	if (!s || (s->segment && !s->segment->ready))
 		return sio_fail(reterr, -ENOENT, "%s has no %s device segment %#" PRIx32,
 				l->device->topo->name,
@@ -491,7 +440,7 @@ int smartiod_lend_dev_seg_lookup(struct smartiod *d, const struct smartiod_from 
 			" of %s lasts for the owner of the device's registers; nobody else may "
 			"connect to it",
 			id, l->device->topo->name);
-	if (!is_for(s, l))
+	if (!smartiod_dev_seg_is_for(s, l))
 		return sio_fail(reterr, -EACCES,
 				"device segment %#" PRIx32
 				" of %s is kept for the program at node %" PRIu32
@@ -514,7 +463,7 @@ int smartiod_lend_dev_seg_end(struct smartiod *d, const struct smartiod_from *fr
 		return 0; /* gone, and its directory with it */
 	for (s = dev->lent->segs; s; s = s->next)
 		if (s->node == from->node && !s->segment && s->uid == sio_from_le64(m->uid)) {
-			drop(d, dev, s, false);
+			smartiod_dev_seg_drop(d, dev, s, false);
 			return 0;
 		}
 	return 0;

@@ -146,7 +146,7 @@ int smartiod_dma_adopt(struct smartiod *d, struct smartiod_loan *l, const struct
 	dma->target = e->cookie;
 	dma->chosen = e->node == SIO_LIST_CHOSEN;
 	dma->cut = dma->lost = !dma->target;
-	dma->adopted = true;
+	dma->adopted = dma->before = true;
 	smartiod_charge_node(d, l->node, &dma->charge, SIO_QUOTA_DMA, dma->bytes);
 	link_dma(d, dma, e->id);
 	return 0;

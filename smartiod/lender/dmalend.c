@@ -552,7 +552,7 @@ int smartiod_lend_dma_unmap(struct smartiod *d, const struct smartiod_from *from
 				"%s: borrow %" PRIu64 " has no mapping %" PRIu64
 				": what DMA_MAP returned is right, once",
 				l->device->topo->name, l->id, (uint64_t)req.id);
-	if (dma->holds)
+	if (smartiod_held(dma))
 		return sio_fail(reterr, -EBUSY,
 				"%s: a queue of the device lies in the %" PRIu64
 				" bytes at %#" PRIx64 ": it must be deleted first",

@@ -13,57 +13,59 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "smartiod/base/allow.h"
+#include "smartiod/base/room.h"
 #include "smartiod/lender/lend.h"
 #include "smartiod/lender/requests.h"
 
-static struct smartiod_hold *hold_of(const struct smartiod_dma *dma, uint32_t node)
+static struct smartiod_hold *hold_of(const struct smartiod_dma *dma, uint32_t node, uint64_t borrow)
 {
 	struct smartiod_hold *h = dma->holds;
 
-	while (h && h->node != node)
+	while (h && (h->node != node || h->borrow != borrow))
 		h = h->next;
 	return h;
 }
 
-int smartiod_hold_add(struct smartiod_dma *dma, uint32_t node, struct sio_err *reterr)
+static int add(struct smartiod_dma *dma, uint32_t node, uint64_t borrow, struct sio_err *reterr)
 {
-	struct smartiod_hold *h = hold_of(dma, node);
+	struct smartiod_hold *h = calloc(1, sizeof(*h));
 
+	if (!h)
+		return sio_fail(reterr, -ENOMEM,
+				"the lender's daemon is out of memory: " SIO_MORE_MEMORY);
+	h->node = node;
+	h->borrow = borrow;
+	h->next = dma->holds;
+	dma->holds = h;
+	return 0;
+}
+
+int smartiod_hold_add(struct smartiod_dma *dma, uint32_t node, uint64_t borrow,
+		      struct sio_err *reterr)
+{
 	if (smartiod_hold_count(dma) == UINT32_MAX)
 		return sio_fail_exhausted(reterr, -ENOSPC, SIO_OUT_OF_HOLDS,
 					  "%s: %" PRIu32 " queues lie in one mapping",
 					  dma->loan->device->topo->name, UINT32_MAX);
-	if (!h) {
-		h = calloc(1, sizeof(*h));
-		if (!h)
-			return sio_fail(reterr, -ENOMEM,
-					"the lender's daemon is out of memory: " SIO_MORE_MEMORY);
-		h->node = node;
-		h->next = dma->holds;
-		dma->holds = h;
-	}
-	h->count++;
+	if (!hold_of(dma, node, borrow) && add(dma, node, borrow, reterr) < 0)
+		return reterr->code;
+	hold_of(dma, node, borrow)->count++;
 	return 0;
-}
-
-int smartiod_hold_at_least(struct smartiod_dma *dma, uint32_t node, uint32_t count,
-			   struct sio_err *reterr)
-{
-	int rc = hold_of(dma, node) ? 0 : smartiod_hold_add(dma, node, reterr);
-	struct smartiod_hold *h = hold_of(dma, node);
-
-	if (rc == 0 && h->count < count)
-		h->count = count;
-	return rc;
 }
 
 uint32_t smartiod_hold_count(const struct smartiod_dma *dma)
 {
-	uint32_t count = 0;
+	uint64_t count = 0;
 
 	for (const struct smartiod_hold *h = dma->holds; h; h = h->next)
 		count += h->count;
-	return count;
+	return count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
+}
+
+bool smartiod_held(const struct smartiod_dma *dma)
+{
+	return smartiod_hold_count(dma);
 }
 
 void smartiod_holds_drop(struct smartiod_dma *dma)
@@ -79,27 +81,25 @@ void smartiod_holds_drop(struct smartiod_dma *dma)
 /* Of a borrow that has ended: nothing else keeps its pages. */
 static void cut_kept(struct smartiod *d, struct smartiod_dma *dma)
 {
-	if (dma->kept && !dma->holds && !dma->cut)
+	if (dma->kept && !smartiod_held(dma) && !dma->cut)
 		smartiod_dma_cut(d, dma);
 }
 
-/* One of @node's; @any: else of another's. False: there is none. */
-static bool release_hold(struct smartiod_dma *dma, uint32_t node, bool any)
+/* One of @borrow's, else of another of @node's, else of anybody's; NULL: there is none. */
+static struct smartiod_hold *some_hold(const struct smartiod_dma *dma, uint32_t node,
+				       uint64_t borrow)
 {
-	struct smartiod_hold **at = &dma->holds, *h;
+	struct smartiod_hold *best = NULL;
 
-	while (*at && (*at)->node != node)
-		at = &(*at)->next;
-	if (!*at && any)
-		at = &dma->holds;
-	h = *at;
-	if (!h)
-		return false;
-	if (--h->count == 0) {
-		*at = h->next;
-		free(h);
+	for (struct smartiod_hold *h = dma->holds; h; h = h->next) {
+		if (h->count == 0)
+			continue;
+		if (h->node == node && h->borrow == borrow)
+			return h;
+		if (!best || (h->node == node && best->node != node))
+			best = h;
 	}
-	return true;
+	return best;
 }
 
 static bool covers(const struct smartiod_dma *dma, struct sio_dev_addr at, uint64_t bytes)
@@ -133,6 +133,23 @@ static struct smartiod_dma *find(struct smartiod *d, struct smartiod_device *dev
 	return NULL;
 }
 
+/* What ended borrows have released is not asked about any more. */
+static void prune(struct smartiod *d, struct smartiod_dma *dma)
+{
+	struct smartiod_hold **at = &dma->holds, *h;
+
+	while ((h = *at)) {
+		const struct smartiod_loan *l = smartiod_loan_find(d, h->borrow);
+
+		if (h->count || (l && !smartiod_loan_ended(l))) {
+			at = &h->next;
+			continue;
+		}
+		*at = h->next;
+		free(h);
+	}
+}
+
 int smartiod_lend_hold(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 		       struct sio_err *reterr)
 {
@@ -156,7 +173,8 @@ int smartiod_lend_hold(struct smartiod *d, const struct smartiod_from *from, con
 		   reterr);
 	if (!dma)
 		return reterr->code;
-	rc = smartiod_hold_add(dma, from->node, reterr);
+	prune(d, dma);
+	rc = smartiod_hold_add(dma, from->node, l->id, reterr);
 	if (rc < 0)
 		return rc;
 	rep.hold = sio_to_le64(dma->by_id.key);
@@ -176,12 +194,28 @@ static struct smartiod_dma *held(struct smartiod *d, const struct smartiod_devic
 	return dma && dma->loan->device == dev ? dma : NULL;
 }
 
+/* So that the daemon whose borrow took it does not name it any more. */
+static void notify_gone(struct smartiod *d, const struct smartiod_dma *dma,
+			const struct smartiod_hold *h)
+{
+	struct sio_peer_hold_release msg = {
+		.h.type = sio_to_le32(SIO_PEER_HOLD_GONE),
+		.hold = sio_to_le64(dma->by_id.key),
+		.borrower = sio_to_le64(h->borrow),
+		.fdid = sio_to_le32(dma->loan->device->fdid),
+		.generation = sio_to_le32(dma->loan->device->generation),
+	};
+
+	smartiod_notify(d, h->node, &msg, sizeof(msg));
+}
+
 int smartiod_lend_unhold(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			 struct sio_err *reterr)
 {
 	const struct sio_peer_unhold *m = msg;
-	struct sio_msg ok = {.size = sio_to_le32(sizeof(ok))};
+	struct sio_prep_unhold rep = {.h.size = sio_to_le32(sizeof(rep))};
 	uint64_t hold = sio_from_le64(m->hold);
+	struct smartiod_hold *h;
 	struct smartiod_dma *dma;
 	struct smartiod_loan *l;
 
@@ -190,11 +224,17 @@ int smartiod_lend_unhold(struct smartiod *d, const struct smartiod_from *from, c
 	if (!l)
 		return reterr->code;
 	dma = held(d, l->device, hold);
-	if (!dma || !release_hold(dma, from->node, true))
+	h = dma ? some_hold(dma, from->node, l->id) : NULL;
+	if (!h)
 		return sio_fail(reterr, -EINVAL, "%s: no memory is held by number %" PRIu64,
 				l->device->topo->name, hold);
+	h->count--;
+	if (h->node != from->node && h->node != d->node)
+		notify_gone(d, dma, h);
+	rep.of = sio_to_le64(h->borrow);
+	rep.node = sio_to_le32(h->node);
 	cut_kept(d, dma);
-	smartiod_from_reply(d, from, msg, &ok, sizeof(ok));
+	smartiod_from_reply(d, from, msg, &rep, sizeof(rep));
 	return 0;
 }
 
@@ -208,14 +248,99 @@ int smartiod_peer_hold_release(struct smartiod *d, const struct smartiod_from *f
 	const struct sio_peer_hold_release *m = msg;
 	struct smartiod_device *dev = smartiod_device_known(d, sio_from_le32(m->fdid));
 	struct smartiod_dma *dma = dev ? held(d, dev, sio_from_le64(m->hold)) : NULL;
+	struct smartiod_hold *h =
+		dma ? hold_of(dma, from->node, sio_from_le64(m->borrower)) : NULL;
 
 	(void)reterr;
-	if (!dma || dev->generation != sio_from_le32(m->generation))
+	if (!h || h->count == 0 || dev->generation != sio_from_le32(m->generation))
 		return 0;
-	release_hold(dma, from->node, false);
+	h->count--;
 	cut_kept(d, dma);
 	return 0;
 }
+
+/* ---- where two daemons meet again ---- */
+
+/*
+ * Of before our start we know no pins. Who borrowed exclusively had the registers alone since; else
+ * whoever could have had them may have taken some. Its program may have ended.
+ */
+static bool may_have_taken(struct smartiod *d, uint32_t node, const struct smartiod_dma *dma,
+			   uint64_t borrow)
+{
+	const struct smartiod_device *dev = dma->loan->device;
+	const struct smartiod_loan *l = smartiod_loan_find(d, borrow);
+	uint64_t first = sio_ledger_first(&dev->ledger);
+	struct sio_err err;
+
+	if (!dma->before || !smartiod_peer_find(d, node)->expected)
+		return false;
+	if (borrow >> 32 != (d->boot_generation & 0xffffffffu) ||
+	    (uint32_t)borrow > d->last_loan || (first && borrow != first))
+		return false; /* or it is none that this start of the host can have lent */
+	if (l && (l->node != node || l->device != dev))
+		return false;
+	return smartiod_allow_device(d, dev->fdid, node, &err) == 0;
+}
+
+/*
+ * What is asked again comes behind it, so it is as many as the borrower says: it counts those of
+ * which it has the answer.
+ */
+int smartiod_resume_hold(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			 struct sio_err *reterr)
+{
+	const struct sio_peer_resume_hold *m = msg;
+	struct smartiod_device *dev = smartiod_device_known(d, sio_from_le32(m->fdid));
+	struct smartiod_dma *dma = dev ? held(d, dev, sio_from_le64(m->hold)) : NULL;
+	uint64_t borrow = sio_from_le64(m->borrower);
+	uint32_t count = sio_from_le32(m->count);
+	struct smartiod_hold *h = dma ? hold_of(dma, from->node, borrow) : NULL;
+
+	if (!dma || count > SMARTIOD_MAX_OBJECTS)
+		return 0;
+	if (dev->generation != sio_from_le32(m->generation))
+		return 0; /* the queues went with a reset, of which it hears at the end */
+	if (!h && may_have_taken(d, from->node, dma, borrow)) {
+		if (add(dma, from->node, borrow, reterr) < 0)
+			smartiod_log(d, SMARTIOD_WARNING, "%s: %s", dev->topo->name, reterr->text);
+		else
+			h = dma->holds;
+	}
+	if (!h)
+		return 0;
+	h->count = count;
+	h->meeting = smartiod_peer_find(d, from->node)->meeting;
+	return 0;
+}
+
+/* Those of a borrow that has ended stay, as the queues do: its daemon may have forgotten them. */
+static void hold_resumed(struct smartiod *d, struct smartiod_hold *h, uint32_t node)
+{
+	const struct smartiod_loan *l = smartiod_loan_find(d, h->borrow);
+	uint32_t meeting = smartiod_peer_find(d, node)->meeting;
+
+	if (h->node == node && h->meeting != meeting && l && l->node == node &&
+	    l->state == SMARTIOD_LOAN_LIVE && l->meeting == meeting)
+		h->count = 0;
+}
+
+void smartiod_holds_resumed(struct smartiod *d, uint32_t node)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->dmas, key))) {
+		struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
+
+		key = n->key;
+		for (struct smartiod_hold *h = dma->holds; h; h = h->next)
+			hold_resumed(d, h, node);
+		cut_kept(d, dma);
+	}
+}
+
+/* ---- the device has no queue any more ---- */
 
 void smartiod_holds_end(struct smartiod *d, struct smartiod_device *dev)
 {

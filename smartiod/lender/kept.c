@@ -69,7 +69,7 @@ static unsigned mark(struct smartiod *d, uint64_t borrow, uint64_t id, bool kept
 
 		key = n->key;
 		if (dma->exporter != d->node || dma->bar_borrow != borrow || dma->view != id ||
-		    dma->cut || (kept && !dma->holds))
+		    dma->cut || (kept && !smartiod_held(dma)))
 			continue;
 		dma->kept = kept;
 		found++;

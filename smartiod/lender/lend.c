@@ -30,6 +30,16 @@ void *smartiod_lend_new(struct smartiod *d, const struct smartiod_from *from, co
 	return lend;
 }
 
+void smartiod_lend_take_over(struct smartiod_lend *lend, const struct smartiod_from *from,
+			     const void *request)
+{
+	const struct sio_msg *h = request;
+
+	lend->from = *from;
+	lend->op.asker = from->node;
+	lend->op.id = sio_from_le32(h->id);
+}
+
 static void lend_free(struct smartiod *d, struct smartiod_lend *lend)
 {
 	struct smartiod_loan *loan = lend->loan;

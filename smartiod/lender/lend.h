@@ -54,7 +54,12 @@ struct smartiod_dev_seg {
 	uint64_t only_session;
 	uint32_t only_node;
 	struct smartiod_segment *segment; /* on this host; else NULL */
+	struct smartiod_lend *making;	  /* asks the port for that; NULL: it is there */
 	uint32_t meeting; /* of the daemons, at which the borrower's reported it last */
+	/* devseg_again.c, of @segment: */
+	bool unheard;	/* its maker's daemon has not heard of it: the answer was lost */
+	bool adopted;	/* of before we were started; who is connected to it is not known yet */
+	bool connected; /* the same: somebody was, and it ends if nobody is */
 };
 
 /* An operation of the lender: each flow embeds it as its first member. */
@@ -149,12 +154,14 @@ struct smartiod_assigned {
 };
 
 /*
- * Lender: holds on a DMA mapping that a node's daemon requested, because queues of the device lie
- * in it.
+ * Lender: holds on a DMA mapping that a borrow of @node took, because queues of the device lie in
+ * it. The borrow may have ended.
  */
 struct smartiod_hold {
 	struct smartiod_hold *next;
-	uint32_t node, count; /* count: at least 1 */
+	uint64_t borrow;
+	uint32_t node, count; /* count 0: all were released */
+	uint32_t meeting;     /* of the daemons, at which that node's reported them last */
 };
 
 /* Lender: a range that the device can reach for a borrower. */
@@ -189,7 +196,8 @@ struct smartiod_dma {
 	bool known;	      /* the same: its exporter has reported one for it */
 	uint32_t granted_at;  /* the meeting with its exporter that reported the grant last */
 	uint32_t meeting;     /* at which the borrower's daemon reported it last */
-	struct smartiod_hold *holds; /* not to be unmapped */
+	bool before;		     /* it is of before our start, claimed or not */
+	struct smartiod_hold *holds; /* smartiod_held(): not to be unmapped */
 	struct smartiod_charge charge;
 };
 
@@ -202,6 +210,7 @@ struct smartiod_vector {
 	bool adopted; /* of before our start, and nobody has claimed it; has link.there */
 	struct smartiod_device *device;
 	struct smartiod_loan *loan;
+	struct smartiod_lend *setting; /* NULL: it is set */
 	uint32_t number;
 	enum smartiod_vector_state state;
 };
@@ -275,6 +284,9 @@ static inline bool smartiod_lend_orphan(const struct smartiod_lend *lend)
 {
 	return !lend->from.back && smartiod_op_orphan(&lend->op);
 }
+/* The peer asks the same again, whose first request nobody waits for: it gets the answer. */
+void smartiod_lend_take_over(struct smartiod_lend *lend, const struct smartiod_from *from,
+			     const void *request);
 void smartiod_lend_ok(struct smartiod *d, struct smartiod_lend *lend);
 void smartiod_lend_fail(struct smartiod *d, struct smartiod_lend *lend, int error, const char *fmt,
 			...) __attribute__((format(printf, 4, 5)));
@@ -579,6 +591,15 @@ void smartiod_dev_segs_node_down(struct smartiod *d, uint32_t node);
 /* Nothing of the borrow is left: ends its lasting device segments. */
 void smartiod_dev_segs_over(struct smartiod *d, struct smartiod_loan *loan);
 void smartiod_dev_segs_free(struct smartiod_device *dev);
+bool smartiod_dev_seg_idle(struct smartiod *d, struct smartiod_segment *seg);
+
+/* ---- devseg_again.c ---- */
+
+/* Restart: what lies in this host's memory is there again, before anybody says who has it. */
+void smartiod_dev_segs_adopt(struct smartiod *d);
+/* Restart: a device segment of before, which @loan made. */
+int smartiod_dev_seg_again(struct smartiod *d, struct smartiod_loan *loan, uint32_t id,
+			   uint32_t memtype, struct smartiod_unclaimed *l, struct sio_err *reterr);
 /* The device segment @uid of @loan's device, if @loan may connect to it; NULL. */
 struct smartiod_segment *smartiod_dev_seg_of(const struct smartiod_loan *loan, uint64_t uid);
 /*
@@ -588,14 +609,12 @@ struct smartiod_segment *smartiod_dev_seg_of(const struct smartiod_loan *loan, u
 int smartiod_dev_seg_placed(struct smartiod *d, struct smartiod_loan *loan,
 			    const struct sio_peer_resume_placed *m, struct sio_err *reterr);
 /*
- * Resynchronisation: ends the device segments in @node's memory that @node did not report at
- * meeting @but.
+ * Resynchronisation: @node has reported all at meeting @but. Device segments in its memory that it
+ * did not report end; of those in ours that it did not report its programs have not heard.
  */
 void smartiod_dev_segs_resumed(struct smartiod *d, uint32_t node, uint32_t but);
-/* Restart: a device segment of before, which @loan made. */
-int smartiod_dev_seg_again(struct smartiod *d, struct smartiod_loan *loan, uint32_t id,
-			   uint32_t memtype, struct smartiod_unclaimed *l, struct sio_err *reterr);
-bool smartiod_dev_seg_idle(struct smartiod *d, struct smartiod_segment *seg);
+/* A peer has reported, or is lost: those of before our start that nobody has any more may end. */
+void smartiod_dev_segs_idle(struct smartiod *d);
 
 /* ---- quarantine.c ---- */
 
@@ -657,14 +676,13 @@ void smartiod_reset_now(struct smartiod *d, struct smartiod_device *dev, bool fo
 
 /* ---- hold.c ---- */
 
-/* One more queue lies in @dma: adds a hold. -ENOMEM, -ENOSPC. */
-int smartiod_hold_add(struct smartiod_dma *dma, uint32_t node, struct sio_err *reterr);
-/*
- * Resynchronisation: sets the holds of @node to @count at least, where a restart has lost the
- * number. @node may have lost some as well; no queue loses its memory for that. -ENOMEM, -ENOSPC.
- */
-int smartiod_hold_at_least(struct smartiod_dma *dma, uint32_t node, uint32_t count,
-			   struct sio_err *reterr);
+/* One more queue lies in @dma: adds a hold of @borrow's, of @node. -ENOMEM, -ENOSPC. */
+int smartiod_hold_add(struct smartiod_dma *dma, uint32_t node, uint64_t borrow,
+		      struct sio_err *reterr);
+/* Resynchronisation: @node has reported all. */
+void smartiod_holds_resumed(struct smartiod *d, uint32_t node);
+/* Does a queue lie in the mapping? */
+bool smartiod_held(const struct smartiod_dma *dma);
 uint32_t smartiod_hold_count(const struct smartiod_dma *dma);
 /* Drops all holds of the mapping. */
 void smartiod_holds_drop(struct smartiod_dma *dma);
@@ -681,6 +699,9 @@ bool smartiod_requester_adopt(struct smartiod *d, const struct sio_list_entry *e
 bool smartiod_dma_grant_again(struct smartiod *d, uint32_t node,
 			      const struct sio_peer_resume_grant *q);
 void smartiod_dma_fill_held(struct smartiod *d, uint32_t node, struct sio_peer_resume_held *held);
+/* The borrow that a message is about; NULL: it is lost, and its host was notified. */
+struct smartiod_loan *smartiod_loan_of(struct smartiod *d, const struct smartiod_from *from,
+				       uint64_t borrower, uint32_t fdid);
 /* What the borrowers of @node did not report ends. */
 void smartiod_loans_resumed(struct smartiod *d, uint32_t node);
 

@@ -97,6 +97,7 @@ void smartiod_loan_node_down(struct smartiod *d, uint32_t node)
 			cut_off(d, l);
 	}
 	smartiod_dev_segs_node_down(d, node);
+	smartiod_dev_segs_idle(d);
 }
 
 /* Its borrower asks again, and has not heard of this one. */

@@ -209,6 +209,7 @@ int smartiod_resume_borrow(struct smartiod *d, const struct smartiod_from *from,
 		/* Its views follow: until then its registers are nobody else's. */
 		sio_ledger_known(&l->device->ledger, l->id, false);
 	}
+	sio_ledger_heard(&l->device->ledger, l->id, flags & SIO_RESUME_RELEASED);
 	/* A borrower that was started again has made another one: the first of a meeting counts. */
 	if (l->meeting != meeting_with(d, from->node))
 		l->ticket = sio_from_le64(m->ticket);
@@ -220,16 +221,21 @@ int smartiod_resume_borrow(struct smartiod *d, const struct smartiod_from *from,
 	return 0;
 }
 
-/* The borrow that a message is about; NULL: it is lost, and its host was notified. */
-static struct smartiod_loan *loan_of(struct smartiod *d, const struct smartiod_from *from,
-				     sio_le64 borrower, sio_le32 fdid)
+struct smartiod_loan *smartiod_loan_of(struct smartiod *d, const struct smartiod_from *from,
+				       uint64_t borrower, uint32_t fdid)
 {
-	struct smartiod_loan *l = smartiod_loan_find(d, sio_from_le64(borrower));
+	struct smartiod_loan *l = smartiod_loan_find(d, borrower);
 
-	if (!l || l->node != from->node || l->device->fdid != sio_from_le32(fdid) ||
+	if (!l || l->node != from->node || l->device->fdid != fdid ||
 	    l->state != SMARTIOD_LOAN_LIVE || l->meeting != meeting_with(d, from->node))
 		return NULL;
 	return l;
+}
+
+static struct smartiod_loan *loan_of(struct smartiod *d, const struct smartiod_from *from,
+				     sio_le64 borrower, sio_le32 fdid)
+{
+	return smartiod_loan_of(d, from, sio_from_le64(borrower), sio_from_le32(fdid));
 }
 
 /* ---- BARs ---- */
@@ -280,7 +286,7 @@ int smartiod_resume_view(struct smartiod *d, const struct smartiod_from *from, c
 	return 0;
 }
 
-/* ---- DMA maps and queues that lie in them ---- */
+/* ---- DMA maps; of queues that lie in them: hold.c ---- */
 
 static struct smartiod_dma *dma_of(struct smartiod *d, uint64_t map)
 {
@@ -310,34 +316,6 @@ int smartiod_resume_dma(struct smartiod *d, const struct smartiod_from *from, co
 		dma->uid = seg->uid;
 		smartiod_segment_dma_get(seg);
 	}
-	return 0;
-}
-
-static bool has_loan(struct smartiod *d, uint32_t node, const struct smartiod_device *dev)
-{
-	for (struct smartiod_loan *l = smartiod_loan_after(d, 0); l;
-	     l = smartiod_loan_after(d, l->id))
-		if (l->device == dev && l->node == node && l->state == SMARTIOD_LOAN_LIVE)
-			return true;
-	return false;
-}
-
-int smartiod_resume_hold(struct smartiod *d, const struct smartiod_from *from, const void *msg,
-			 struct sio_err *reterr)
-{
-	const struct sio_peer_resume_hold *m = msg;
-	struct smartiod_dma *dma = dma_of(d, sio_from_le64(m->hold));
-	uint32_t count = sio_from_le32(m->count);
-
-	(void)reterr;
-	if (!dma || dma->loan->device->fdid != sio_from_le32(m->fdid) || count == 0 ||
-	    count > SMARTIOD_MAX_OBJECTS || !has_loan(d, from->node, dma->loan->device))
-		return 0;
-	if (dma->loan->device->generation != sio_from_le32(m->generation))
-		return 0; /* the queues went with a reset, of which it hears at the end */
-	if (smartiod_hold_at_least(dma, from->node, count, reterr) < 0)
-		smartiod_log(d, SMARTIOD_WARNING, "%s: %s", dma->loan->device->topo->name,
-			     reterr->text);
 	return 0;
 }
 
@@ -374,44 +352,6 @@ int smartiod_resume_placed(struct smartiod *d, const struct smartiod_from *from,
 	return 0;
 }
 
-/* In our memory, made by a borrow of that node's: it is what the port has of it. */
-static struct smartiod_segment *dev_seg_again(struct smartiod *d, const struct smartiod_from *from,
-					      const struct smartiod_loan *l,
-					      const struct sio_peer_resume_dev_seg *m)
-{
-	uint64_t uid = sio_from_le64(m->uid);
-	struct smartiod_unclaimed *left =
-		smartiod_unclaimed_after(d, (uid & ~SMARTIOD_UID_MEM) - 1);
-	struct smartiod_loan *maker;
-	struct sio_err err;
-
-	if (!left || left->by_id.key != (uid & ~SMARTIOD_UID_MEM) || left->kind != SIO_KIND_MEM ||
-	    left->owner == 0 || left->fd[0] < 0)
-		return NULL;
-	maker = smartiod_loan_by_owner(d, left->owner);
-	if (!maker || maker->node != from->node || maker->device != l->device ||
-	    smartiod_dev_seg_again(d, maker, sio_from_le32(m->segment_id),
-				   sio_from_le32(m->memtype), left, &err) < 0)
-		return NULL;
-	return smartiod_dev_seg_of(l, uid);
-}
-
-int smartiod_resume_dev_seg(struct smartiod *d, const struct smartiod_from *from, const void *msg,
-			    struct sio_err *reterr)
-{
-	const struct sio_peer_resume_dev_seg *m = msg;
-	struct smartiod_loan *l = loan_of(d, from, m->borrower, m->fdid);
-	struct smartiod_segment *seg = l ? smartiod_dev_seg_of(l, sio_from_le64(m->uid)) : NULL;
-	uint32_t adapter = sio_from_le32(m->adapter);
-
-	(void)reterr;
-	if (l && !seg)
-		seg = dev_seg_again(d, from, l, m);
-	smartiod_segment_ref_resume(d, seg, from->node, adapter, sio_from_le64(m->connection),
-				    seg && adapter < d->host->n_adapters);
-	return 0;
-}
-
 /* ---- the rest ends ---- */
 
 /* Grants of views that it has no more. */
@@ -435,7 +375,7 @@ static void drop_dmas(struct smartiod *d, struct smartiod_loan *l)
 
 	for (dma = l->dmas; dma; dma = next) {
 		next = dma->next;
-		if (dma->meeting != l->meeting && !dma->holds && !dma->unmapping &&
+		if (dma->meeting != l->meeting && !smartiod_held(dma) && !dma->unmapping &&
 		    !smartiod_dma_is_peers(l, dma))
 			smartiod_dma_drop(d, dma);
 	}
@@ -477,6 +417,7 @@ void smartiod_loans_resumed(struct smartiod *d, uint32_t node)
 	uint64_t after = 0;
 
 	disown(d, node);
+	smartiod_holds_resumed(d, node);
 	while ((l = smartiod_loan_after(d, after))) {
 		after = l->id;
 		if (l->node == node &&

@@ -266,6 +266,7 @@ static void vector_done(struct smartiod *d, struct vector_op *o)
 		.vector = sio_to_le32(v->number),
 	};
 
+	v->setting = NULL;
 	enter(d, v, SMARTIOD_VECTOR_MADE);
 	smartiod_dint_link_enter(d, &v->link, SMARTIOD_SENDER_MADE);
 	smartiod_lend_done(d, &o->lend, &rep, sizeof(rep), NULL, 0);
@@ -409,11 +410,27 @@ static int choose(struct smartiod *d, const struct smartiod_loan *l, uint32_t wa
 	return 0;
 }
 
+/*
+ * The same as @m, which the port is setting for nobody any more: the connection to the borrower's
+ * daemon broke meanwhile, and it asks again.
+ */
+static struct smartiod_vector *asked_again(const struct smartiod_loan *l,
+					   const struct sio_peer_vector *m)
+{
+	struct smartiod_vector *v = find(l->device, sio_from_le32(m->vector));
+
+	if (!v || v->loan != l || !v->setting || !smartiod_lend_orphan(v->setting) ||
+	    v->link.node != sio_from_le32(m->node) || v->link.number != sio_from_le32(m->number))
+		return NULL;
+	return v;
+}
+
 int smartiod_lend_vector(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			 struct sio_err *reterr)
 {
 	const struct sio_peer_vector *m = msg;
 	uint32_t number = 0, adapter = sio_from_le32(m->adapter);
+	struct smartiod_vector *old;
 	struct smartiod_loan *l;
 	struct vector_op *o;
 	int rc;
@@ -421,6 +438,11 @@ int smartiod_lend_vector(struct smartiod *d, const struct smartiod_from *from, c
 	l = smartiod_loan_get(d, from, sio_from_le32(m->fdid), sio_from_le64(m->borrower), reterr);
 	if (!l)
 		return reterr->code;
+	old = asked_again(l, m);
+	if (old) {
+		smartiod_lend_take_over(old->setting, from, msg);
+		return 0;
+	}
 	rc = choose(d, l, sio_from_le32(m->vector), &number, reterr);
 	if (rc < 0)
 		return rc;
@@ -428,6 +450,8 @@ int smartiod_lend_vector(struct smartiod *d, const struct smartiod_from *from, c
 	if (!o)
 		return reterr->code;
 	o->v = vector_new(d, l, number, m);
+	if (o->v)
+		o->v->setting = &o->lend;
 	if (!o->v) {
 		rc = sio_fail(reterr, -ENOMEM,
 			      "the lender's daemon is out of memory: " SIO_MORE_MEMORY);

@@ -160,7 +160,7 @@ static int restore_object(struct vfio_port *p, const struct vfio_kept *k,
 		return -ENOMEM;
 	}
 	if (o->kind == SIO_KIND_MEM)
-		p->memory += o->cookie;
+		p->memory += o->length;
 	return 0;
 }
 

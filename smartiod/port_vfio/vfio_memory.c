@@ -74,7 +74,8 @@ int vfio_op_alloc(struct vfio_request *rq, const void *msg, void *answer)
 		vfio_object_free(p, o);
 		return r;
 	}
-	o->length = o->cookie = size;
+	o->length = size;
+	o->cookie = m->user_cookie;
 	p->memory += size;
 	evt->id = o->id;
 	evt->size = size;
@@ -146,7 +147,7 @@ int vfio_op_import(struct vfio_request *rq, const void *msg, void *answer)
 		vfio_object_free(p, o);
 		return r;
 	}
-	o->length = o->cookie = length;
+	o->length = length;
 	o->file_offset = m->offset;
 	p->memory += length;
 	evt->id = o->id;
@@ -245,7 +246,7 @@ static void object_row(const struct vfio_object *o, struct sio_list_entry *e)
 	e->kind = o->kind;
 	e->state = o->state;
 	e->refs = o->refs;
-	e->cookie = o->kind == SIO_KIND_MEM ? 0 : o->target ? o->target->id : o->cookie;
+	e->cookie = o->target ? o->target->id : o->cookie;
 	e->address = o->address;
 	e->length = o->length;
 	e->device = o->device ? o->device->info.id : 0;

@@ -153,7 +153,7 @@ void vfio_object_free(struct vfio_port *p, struct vfio_object *o)
 {
 	switch (o->kind) {
 	case SIO_KIND_MEM:
-		p->memory -= o->cookie; /* what ALLOC or IMPORT counted */
+		p->memory -= o->length; /* what ALLOC or IMPORT counted */
 		break;
 	case SIO_KIND_DMAMAP:
 		vfio_object_unmap(p, o);

@@ -21,7 +21,7 @@ struct vfio_object {
 	struct vfio_object
 		*target; /* dmamap: its memory or BAR, NULL: it leads nowhere; vector: its irq */
 	struct vfio_device *device;
-	uint64_t cookie;	  /* owner: user_cookie; bar: access */
+	uint64_t cookie;	  /* owner, memory: user_cookie; bar: access */
 	uint64_t address, length; /* dmamap: IOVA; bar: physical; vector: length is its number */
 	uint32_t bar;
 	uint64_t held;	      /* owner: objects */

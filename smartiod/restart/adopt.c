@@ -293,6 +293,7 @@ static void adopted(struct smartiod *d)
 		else if (l->state == SMARTIOD_LOAN_DISTANT && !may_come_back(d, l->node))
 			smartiod_loan_end(d, l); /* OWNER_GONE follows */
 	}
+	smartiod_dev_segs_adopt(d);
 	if (n)
 		smartiod_log(d, SMARTIOD_INFO, "borrows of before we were started: %u", n);
 	smartiod_recovery_start(d);

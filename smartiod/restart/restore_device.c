@@ -353,7 +353,7 @@ static int restore_hold(struct smartiod *d, struct smartiod_session *s,
 				"this borrow has taken no hold with number %" PRIu64,
 				sio_from_le64(m->key));
 	if (b->node != d->node)
-		return smartiod_held_add(d, b->device, sio_from_le64(m->key), b->generation);
+		return smartiod_held_add(d, b, sio_from_le64(m->key), b->generation);
 	l = loan_of(d, b, reterr);
 	if (!l)
 		return reterr->code;
@@ -362,7 +362,7 @@ static int restore_hold(struct smartiod *d, struct smartiod_session *s,
 	if (!dma || dma->loan->device != l->device || dma->unmapping || dma->bar_borrow)
 		return sio_fail(reterr, -ENOENT, "no memory is held by number %" PRIu64,
 				sio_from_le64(m->key));
-	return smartiod_hold_add(dma, d->node, reterr);
+	return smartiod_hold_add(dma, d->node, l->id, reterr);
 }
 
 /* ---- when all is said ---- */
@@ -374,7 +374,7 @@ static void drop_unclaimed(struct smartiod *d, struct smartiod_loan *l)
 
 	for (dma = l->dmas; dma; dma = next) {
 		next = dma->next;
-		if (dma->adopted && !dma->holds) /* a queue that lies there keeps it */
+		if (dma->adopted && !smartiod_held(dma)) /* a queue that lies there keeps it */
 			smartiod_dma_drop(d, dma);
 	}
 	smartiod_vectors_drop(d, l);

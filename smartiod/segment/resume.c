@@ -44,6 +44,18 @@ void smartiod_grants_attach(struct smartiod *d, struct smartiod_segment *seg)
 	}
 }
 
+bool smartiod_segment_granted(struct smartiod *d, const struct smartiod_segment *seg,
+			      uint32_t node)
+{
+	const struct smartiod_grant *g;
+	uint64_t key = 0;
+
+	while ((g = next_grant(d, &key)))
+		if (g->segment == seg && g->node == node)
+			return true;
+	return false;
+}
+
 bool smartiod_grant_resume(struct smartiod *d, uint64_t id, uint32_t node, uint64_t target)
 {
 	struct smartiod_grant *g =
@@ -222,8 +234,6 @@ static void send_connection(struct smartiod *d, const struct smartiod_connection
 		.uid = sio_to_le64(c->uid),
 		.connection = sio_to_le64(c->id),
 		.fdid = sio_to_le32(c->fdid),
-		.segment_id = sio_to_le32(c->segment_id),
-		.memtype = sio_to_le32(c->memtype),
 		.adapter = sio_to_le32(c->peer_adapter),
 	};
 
@@ -250,6 +260,22 @@ void smartiod_segment_resume(struct smartiod *d, uint32_t node)
 	send_grants(d, node);
 }
 
+/*
+ * One that we do not know is as a new one: who knows a segment's number may not have it. A device's
+ * segment in our memory goes with the device, which is its lender's.
+ */
+static bool may_have(struct smartiod *d, const struct smartiod_segment *seg, uint32_t node)
+{
+	const struct sio_policy_thing thing =
+		smartiod_thing(d, SIO_POLICY_SEGMENTS, d->node, seg->id);
+	struct sio_err err;
+
+	if (seg->device)
+		return sio_topology_fdid_node(seg->device) != d->node &&
+		       smartiod_allow_device(d, seg->device, node, &err) == 0;
+	return smartiod_allow_node(d, &thing, node, &err) == 0;
+}
+
 int smartiod_peer_resume_seg(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			     struct sio_err *reterr)
 {
@@ -257,14 +283,12 @@ int smartiod_peer_resume_seg(struct smartiod *d, const struct smartiod_from *fro
 	struct smartiod_segment *seg = smartiod_segment_by_uid(d, sio_from_le64(m->uid));
 	uint32_t adapter = sio_from_le32(m->adapter);
 	uint64_t connection = sio_from_le64(m->connection);
-	const struct sio_policy_thing thing =
-		smartiod_thing(d, SIO_POLICY_SEGMENTS, d->node, seg ? seg->id : 0);
-	/* One that we do not know is as a new one: who knows a segment's number may not have it. */
-	bool may = seg && !seg->device && adapter < d->host->n_adapters &&
-		   seg->exported & 1u << adapter &&
+	bool may = seg && adapter < d->host->n_adapters &&
+		   (seg->device || seg->exported & 1u << adapter) &&
 		   (smartiod_segment_has_ref(seg, from->node, connection) ||
-		    smartiod_allow_node(d, &thing, from->node, reterr) == 0);
+		    may_have(d, seg, from->node));
 
+	(void)reterr;
 	smartiod_segment_ref_resume(d, seg, from->node, adapter, connection, may);
 	return 0;
 }

@@ -178,6 +178,9 @@ void smartiod_segment_unref(struct smartiod *d, struct smartiod_segment *seg, ui
 			    uint64_t connection, uint32_t reason);
 void smartiod_segment_free_all(struct smartiod *d);
 void smartiod_segment_refs_free(struct smartiod_segment *seg);
+/* resume.c: has @node a grant of its memory? */
+bool smartiod_segment_granted(struct smartiod *d, const struct smartiod_segment *seg,
+			      uint32_t node);
 bool smartiod_segment_has_ref(const struct smartiod_segment *seg, uint32_t node,
 			      uint64_t connection);
 /* The segment of a connect request: by its id, or a device segment by its uid. */

@@ -334,6 +334,7 @@ static void a_late_hold_takes_no_other_with_it(void **state)
 	assert_int_equal(call_hold(f->w, f->manager, f->m.handle, f->c.id, f->c_at, 4096, &number),
 			 0);
 	end.hold = sio_to_le64(number);
+	end.borrower = sio_to_le64(f->m.id);
 	end.generation = sio_to_le32(f->m.generation);
 	smartiod_peer_message(f->w->host[0].daemon, 12, &end, sizeof(end));
 	assert_int_equal(unmap(f, f->client, f->c_map), EBUSY);

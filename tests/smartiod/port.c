@@ -64,6 +64,8 @@ static void memory(struct world *w, unsigned host, const struct sio_req *req, ui
 	}
 	r = world_res_new(w, host, SIO_KIND_MEM, req->owner);
 	r->size = evt.size;
+	if (req->op == SIO_OP_ALLOC)
+		r->cookie = ((const struct sio_req_alloc *)(const void *)req)->user_cookie;
 	evt.id = r->id;
 	evt.address = r->address = 0x100000000ULL + r->id * 0x10000000;
 	fd = world_fd(w);

@@ -5,6 +5,7 @@
  * it is gone.
  */
 #include "reload.h"
+#include "smartiod/device/device.h"
 
 #define FDID 0x400001 /* of node 4 */
 
@@ -84,6 +85,51 @@ static void one_goes_under_its_borrowers_and_comes_back(void **state)
 		for (unsigned i = 0; i < 3; i++)
 			assert_true(is_listed(w, tool[i]));
 	}
+	call_world_end(w, &fake, FDID);
+}
+
+/* What host 1 announces to host 0. */
+static void announce(struct world *w, uint32_t fdid, const char *name, bool present)
+{
+	struct sio_peer_devices msg = {
+		.h = {.type = sio_to_le32(SIO_PEER_DEVICES), .size = sio_to_le32(sizeof(msg))},
+		.info.fdid = sio_to_le32(fdid),
+		.present = sio_to_le32(present)};
+
+	strcpy(msg.info.name, name);
+	smartiod_peer_message(w->host[0].daemon, w->host[1].node, &msg, sizeof(msg));
+	world_run(w);
+}
+
+/* A daemon that starts reads a file that lacks what a reload has not taken away: it stays met. */
+static void one_that_our_file_lacks_is_known_until_it_goes(void **state)
+{
+	struct world *w = make();
+	const char *name = "left0";
+	uint32_t fdid = sio_topology_fdid(w->host[1].node, sio_topology_number(name));
+	const struct smartiod_device *dev;
+
+	(void)state;
+	announce(w, fdid, name, false); /* which nobody here knew */
+	assert_true(w->open[0][1]);
+	assert_null(smartiod_device_known(w->host[0].daemon, fdid));
+	announce(w, fdid, name, true);
+	assert_true(w->open[0][1]);
+	dev = smartiod_device_known(w->host[0].daemon, fdid);
+	assert_true(dev && dev->present && dev->dropped);
+	assert_string_equal(dev->topo->name, name);
+	announce(w, fdid, name, false);
+	assert_true(w->open[0][1]);
+	assert_false(dev->present);
+	/* One by another's name is a lie, and so is one of another host. */
+	announce(w, fdid + 1, name, true);
+	assert_false(w->open[0][1]);
+	world_pass(w, 1000000000);
+	assert_true(w->open[0][1]);
+	fdid = sio_topology_fdid(w->host[2].node, sio_topology_number(name));
+	announce(w, fdid, name, true);
+	assert_false(w->open[0][1]);
+	world_pass(w, 1000000000);
 	call_world_end(w, &fake, FDID);
 }
 
@@ -300,6 +346,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_goes_under_its_borrowers_and_comes_back),
 		cmocka_unit_test(one_that_is_listed_again_before_it_went_stays),
+		cmocka_unit_test(one_that_our_file_lacks_is_known_until_it_goes),
 		cmocka_unit_test(one_that_differs_is_refused),
 		cmocka_unit_test(a_host_goes_and_comes_back),
 		cmocka_unit_test(hosts_that_take_a_restart),

@@ -75,7 +75,9 @@ static void a_view_that_is_none_takes_no_grant(void **state)
 static void what_is_held_is_believed_with_care(void **state)
 {
 	struct fixture *f = *state;
-	struct sio_peer_resume_hold held = {.fdid = sio_to_le32(FDID), .count = sio_to_le32(1)};
+	struct sio_peer_resume_hold held = {.borrower = sio_to_le64(f->b.id),
+					    .fdid = sio_to_le32(FDID),
+					    .count = sio_to_le32(2)};
 	uint32_t dma;
 	uint64_t at, number;
 
@@ -86,6 +88,11 @@ static void what_is_held_is_believed_with_care(void **state)
 	held.generation = sio_to_le32(f->b.generation);
 	message(f, LENDER, BORROWER, SIO_PEER_RESUME_HOLD, &held, sizeof(held));
 	expect_held_twice(f, dma, number);
+	/* Another borrow, of that host or of another one, has none, and gets none by saying so. */
+	held.borrower = sio_to_le64(f->b.id + 1);
+	message(f, LENDER, BORROWER, SIO_PEER_RESUME_HOLD, &held, sizeof(held));
+	held.borrower = sio_to_le64(f->b.id);
+	message(f, LENDER, 2, SIO_PEER_RESUME_HOLD, &held, sizeof(held));
 	held.generation = sio_to_le32(f->b.generation - 1);
 	message(f, LENDER, BORROWER, SIO_PEER_RESUME_HOLD, &held, sizeof(held));
 	held.generation = sio_to_le32(f->b.generation);

@@ -34,7 +34,7 @@ struct world_res {
 	unsigned host;
 	uint32_t kind;		  /* SIO_KIND_* */
 	uint64_t id, owner, size; /* owner: of an owner its parent */
-	uint64_t cookie, address; /* owner: user_cookie; dmamap: its IOVA */
+	uint64_t cookie, address; /* owner, memory: user_cookie; dmamap: its IOVA */
 	uint64_t grant;		  /* map: as MAP had it */
 	uint64_t target;	  /* grant: memory, irq, bar; map: grant; dmamap: memory or map */
 	uint32_t target_kind, node, adapter, peer_adapter;

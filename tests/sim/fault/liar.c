@@ -71,7 +71,7 @@ static const struct form {
 	{SIO_PEER_UNHOLD, 0, "BNf0"},
 	{SIO_PEER_ASSIGN, 0, "BBzLfs"},
 	{SIO_PEER_NOTIFY, 0, "Bf000"},
-	{SIO_PEER_HOLD_RELEASE, 0, "Nfs"},
+	{SIO_PEER_HOLD_RELEASE, 0, "NBfs"},
 	{SIO_PEER_VECTOR, 0, "Bfsnas0"},
 	{SIO_PEER_UNVECTOR, 0, "Bfs0000"},
 	{SIO_PEER_DEVICE_EVENT, 16, "BNfes0"},

@@ -47,7 +47,7 @@ static const struct answer {
 	{SIO_PEER_RESET, "Bf0b0", ""},
 	{SIO_PEER_SETTLED, "BNfs", ""},
 	{SIO_PEER_HOLD, "BNILf0", "BNfs"},
-	{SIO_PEER_UNHOLD, "BNf0", ""},
+	{SIO_PEER_UNHOLD, "BNf0", "Nn0"},
 	{SIO_PEER_ASSIGN, "BNLLfs", ""},
 	{SIO_PEER_NOTIFY, "Bf000", ""},
 	{SIO_PEER_VECTOR, "Bfsnas0", "Bfs"},
