@@ -592,7 +592,7 @@ struct sio_msg_dev_seg_create {
 SIO_WIRE_SIZE(struct sio_msg_dev_seg_create, 48);
 struct sio_rep_dev_seg_create {
 	struct sio_msg h;
-	/* For RESTORE: the memory's number, or, in a real lender's memory, the lender's uid of it. */
+	/* For RESTORE: the memory's number; in a real lender's memory the lender's uid of it. */
 	sio_le64 key;
 };
 SIO_WIRE_SIZE(struct sio_rep_dev_seg_create, 24);

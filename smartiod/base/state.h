@@ -96,7 +96,7 @@ struct smartiod_peer {
 	 * since this daemon's start: it may have something of this host, and has not reported yet
 	 */
 	bool expected;
-	bool unmet;	/* the same, and it has not answered all that was reported to it */
+	bool unmet; /* the same, and it has not answered all that was reported to it */
 	/* Over this connection, as above: RESUME_SENT, RESUME_DONE have not come. */
 	bool owes_sent, owes_done;
 	uint64_t until; /* EXPECTED, or it owes one of these: then it is lost; else UINT64_MAX */

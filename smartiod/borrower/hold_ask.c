@@ -29,8 +29,8 @@ static void hold_step(struct smartiod *d, struct smartiod_op *op, const struct s
 
 	if (a->error) {
 		smartiod_op_error(d, op, a->error, "%s", a->text);
-	} else if (smartiod_held_add(d, b, sio_from_le64(m->hold),
-				     sio_from_le32(m->generation)) < 0) {
+	} else if (smartiod_held_add(d, b, sio_from_le64(m->hold), sio_from_le32(m->generation)) <
+		   0) {
 		smartiod_hold_late(d, b->node, a->msg);
 		smartiod_op_error(d, op, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 	} else {

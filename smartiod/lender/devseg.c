@@ -263,7 +263,8 @@ static int check_quota(struct smartiod *d, const struct smartiod_loan *l, uint64
 }
 
 /* Memory of ours is whose borrow made it. */
-void smartiod_dev_seg_charge(struct smartiod *d, const struct smartiod_loan *l, struct smartiod_segment *seg)
+void smartiod_dev_seg_charge(struct smartiod *d, const struct smartiod_loan *l,
+			     struct smartiod_segment *seg)
 {
 	struct smartiod_session *s = program_of(d, l);
 

@@ -54,8 +54,8 @@ int smartiod_dev_seg_again(struct smartiod *d, struct smartiod_loan *l, uint32_t
 
 static void adopt(struct smartiod *d, struct smartiod_loan *l, struct smartiod_unclaimed *left)
 {
-	uint32_t memtype = left->cookie & SMARTIOD_COOKIE_PRIVATE ? SCI_MEMTYPE_PRIVATE
-								  : SCI_MEMTYPE_SHARED;
+	uint32_t memtype =
+		left->cookie & SMARTIOD_COOKIE_PRIVATE ? SCI_MEMTYPE_PRIVATE : SCI_MEMTYPE_SHARED;
 	uint64_t mem = left->by_id.key;
 	struct sio_err err;
 

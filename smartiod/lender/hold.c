@@ -248,8 +248,7 @@ int smartiod_peer_hold_release(struct smartiod *d, const struct smartiod_from *f
 	const struct sio_peer_hold_release *m = msg;
 	struct smartiod_device *dev = smartiod_device_known(d, sio_from_le32(m->fdid));
 	struct smartiod_dma *dma = dev ? held(d, dev, sio_from_le64(m->hold)) : NULL;
-	struct smartiod_hold *h =
-		dma ? hold_of(dma, from->node, sio_from_le64(m->borrower)) : NULL;
+	struct smartiod_hold *h = dma ? hold_of(dma, from->node, sio_from_le64(m->borrower)) : NULL;
 
 	(void)reterr;
 	if (!h || h->count == 0 || dev->generation != sio_from_le32(m->generation))
@@ -275,8 +274,8 @@ static bool may_have_taken(struct smartiod *d, uint32_t node, const struct smart
 
 	if (!dma->before || !smartiod_peer_find(d, node)->expected)
 		return false;
-	if (borrow >> 32 != (d->boot_generation & 0xffffffffu) ||
-	    (uint32_t)borrow > d->last_loan || (first && borrow != first))
+	if (borrow >> 32 != (d->boot_generation & 0xffffffffu) || (uint32_t)borrow > d->last_loan ||
+	    (first && borrow != first))
 		return false; /* or it is none that this start of the host can have lent */
 	if (l && (l->node != node || l->device != dev))
 		return false;

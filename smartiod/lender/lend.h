@@ -196,7 +196,7 @@ struct smartiod_dma {
 	bool known;	      /* the same: its exporter has reported one for it */
 	uint32_t granted_at;  /* the meeting with its exporter that reported the grant last */
 	uint32_t meeting;     /* at which the borrower's daemon reported it last */
-	bool before;		     /* it is of before our start, claimed or not */
+	bool before;	      /* it is of before our start, claimed or not */
 	struct smartiod_hold *holds; /* smartiod_held(): not to be unmapped */
 	struct smartiod_charge charge;
 };

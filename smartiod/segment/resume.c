@@ -44,8 +44,7 @@ void smartiod_grants_attach(struct smartiod *d, struct smartiod_segment *seg)
 	}
 }
 
-bool smartiod_segment_granted(struct smartiod *d, const struct smartiod_segment *seg,
-			      uint32_t node)
+bool smartiod_segment_granted(struct smartiod *d, const struct smartiod_segment *seg, uint32_t node)
 {
 	const struct smartiod_grant *g;
 	uint64_t key = 0;

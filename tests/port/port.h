@@ -50,7 +50,7 @@ enum port_thing {
 	T_OWNER,
 	T_OTHER_OWNER,
 	T_ENDED_OWNER, /* keeps a grant in quarantine, and a DMA mapping */
-	T_MEM,
+	T_MEM,	       /* with PORT_COOKIE */
 	T_MEM_BUSY,
 	T_GRANT,
 	T_GRANT_ENDED,
@@ -116,6 +116,8 @@ struct port_world {
 	unsigned n_owner_fds;
 	char why[256]; /* of the first check that failed */
 };
+
+#define PORT_COOKIE 0x8000000300000007ULL /* what ALLOC has beside memory */
 
 /* Ask and wait. Return: 0 or -errno of the answer; 1: a check failed, see w->why. */
 int port_ask(struct port_world *w, unsigned host, union port_packet *req, size_t len,

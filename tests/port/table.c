@@ -169,6 +169,7 @@ size_t port_good(const struct port_world *w, uint32_t op, union port_packet *req
 	case SIO_OP_ALLOC:
 		a->size = PAGE;
 		a->highest = SIO_PORT_ANY;
+		a->user_cookie = PORT_COOKIE;
 		break;
 	default:
 		good_window(w, op, req);

@@ -269,15 +269,6 @@ static int make_windows(struct port_world *w)
 	return make(w, SIO_OP_REQUESTER_ADD, owner, &req, T_REQUESTER);
 }
 
-int port_things_make(struct port_world *w)
-{
-	int rc = w->t->one_host && !w->loop ? 0 : make_peer_grant(w);
-
-	rc = rc ? rc : make_plain(w);
-	rc = rc ? rc : make_windows(w);
-	return rc ? rc : make_ended(w);
-}
-
 static int list(struct port_world *w, unsigned host, uint32_t kind, union port_packet *answer)
 {
 	union port_packet req;
@@ -285,6 +276,31 @@ static int list(struct port_world *w, unsigned host, uint32_t kind, union port_p
 	port_good(w, SIO_OP_LIST, &req);
 	((struct sio_req_list *)(void *)&req)->kind = kind;
 	return must(w, host, SIO_OP_LIST, 0, &req, answer);
+}
+
+/* What memory is for comes back, to a daemon that is started again. */
+static int check_cookie(struct port_world *w)
+{
+	union port_packet answer;
+	const struct sio_evt_list *l = (const void *)&answer;
+
+	if (list(w, 0, SIO_KIND_MEM, &answer))
+		return 1;
+	for (uint32_t i = 0; i < l->count; i++)
+		if (l->entry[i].id == w->thing[T_MEM] && l->entry[i].cookie != PORT_COOKIE)
+			return port_failed(w, "the cookie of memory is %#llx in LIST",
+					   (unsigned long long)l->entry[i].cookie);
+	return 0;
+}
+
+int port_things_make(struct port_world *w)
+{
+	int rc = w->t->one_host && !w->loop ? 0 : make_peer_grant(w);
+
+	rc = rc ? rc : make_plain(w);
+	rc = rc ? rc : make_windows(w);
+	rc = rc ? rc : make_ended(w);
+	return rc ? rc : check_cookie(w);
 }
 
 static bool no_list(uint32_t kind)

@@ -35,7 +35,8 @@ static uint32_t ask(struct fixture *f, enum loss loss, unsigned steps, uint32_t 
 	else
 		world_restart(f->w, loss == LENDER_KILLED ? LENDER : BORROWER);
 	world_pass(f->w, MEET);
-	f->w->late = 0; /* what the port was asked for first is answered behind the second request */
+	f->w->late =
+		0; /* what the port was asked for first is answered behind the second request */
 	world_pass(f->w, MEET);
 	m = world_reply(f->c, id);
 	assert_non_null(m);
@@ -63,9 +64,9 @@ static void the_device_is_opened_to_others(void **state)
 					    SIO_MSG_DEV_RELEASE_EXCLUSIVE, f->b.handle, &over),
 				 0);
 		/* Once is enough. */
-		assert_int_equal(call_handle(f->w, f->c, SIO_MSG_DEV_RELEASE_EXCLUSIVE, f->b.handle,
-					     0),
-				 EPERM);
+		assert_int_equal(
+			call_handle(f->w, f->c, SIO_MSG_DEV_RELEASE_EXCLUSIVE, f->b.handle, 0),
+			EPERM);
 		assert_int_equal(call_handle(f->w, f->c, SIO_MSG_DEV_RETURN, f->b.handle, 0), 0);
 		world_run(f->w);
 		world_forget(f->c);
@@ -122,7 +123,7 @@ static void a_segment_in_the_borrowers_memory(void **state)
 	give_back(*state);
 }
 
-/* The answer to HOLD is lost, or (@back) that to UNHOLD: the mapping is held as often as it knows. */
+/* The answer to HOLD is lost, or (@back) to UNHOLD: it is held as often as its program knows. */
 static void hold_and_lose(struct fixture *f, bool back)
 {
 	bool over = false;
@@ -401,8 +402,11 @@ static void who_does_not_report_is_lost(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(the_device_is_opened_to_others),	 TEST(a_segment_in_the_lenders_memory),
-		TEST(a_segment_in_the_borrowers_memory), TEST(a_mapping_is_held), TEST(a_mapping_is_held_no_more),
+		TEST(the_device_is_opened_to_others),
+		TEST(a_segment_in_the_lenders_memory),
+		TEST(a_segment_in_the_borrowers_memory),
+		TEST(a_mapping_is_held),
+		TEST(a_mapping_is_held_no_more),
 		TEST(a_vector_of_its_choice_is_set),
 		TEST(who_never_had_the_registers_holds_nothing),
 		TEST(a_pin_outlives_its_borrow),
