@@ -64,7 +64,7 @@ class Port:
                 return event
 
     def alloc(self, size):
-        body, fds = self.ask(ALLOC, struct.pack("=QQQQII", size, 0, ANY, 0, 0, 3))
+        body, fds = self.ask(ALLOC, struct.pack("=QQQQIIQ", size, 0, ANY, 0, 0, 3, 0))
         return body, fds[0]
 
 
@@ -164,7 +164,7 @@ class Live(unittest.TestCase):
         greedy, modest = self.port(4), self.port(8)
         held = [greedy.alloc(4096)]
         while True:
-            greedy.send(ALLOC, struct.pack("=QQQQII", 4096, 0, ANY, 0, 0, 3))
+            greedy.send(ALLOC, struct.pack("=QQQQIIQ", 4096, 0, ANY, 0, 0, 3, 0))
             event = greedy.event()
             if event[1]:
                 break
@@ -205,7 +205,7 @@ class Live(unittest.TestCase):
         copy = os.dup(fds[0])
         os.close(fds[0])
         os.write(copy, b"noise")  # nobody listens
-        one.ask(ALLOC, struct.pack("=QQQQII", 4096, 0, ANY, 0, 0, 3), owner)
+        one.ask(ALLOC, struct.pack("=QQQQIIQ", 4096, 0, ANY, 0, 0, 3, 0), owner)
         self.assertEqual(select.select([one.sock], [], [], 0.05)[0], [])
         os.close(copy)
         self.assertEqual(one.wait(EV_OWNER_GONE)[3], owner)

@@ -171,7 +171,7 @@ class Kept(unittest.TestCase):
         return number
 
     def alloc(self, owner):
-        return self.good(ALLOC, struct.pack("=QQQQII", 4096, 0, 2**64 - 1, 0, 0, 3), owner=owner)[0]
+        return self.good(ALLOC, struct.pack("=QQQQIIQ", 4096, 0, 2**64 - 1, 0, 0, 3, 0), owner=owner)[0]
 
     def memories(self):
         found, after, more = [], 0, 1
