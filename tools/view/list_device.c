@@ -19,6 +19,7 @@
 struct row {
 	const struct tool_view_host *host;
 	const struct tool_view_device *device;
+	bool lent;   /* by a machine's kernel: no file says how far it is */
 	bool routed; /* a path leads there, with: */
 	struct sio_route route;
 };
@@ -55,7 +56,7 @@ static void to_row(struct tool_table *t, const struct row *r, bool near)
 		return;
 	if (!r->routed) {
 		tool_table_cell(t, "-");
-		tool_table_cell(t, "no way leads there");
+		tool_table_cell(t, r->lent ? "not known" : "no way leads there");
 		return;
 	}
 	tool_table_cell(t, "%u", r->route.hops);
@@ -69,7 +70,7 @@ static struct json_object *to_json(const struct row *r, bool near)
 {
 	struct json_object *o = tool_view_device_json(r->host, r->device);
 
-	if (near)
+	if (near && !r->lent)
 		tool_json_bool(o, "reachable", r->routed);
 	if (r->routed)
 		tool_json_number(o, "hops", r->route.hops);
@@ -104,18 +105,24 @@ static int print(const struct tool_view *v, const struct rows *rows)
 	return tool_json_print("device-list", o);
 }
 
+static void collect_of(struct rows *rows, const struct tool_view_host *h, bool lent,
+		       const char *class)
+{
+	for (unsigned k = 0; k < h->topo->n_devices; k++) {
+		if (class && strcmp(h->topo->device[k].type, class) != 0)
+			continue;
+		rows->row = tool_grow(rows->row, rows->n + 1, sizeof(*rows->row));
+		rows->row[rows->n++] =
+			(struct row){.host = h, .device = &h->device[k], .lent = lent};
+	}
+}
+
 static void collect(struct rows *rows, const struct tool_view *v, const char *class)
 {
-	for (unsigned i = 0; i < v->n; i++) {
-		const struct tool_view_host *h = &v->host[i];
-
-		for (unsigned k = 0; k < h->topo->n_devices; k++) {
-			if (class && strcmp(h->topo->device[k].type, class) != 0)
-				continue;
-			rows->row = tool_grow(rows->row, rows->n + 1, sizeof(*rows->row));
-			rows->row[rows->n++] = (struct row){.host = h, .device = &h->device[k]};
-		}
-	}
+	for (unsigned i = 0; i < v->n; i++)
+		collect_of(rows, &v->host[i], false, class);
+	for (unsigned i = 0; i < v->n_machines; i++)
+		collect_of(rows, &v->machine[i].lender, true, class);
 }
 
 /*
@@ -190,9 +197,12 @@ static int compute_hops(struct rows *rows, const struct tool_view *v, struct sio
 	for (unsigned i = 0; i < rows->n; i++) {
 		struct row *row = &rows->row[i];
 		const struct sio_topo_host *lender = row->host->topo;
-		unsigned to = sio_graph_device(g, (unsigned)(lender - t->host),
-					       (unsigned)(row->device->topo - lender->device));
+		unsigned to;
 
+		if (row->lent)
+			continue;
+		to = sio_graph_device(g, (unsigned)(lender - t->host),
+				      (unsigned)(row->device->topo - lender->device));
 		row->routed =
 			sio_routes_find(routes, sio_graph_host(g, (unsigned)(rows->near - t->host)),
 					to, &row->route) == 0;
@@ -263,7 +273,8 @@ const struct tool_command tool_device_list_command = {
 	.summary = "List the devices that hosts lend, and who uses them",
 	.help = "States: free, shared or exclusive (borrowed); out (not in its slot); host down; "
 		"unknown (its\n"
-		"host does not answer). LINKS are those of the lender: with none up, its own "
+		"host does not answer). Where virtual machines are, what their kernels lend comes last, as\n"
+		"the hosts' daemons know it. LINKS are those of the lender: with none up, its own "
 		"programs alone can\n"
 		"borrow. QUARANTINED counts the borrowers that ended while the device may still "
 		"use their\n"
@@ -336,7 +347,8 @@ static int info(const struct tool_command *self, int argc, char **argv)
 		return status;
 	if (tool_view_open(&v, &err) < 0)
 		return tool_fail(&err);
-	if (tool_view_find_device(v, argv[first], &h, &d, &err) < 0)
+	if (!tool_view_find_lent(v, argv[first], &h, &d) &&
+	    tool_view_find_device(v, argv[first], &h, &d, &err) < 0)
 		status = tool_fail(&err);
 	else if (tool_where.json)
 		status = tool_json_print("device-info", tool_view_device_json(h, d));

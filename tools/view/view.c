@@ -13,7 +13,7 @@
 #include "smartio/uapi.h"
 #include "view/view_machine.h"
 
-static enum tool_device_state state_of(const struct sio_rep_dev_list *info)
+enum tool_device_state tool_device_state_of(const struct sio_rep_dev_list *info)
 {
 	if (sio_from_le32(info->borrowers) == 0)
 		return TOOL_DEVICE_FREE;
@@ -42,7 +42,7 @@ static int look_at_devices(struct tool_view_host *h, struct sio_err *reterr)
 
 		if (r < 0 && r != -ENODEV)
 			return r;
-		d->state = r < 0 ? TOOL_DEVICE_OUT : state_of(&d->info);
+		d->state = r < 0 ? TOOL_DEVICE_OUT : tool_device_state_of(&d->info);
 	}
 	return 0;
 }
@@ -157,6 +157,7 @@ static int look(struct tool_hosts *hosts, struct tool_view **ret, struct sio_err
 	}
 	join_ends(v);
 	tool_view_look_at_machines(v);
+	tool_view_look_at_lent(v);
 	*ret = v;
 	return 0;
 }
@@ -256,7 +257,7 @@ struct json_object *tool_view_adapter_json(const struct tool_view_adapter *a, un
 	return o;
 }
 
-static bool is_named(const struct tool_view_device *d, const char *name)
+bool tool_device_is_named(const struct tool_view_device *d, const char *name)
 {
 	char *end;
 	unsigned long id = strtoul(name, &end, 0);
@@ -275,7 +276,7 @@ int tool_view_find_device(const struct tool_view *v, const char *name,
 		const struct tool_view_host *h = &v->host[i];
 
 		for (unsigned k = 0; k < h->topo->n_devices; k++) {
-			if (is_named(&h->device[k], name)) {
+			if (tool_device_is_named(&h->device[k], name)) {
 				*ret_host = h;
 				*ret = &h->device[k];
 				return 0;

@@ -58,6 +58,10 @@ struct tool_view_machine {
 	int64_t at; /* when it was asked, in nanoseconds of the monotonic clock */
 	struct tool_room_part adapter[SIO_MAX_ADAPTERS];
 	struct tool_room_part *device; /* topo->n_devices */
+	/* What its kernel lends, which is not in the file: a host of these devices alone. */
+	struct tool_view_host lender;
+	struct sio_topo_host lent;
+	struct tool_host daemon;
 };
 
 struct tool_view {
@@ -97,6 +101,11 @@ bool tool_device_is_in(const struct tool_view_device *d);
 int tool_view_find_device(const struct tool_view *v, const char *name,
 			  const struct tool_view_host **ret_host,
 			  const struct tool_view_device **ret, struct sio_err *reterr);
+/* The same among what machines lend. False: there is none of that name or id. */
+bool tool_view_find_lent(const struct tool_view *v, const char *name,
+			 const struct tool_view_host **ret_host,
+			 const struct tool_view_device **ret);
+bool tool_device_is_named(const struct tool_view_device *d, const char *name);
 /* How its lender can reset a device that is present: "function", "bus", "none". */
 const char *tool_device_reset_name(const struct tool_view_device *d);
 /* By which interface VFIO serves the device: "group", "iommufd"; NULL: it is not VFIO's. */

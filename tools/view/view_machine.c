@@ -48,8 +48,10 @@ void tool_view_look_at_machines(struct tool_view *v)
 
 void tool_view_forget_machines(struct tool_view *v)
 {
-	for (unsigned i = 0; i < v->n_machines; i++)
+	for (unsigned i = 0; i < v->n_machines; i++) {
 		free(v->machine[i].device);
+		tool_view_forget_lent(&v->machine[i]);
+	}
 	free(v->machine);
 }
 
