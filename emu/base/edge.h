@@ -122,7 +122,8 @@ struct emu_ops {
 	 * operation emu_room_step() runs them. After engines_stop() no such call is under way, and
 	 * none begins before engines_go(). engine_watch(): wakes that thread when event descriptor
 	 * @fd is written to. engine_report(), called by that thread: emu_room_engines_collect() is
-	 * to be called soon.
+	 * to be called soon. Stops nest: as many engines_go() follow. The edge itself stops them
+	 * where machine_memory() might change.
 	 */
 	int (*engine_start)(void *ctx, unsigned host);
 	int (*engine_watch)(void *ctx, unsigned host, int fd);
@@ -143,6 +144,12 @@ struct emu_ops {
 	 * flight already, and this one is dropped; other -errno: it cannot be sent.
 	 */
 	int (*machine_message)(void *ctx, const struct emu_reach *x, uint32_t data, bool send);
+	/*
+	 * Sends a store of 4 bytes to a device of the machine, on which it has granted the host
+	 * @x->length bytes to write to; @data NULL: only looks the range up. Return: as
+	 * machine_message(); -EBUSY: it may be repeated later.
+	 */
+	int (*machine_store)(void *ctx, const struct emu_reach *x, const uint32_t *data);
 	uint64_t (*now)(void *ctx);
 	uint64_t (*random)(void *ctx);
 	void (*log)(void *ctx, const char *text);

@@ -43,6 +43,7 @@ struct emu_device;
 struct emu_dmamap;
 struct emu_engine;
 struct emu_grant;
+struct emu_map;
 struct emu_ram;
 struct emu_requester;
 struct emu_vector;
@@ -288,6 +289,7 @@ struct emu_room {
 	uint64_t writable_views;		     /* of all devices */
 	bool watch_dirty;			     /* @naps may be wrong */
 	bool naps;
+	struct emu_map *stores; /* maps of doorbells of machines: memory/stores.c */
 	uint64_t n_naps, n_sleeps;
 	struct emu_device **device; /* of all hosts: what step() runs through */
 	unsigned n_devices;

@@ -254,13 +254,6 @@ static int check_target(struct emu_request *rq, const struct sio_req_dma_attach 
 	if (m->target_kind == SIO_KIND_MAP && map->trigger)
 		return sio_fail(&rq->err, -EINVAL,
 				"DMA_ATTACH: map %#" PRIx64 " is of an interrupt", (*ret)->id);
-	if (m->target_kind == SIO_KIND_MAP && rq->host->room->host[map->peer_host].machine)
-		return sio_fail(
-			&rq->err, -EOPNOTSUPP,
-			"DMA_ATTACH: map %#" PRIx64
-			" is of a machine, whose memory DMA engines of emulated hosts do not "
-			"reach; processors do",
-			(*ret)->id);
 	if (m->target_kind == SIO_KIND_MAP && map->adapter != c->engine->adapter->index)
 		return sio_fail(&rq->err, -EINVAL,
 				"DMA_ATTACH: map %#" PRIx64 " goes through adapter %u, the "

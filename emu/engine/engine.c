@@ -39,7 +39,7 @@ static const struct emu_xlat *page_at(struct emu_engine *e, uint64_t addr, uint3
 	if (emu_translate(d, (struct sio_dev_addr){addr & ~(EMU_PAGE - 1)}, access, t) < 0)
 		return NULL;
 	*x = (struct emu_xlat){.page = addr / EMU_PAGE,
-			       .gen = d->room->gen,
+			       .gen = t->fleeting ? 0 : d->room->gen, /* the room's is never 0 */
 			       .data = t->data,
 			       .access = t->access,
 			       .n_hops = t->n_hops,
@@ -89,12 +89,14 @@ static int look(struct emu_engine *e, uint64_t addr, size_t len, uint32_t access
 		}
 		if (ret->data && !follows(ret, at, x->data + HERE(at), x))
 			break;
-		check(e, at, n, access, x->data + HERE(at));
+		if (x->gen)
+			check(e, at, n, access, x->data + HERE(at));
 		if (!ret->data) {
 			ret->data = x->data + HERE(at);
 			ret->n_hops = x->n_hops;
 			memcpy(ret->hop, x->hop, sizeof(ret->hop));
 			ret->far = x->far;
+			ret->fleeting = !x->gen;
 			ret->way = x->way;
 		}
 		ret->len += n;
@@ -135,7 +137,7 @@ static int find(struct emu_engine *e, struct emu_dma_range *g, uint64_t addr, si
 		return 0;
 	}
 	rc = look(e, addr, len, access, ret);
-	if (rc < 0)
+	if (rc < 0 || ret->fleeting)
 		return rc;
 	if (!continues(k, ret))
 		*k = *ret;

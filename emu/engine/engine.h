@@ -33,6 +33,7 @@ struct emu_stretch {
 	size_t len;
 	uint16_t n_hops;
 	bool far;
+	bool fleeting; /* a machine's memory: for this piece alone */
 	struct emu_count *hop[EMU_HOPS];
 	struct emu_way way;
 };

@@ -152,8 +152,7 @@ static int set_link(struct live *l, unsigned node, unsigned adapter, const char 
 				host->name, adapter, host->n_adapters);
 	live_log("%s: link of adapter %u %s", host->name, adapter, state);
 	/* Each side has the cable in its own tables. */
-	if (l->ntb)
-		emu_ntb_link(l->ntb, node, adapter, up);
+	live_ntb_link(l, node, adapter, up);
 	return emu_room_link(l->room, (unsigned)(host - l->topo->host), adapter, up);
 }
 
@@ -237,8 +236,7 @@ static int set_between(struct live *l, const char *what, unsigned index, const c
 				l->topo->name, what, index, n);
 	live_log("%s %u is %s", what, index, state);
 	(is_switch ? emu_room_switch : emu_room_trunk)(l->room, index, in);
-	if (l->ntb)
-		(is_switch ? emu_ntb_switch : emu_ntb_trunk)(l->ntb, index, in);
+	live_ntb_outage(l, is_switch, index, in);
 	return 0;
 }
 

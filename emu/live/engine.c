@@ -129,12 +129,18 @@ void live_engine_unwatch(void *ctx, unsigned host, int fd)
 
 void live_engines_stop(void *ctx)
 {
-	pthread_rwlock_wrlock(&((struct live *)ctx)->engines_lock);
+	struct live *l = ctx;
+
+	if (l->engines_stops++ == 0)
+		pthread_rwlock_wrlock(&l->engines_lock);
 }
 
 void live_engines_go(void *ctx)
 {
-	pthread_rwlock_unlock(&((struct live *)ctx)->engines_lock);
+	struct live *l = ctx;
+
+	if (--l->engines_stops == 0)
+		pthread_rwlock_unlock(&l->engines_lock);
 }
 
 void live_engine_report(void *ctx)

@@ -111,6 +111,7 @@ struct live {
 	struct emu_pace pace;
 	struct live_engine *engine; /* of each host */
 	pthread_rwlock_t engines_lock;
+	unsigned engines_stops; /* by the room's thread, one in another */
 	bool engines_end;
 	struct live_source engines_report;
 	int epoll, random_fd;
@@ -218,8 +219,12 @@ void live_ntb_close(struct live *l);
 void live_ntb_event(struct live *l);
 int live_machine_memory(void *ctx, const struct emu_reach *x, struct emu_reached *ret);
 int live_machine_message(void *ctx, const struct emu_reach *x, uint32_t data, bool send);
+int live_machine_store(void *ctx, const struct emu_reach *x, const uint32_t *data);
 /* A host of the room is on, or off: informs the machines. */
 void live_ntb_host(struct live *l, unsigned host);
+/* As emu_ntb_link(); as emu_ntb_switch() or emu_ntb_trunk(). */
+void live_ntb_link(struct live *l, uint32_t node, unsigned adapter, bool up);
+void live_ntb_outage(struct live *l, bool is_switch, unsigned index, bool in);
 
 /* vfio.c: devices and adapters of machines, served to clients of vfio-user. */
 int live_vfios_open(struct live *l, struct sio_err *reterr);

@@ -109,8 +109,10 @@ static void handle(struct live *l, const struct epoll_event *ev)
 		live_control_event(l, s);
 		break;
 	case LIVE_VFIO_LISTENER:
-	case LIVE_VFIO:
+	case LIVE_VFIO: /* engines of hosts look at what a machine has and grants */
+		live_engines_stop(l);
 		live_vfio_event(l, s, ev->events);
+		live_engines_go(l);
 		break;
 	case LIVE_STORE:
 		live_store_event(l);

@@ -64,19 +64,54 @@ static struct emu_ntb_inward inward(const struct emu_reach *x)
 				       .len = x->length};
 }
 
+/* The memory at @in, or as much of it as is in one piece. */
+static int look(struct live *l, const struct emu_ntb_inward *in, struct emu_reached *ret,
+		size_t *ret_part)
+{
+	bool can_read, can_write;
+	int rc = l->ntb ? emu_ntb_host_memory(l->ntb, in, &ret->data, ret_part, &can_read,
+					      &can_write)
+			: -EACCES;
+
+	if (rc == 0)
+		ret->access =
+			(can_read ? SIO_ACCESS_READ : 0u) | (can_write ? SIO_ACCESS_WRITE : 0u);
+	return rc;
+}
+
+/*
+ * The file of what begins with @ret's @part bytes. Behind a machine's IOMMU each page is a piece of
+ * its own; those that follow one another in the same file are one for whoever maps that.
+ */
+static int find_file(struct live *l, struct emu_ntb_inward in, size_t part, struct emu_reached *ret)
+{
+	struct emu_reached next = *ret;
+	uint64_t offset, behind;
+
+	ret->fd = live_vfiomem_file(ret->data, &ret->fd_offset);
+	behind = ret->fd_offset + part;
+	while (ret->fd >= 0 && part < in.len) {
+		in.address += part;
+		in.len -= part;
+		if (look(l, &in, &next, &part) < 0 || (next.access & ret->access) != ret->access ||
+		    live_vfiomem_file(next.data, &offset) != ret->fd || offset != behind)
+			return -EFAULT;
+		behind += part;
+	}
+	return 0;
+}
+
 int live_machine_memory(void *ctx, const struct emu_reach *x, struct emu_reached *ret)
 {
 	const struct emu_ntb_inward in = inward(x);
 	struct live *l = ctx;
-	bool can_read, can_write;
-	int rc = l->ntb ? emu_ntb_host_memory(l->ntb, &in, &ret->data, &can_read, &can_write)
-			: -EACCES;
+	size_t part;
+	int rc = look(l, &in, ret, &part);
 
-	if (rc < 0)
-		return rc;
-	ret->access = (can_read ? SIO_ACCESS_READ : 0u) | (can_write ? SIO_ACCESS_WRITE : 0u);
-	ret->fd = x->file ? live_vfiomem_file(ret->data, &ret->fd_offset) : -1;
-	return 0;
+	ret->fd = -1;
+	if (rc == 0 && x->file)
+		return find_file(l, in, part, ret);
+	return rc == 0 && part < in.len ? -EFAULT : rc;
 }
 
 int live_machine_message(void *ctx, const struct emu_reach *x, uint32_t data, bool send)
@@ -87,10 +122,41 @@ int live_machine_message(void *ctx, const struct emu_reach *x, uint32_t data, bo
 	return l->ntb ? emu_ntb_host_message(l->ntb, &in, data, send) : -EACCES;
 }
 
+int live_machine_store(void *ctx, const struct emu_reach *x, const uint32_t *data)
+{
+	const struct emu_ntb_inward in = inward(x);
+	struct live *l = ctx;
+
+	return l->ntb ? emu_ntb_host_store(l->ntb, &in, data) : -EACCES;
+}
+
 void live_ntb_host(struct live *l, unsigned host)
 {
-	if (l->ntb)
-		emu_ntb_host_power(l->ntb, l->topo->host[host].node, emu_room_start(l->room, host));
+	if (!l->ntb)
+		return;
+	live_engines_stop(l);
+	emu_ntb_host_power(l->ntb, l->topo->host[host].node, emu_room_start(l->room, host));
+	live_engines_go(l);
+}
+
+/* ---- cables, which engines of hosts look at ---- */
+
+void live_ntb_link(struct live *l, uint32_t node, unsigned adapter, bool up)
+{
+	if (!l->ntb)
+		return;
+	live_engines_stop(l);
+	emu_ntb_link(l->ntb, node, adapter, up);
+	live_engines_go(l);
+}
+
+void live_ntb_outage(struct live *l, bool is_switch, unsigned index, bool in)
+{
+	if (!l->ntb)
+		return;
+	live_engines_stop(l);
+	(is_switch ? emu_ntb_switch : emu_ntb_trunk)(l->ntb, index, in);
+	live_engines_go(l);
 }
 
 static const struct emu_ntb_ops ops = {

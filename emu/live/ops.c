@@ -341,6 +341,7 @@ const struct emu_ops live_ops = {
 	.engine_report = live_engine_report,
 	.machine_memory = live_machine_memory,
 	.machine_message = live_machine_message,
+	.machine_store = live_machine_store,
 	.now = now,
 	.random = op_random,
 	.log = op_log,

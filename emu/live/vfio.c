@@ -259,9 +259,13 @@ static void disconnect(struct live_vfio *v)
 
 void live_vfios_cut(struct live *l)
 {
-	for (unsigned i = 0; i < l->n_vfios; i++)
-		if (l->vfio[i].cut)
-			disconnect(&l->vfio[i]);
+	for (unsigned i = 0; i < l->n_vfios; i++) {
+		if (!l->vfio[i].cut)
+			continue;
+		live_engines_stop(l);
+		disconnect(&l->vfio[i]);
+		live_engines_go(l);
+	}
 }
 
 /* It is dead, although its hang-up has not come to its turn yet. */

@@ -11,14 +11,12 @@
 
 #include "emu/live/vfiomem.h"
 
-#define LEAST (1ull << 20) /* bytes of a mapping whose file is kept */
-
 /* Read by the signal's handler, in whichever thread it comes: a size of 0 is a free place. */
 struct live_vfiomem_place {
 	_Atomic uintptr_t at;
 	_Atomic size_t size;
 	/* Not the handler's. */
-	int fd; /* 0: none is kept */
+	struct live_vfiomem_file *file; /* NULL: it is not kept */
 	uint64_t offset;
 };
 
@@ -62,11 +60,15 @@ void live_vfiomem_guard(void)
 int live_vfiomem_open(struct live_vfiomem *m, unsigned places, unsigned files)
 {
 	m->place = calloc(places, sizeof(*m->place));
-	if (!m->place)
+	m->file = files ? calloc(files, sizeof(*m->file)) : NULL;
+	if (!m->place || (files && !m->file)) {
+		free(m->place);
+		free(m->file);
+		*m = (struct live_vfiomem){0};
 		return -ENOMEM;
+	}
 	m->n_places = places;
-	m->n_files = 0;
-	m->most_files = files;
+	m->n_files = files;
 	m->next = atomic_load(&first);
 	atomic_store(&first, m);
 	return 0;
@@ -87,32 +89,63 @@ void live_vfiomem_close(struct live_vfiomem *m)
 		before->next = m->next;
 	}
 	free(m->place);
+	free(m->file);
 	*m = (struct live_vfiomem){0};
 }
 
-/* Emulated hosts map parts of files whose mappings are large enough to be RAM. */
-static void keep_file(struct live_vfiomem *m, struct live_vfiomem_place *p, int fd, uint64_t offset)
+static bool is_same(const struct live_vfiomem_file *f, const struct stat *st, int mode)
 {
-	int copy = m->n_files < m->most_files ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
-
-	if (copy < 0)
-		return;
-	p->fd = copy;
-	p->offset = offset;
-	m->n_files++;
+	return f->users && f->device == st->st_dev && f->inode == st->st_ino && f->mode == mode;
 }
 
-static int remember(struct live_vfiomem *m, void *data, uint64_t size, int fd, uint64_t offset)
+/*
+ * Emulated hosts map parts of it. An IOMMU of the machine has its RAM in many mappings, of the same
+ * file: one descriptor is kept for all of them. NULL: there are too many files.
+ */
+static struct live_vfiomem_file *keep_file(struct live_vfiomem *m, int fd, const struct stat *st)
+{
+	int mode = fcntl(fd, F_GETFL) & O_ACCMODE;
+	struct live_vfiomem_file *f, *free_one = NULL;
+
+	for (f = m->file; f < m->file + m->n_files; f++) {
+		if (is_same(f, st, mode)) {
+			f->users++;
+			return f;
+		}
+		if (!f->users && !free_one)
+			free_one = f;
+	}
+	if (!free_one)
+		return NULL;
+	*free_one = (struct live_vfiomem_file){.device = st->st_dev,
+					       .inode = st->st_ino,
+					       .mode = mode,
+					       .users = 1,
+					       .fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)};
+	if (free_one->fd >= 0)
+		return free_one;
+	free_one->users = 0;
+	return NULL;
+}
+
+static void put_file(struct live_vfiomem_file *f)
+{
+	if (f && --f->users == 0)
+		close(f->fd);
+}
+
+static int remember(struct live_vfiomem *m, void *data, uint64_t size, int fd, uint64_t offset,
+		    const struct stat *st)
 {
 	for (unsigned i = 0; i < m->n_places; i++) {
 		struct live_vfiomem_place *p = &m->place[i];
 
 		if (atomic_load(&p->size))
 			continue;
+		p->file = keep_file(m, fd, st);
+		p->offset = offset;
 		atomic_store(&p->at, (uintptr_t)data);
 		atomic_store(&p->size, size);
-		if (size >= LEAST)
-			keep_file(m, p, fd, offset);
 		return 0;
 	}
 	return -ENOSPC;
@@ -125,11 +158,8 @@ static void forget(struct live_vfiomem *m, const void *data)
 
 		if (!atomic_load(&p->size) || atomic_load(&p->at) != (uintptr_t)data)
 			continue;
-		if (p->fd) {
-			close(p->fd);
-			m->n_files--;
-		}
-		p->fd = 0;
+		put_file(p->file);
+		p->file = NULL;
 		atomic_store(&p->size, 0);
 		return;
 	}
@@ -152,7 +182,7 @@ int live_vfiomem_map(struct live_vfiomem *m, int fd, uint64_t offset, uint64_t s
 		    (off_t)offset);
 	if (data == MAP_FAILED)
 		return -errno;
-	rc = remember(m, data, size, fd, offset);
+	rc = remember(m, data, size, fd, offset, &st);
 	if (rc < 0)
 		munmap(data, size);
 	else
@@ -171,8 +201,8 @@ int live_vfiomem_file(const void *data, uint64_t *ret_offset)
 	uintptr_t at = (uintptr_t)data;
 	const struct live_vfiomem_place *p = place_at(atomic_load(&first), at);
 
-	if (!p || !p->fd)
+	if (!p || !p->file)
 		return -1;
 	*ret_offset = p->offset + (at - atomic_load(&p->at));
-	return p->fd;
+	return p->file->fd;
 }

@@ -8,19 +8,27 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define LIVE_FILES 8u /* of a machine's adapter that are kept */
 
 struct live_vfiomem_place;
+/* A file of which there are mappings: emulated hosts are given it. */
+struct live_vfiomem_file {
+	dev_t device;
+	ino_t inode;
+	int mode, fd;
+	unsigned users; /* mappings; 0: it is none */
+};
 /* The mappings of one session. Zeroed: closed. It must not move in memory while it is open. */
 struct live_vfiomem {
 	struct live_vfiomem *next;
 	struct live_vfiomem_place *place;
-	unsigned n_places;
-	unsigned n_files, most_files; /* kept now, and at most */
+	struct live_vfiomem_file *file;
+	unsigned n_places, n_files;
 };
 
-/* Allocates @places mappings, and room for the files of @files of them. Return: 0; -ENOMEM. */
+/* Allocates @places mappings, and room for @files files. Return: 0; -ENOMEM. */
 int live_vfiomem_open(struct live_vfiomem *m, unsigned places, unsigned files);
 /* Unmaps everything. One that is not open is fine. */
 void live_vfiomem_close(struct live_vfiomem *m);

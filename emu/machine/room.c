@@ -473,6 +473,8 @@ unsigned emu_room_step(struct emu_room *r, unsigned budget)
 		if (d->host->up && !emu_device_is_out(d))
 			work += d->model->step(d->state, budget);
 	}
+	if (r->stores)
+		work += emu_stores_step(r);
 	return work + (r->ops->engine_start ? 0 : step_engines(r));
 }
 
@@ -494,7 +496,7 @@ bool emu_room_busy(const struct emu_room *r)
 
 bool emu_room_watched(const struct emu_room *r)
 {
-	return r->writable_views != 0;
+	return r->writable_views != 0 || r->stores;
 }
 
 int emu_room_prepare(struct emu_room *r, const struct sio_topology *next, bool try,
@@ -614,7 +616,7 @@ int emu_room_fault(struct emu_room *r, unsigned host, unsigned device,
 
 bool emu_room_naps(struct emu_room *r)
 {
-	return emu_watches_nap(r);
+	return r->stores || emu_watches_nap(r);
 }
 
 void emu_room_doze(struct emu_room *r, bool asleep)

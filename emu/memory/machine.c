@@ -9,8 +9,20 @@
 
 /* ---- from a host to a machine ---- */
 
+/* What was asked for is granted, but cannot be mapped. */
+static int no_memory(struct emu_request *rq, const struct sio_req_map *m,
+		     const struct emu_host *peer)
+{
+	return sio_fail(&rq->err, -EOPNOTSUPP,
+			"MAP: %#" PRIx64 " + %#" PRIx64
+			" of machine %s is no memory in one piece: of its devices' registers "
+			"emulated hosts get doorbells alone",
+			(uint64_t)m->bus_addr, (uint64_t)m->length, peer->topo->name);
+}
+
 int emu_machine_find(struct emu_request *rq, const struct sio_req_map *m,
-		     const struct emu_host *peer, struct emu_reached *ret, bool *ret_trigger)
+		     const struct emu_host *peer, struct emu_reached *ret,
+		     enum emu_machine_way *ret_way)
 {
 	const struct emu_reach x = {.node = rq->host->topo->node,
 				    .adapter = m->adapter,
@@ -24,28 +36,28 @@ int emu_machine_find(struct emu_request *rq, const struct sio_req_map *m,
 	int rc = -EACCES;
 
 	memcpy(&message, m->token + SIO_TOKEN_MESSAGE, sizeof(message));
-	*ret_trigger = m->length == SIO_MSI_BYTES && r->ops->machine_message &&
-		       r->ops->machine_message(r->ctx, &x, message, false) == 0;
-	if (*ret_trigger)
+	*ret_way = EMU_BY_BELL;
+	if (m->length == SIO_MSI_BYTES && r->ops->machine_message &&
+	    r->ops->machine_message(r->ctx, &x, message, false) == 0)
 		return 0;
 	if (m->bus_addr % EMU_PAGE || m->length % EMU_PAGE)
 		return sio_fail(&rq->err, -EINVAL,
 				"MAP: range %#" PRIx64 " + %#" PRIx64 " is not of whole pages",
 				(uint64_t)m->bus_addr, (uint64_t)m->length);
+	*ret_way = EMU_BY_FILE;
 	if (r->ops->machine_memory)
 		rc = r->ops->machine_memory(r->ctx, &x, ret);
 	if (rc == -EACCES)
 		return sio_fail(&rq->err, rc,
 				"MAP: machine %s granted us nothing at %#" PRIx64 " + %#" PRIx64,
 				peer->topo->name, (uint64_t)m->bus_addr, (uint64_t)m->length);
-	if (rc < 0 || ret->fd < 0)
-		return sio_fail(&rq->err, -EOPNOTSUPP,
-				"MAP: %#" PRIx64 " + %#" PRIx64
-				" of machine %s is no memory in one piece of one file, which alone "
-				"emulated hosts can map: registers of its devices cannot be, nor "
-				"memory behind its IOMMU",
-				(uint64_t)m->bus_addr, (uint64_t)m->length, peer->topo->name);
-	return 0;
+	if (rc == 0 && ret->fd >= 0)
+		return 0;
+	*ret_way = EMU_BY_STORES;
+	if (m->h.flags & SIO_MAP_DOORBELLS && r->ops->machine_store &&
+	    r->ops->machine_store(r->ctx, &x, NULL) == 0)
+		return 0;
+	return no_memory(rq, m, peer);
 }
 
 int emu_machine_bell(struct emu_request *rq, struct emu_map *map, int *ret_fd)
@@ -68,8 +80,7 @@ int emu_machine_bell(struct emu_request *rq, struct emu_map *map, int *ret_fd)
 	return 0;
 }
 
-/* Is what was granted in that start of it still there? */
-static bool leads_there(const struct emu_map *map)
+bool emu_machine_leads_there(const struct emu_map *map)
 {
 	struct emu_path *p =
 		emu_path_find(map->o.host, map->adapter, map->peer_host, map->peer_adapter);
@@ -90,7 +101,7 @@ void emu_machine_ring(struct emu_map *map)
 				    .address = map->bus_addr,
 				    .length = SIO_MSI_BYTES};
 
-	if (!map->bell || !leads_there(map))
+	if (!map->bell || !emu_machine_leads_there(map))
 		return;
 	rc = r->ops->machine_message(r->ctx, &x, map->message, true);
 	emu_count_message(&h->adapter[map->adapter].count);

@@ -120,6 +120,21 @@ static void tell(struct emu_request *rq, const struct emu_map *map, const struct
 	emu_answer(rq, &evt, sizeof(evt), &v->fd, 1);
 }
 
+/* To a machine, unless it is by a file of the machine's. */
+static int make_way(struct emu_request *rq, struct emu_map *map, enum emu_machine_way way,
+		    struct view *ret)
+{
+	int rc = 0;
+
+	if (way == EMU_BY_BELL)
+		rc = emu_machine_bell(rq, map, &ret->fd);
+	else if (way == EMU_BY_STORES)
+		rc = emu_stores_new(rq, map);
+	if (rc == 0 && way == EMU_BY_STORES)
+		*ret = (struct view){map->stores.fd, 0, SIO_ACCESS_READ | SIO_ACCESS_WRITE};
+	return rc;
+}
+
 int emu_op_map(struct emu_request *rq, const void *msg)
 {
 	const struct sio_req_map *m = msg;
@@ -128,7 +143,7 @@ int emu_op_map(struct emu_request *rq, const void *msg)
 	struct emu_reached there = {.fd = -1};
 	struct emu_grant *g = NULL;
 	struct emu_map *map = NULL;
-	bool trigger = false;
+	enum emu_machine_way way = EMU_BY_FILE;
 	struct view view;
 	int rc;
 
@@ -138,7 +153,7 @@ int emu_op_map(struct emu_request *rq, const void *msg)
 	if (rc == 0)
 		rc = check(rq, m);
 	if (rc == 0)
-		rc = peer->machine ? emu_machine_find(rq, m, peer, &there, &trigger)
+		rc = peer->machine ? emu_machine_find(rq, m, peer, &there, &way)
 				   : find_grant(rq, m, peer, &g);
 	if (rc < 0)
 		return rc;
@@ -152,7 +167,7 @@ int emu_op_map(struct emu_request *rq, const void *msg)
 	map->bus_addr = m->bus_addr;
 	map->grant = m->grant;
 	map->length = m->length;
-	map->trigger = g ? g->source->kind == SIO_KIND_IRQ : trigger;
+	map->trigger = g ? g->source->kind == SIO_KIND_IRQ : way == EMU_BY_BELL;
 	if (map->trigger)
 		memcpy(&map->message, m->token + SIO_TOKEN_MESSAGE, sizeof(map->message));
 	if (g && g->source->kind == SIO_KIND_BAR && g->access & SIO_ACCESS_WRITE &&
@@ -164,12 +179,10 @@ int emu_op_map(struct emu_request *rq, const void *msg)
 		return rc;
 	}
 	view = g ? view_of(map, g) : (struct view){there.fd, there.fd_offset, there.access};
-	if (!g && trigger) {
-		rc = emu_machine_bell(rq, map, &view.fd);
-		if (rc < 0) {
-			emu_object_free(&map->o);
-			return rc;
-		}
+	rc = g ? 0 : make_way(rq, map, way, &view);
+	if (rc < 0) {
+		emu_object_free(&map->o);
+		return rc;
 	}
 	tell(rq, map, &view, m->caching);
 	return 0;
@@ -200,6 +213,7 @@ static void release(struct emu_object *o)
 	h->freed.maps++;
 	if (m->bell)
 		h->room->ops->watch_free(h->room->ctx, h->index, o->id);
+	emu_stores_free(m);
 	sio_lut_unmap(&h->adapter[m->adapter].lut, m->at, m->length, NULL);
 	emu_invalidate(h->room);
 	emu_check_forget(h, o->kind, o->id);

@@ -69,6 +69,9 @@ struct emu_map {
 	uint32_t message; /* of the interrupt that it triggers */
 	bool bell;	  /* of a machine's interrupt: the edge's watch with its id rings it */
 	bool limit_said;  /* the log has that a trigger was dropped */
+	/* Of a machine's doorbells: where programs store, and the room's list of these. */
+	struct emu_mem stores;
+	struct emu_map *stores_prev, *stores_next;
 	struct emu_run *polled; /* pages that it may write to and a device looks at; NULL: none */
 	bool cut;		/* they were, and are gone */
 };
@@ -150,9 +153,18 @@ struct emu_grant *emu_grant_find(struct emu_host *exporter, const struct sio_req
 bool emu_irq_granted(const struct emu_irq *q, unsigned adapter, unsigned peer);
 
 /* machine.c: machines beside the room. */
+/* What a processor gets of a machine: */
+enum emu_machine_way {
+	EMU_BY_FILE,   /* its memory */
+	EMU_BY_BELL,   /* a descriptor that triggers an interrupt */
+	EMU_BY_STORES, /* pages whose stores are carried on: stores.c */
+};
 /* Finds the target of MAP, which machine @peer has granted. -errno: rq->err has the reason. */
 int emu_machine_find(struct emu_request *rq, const struct sio_req_map *m,
-		     const struct emu_host *peer, struct emu_reached *ret, bool *ret_trigger);
+		     const struct emu_host *peer, struct emu_reached *ret,
+		     enum emu_machine_way *ret_way);
+/* Is what @map leads to granted in the start of the machine that it was mapped in, and joined? */
+bool emu_machine_leads_there(const struct emu_map *map);
 /*
  * Makes an event descriptor by which programs trigger @map, which is of a machine's interrupt; it
  * is the edge's.
@@ -160,6 +172,14 @@ int emu_machine_find(struct emu_request *rq, const struct sio_req_map *m,
 int emu_machine_bell(struct emu_request *rq, struct emu_map *map, int *ret_fd);
 /* Triggers it. The trigger cannot be notified of a failure: it counts as a fault of the adapter. */
 void emu_machine_ring(struct emu_map *map);
+/*
+ * stores.c: doorbells of a machine's devices. Makes the pages of @map. -errno: rq->err has the
+ * reason. The second function frees them; nothing happens if there are none.
+ */
+int emu_stores_new(struct emu_request *rq, struct emu_map *map);
+void emu_stores_free(struct emu_map *map);
+/* Carries on what programs have stored. Return: how many stores. */
+unsigned emu_stores_step(struct emu_room *r);
 /* emu_room_inbound() */
 int emu_machine_inbound(struct emu_room *r, const struct emu_inbound *x, uint8_t **ret);
 

@@ -251,17 +251,14 @@ static struct emu_reach reach_of(const struct end *end, uint64_t length)
 }
 
 /* The whole page has to be granted. Its memory is the machine's, and may go: it is not kept. */
-static int at_machine(const struct emu_device *d, const struct end *end, uint32_t access,
+static int at_machine(struct emu_room *r, const struct end *end, uint32_t access,
 		      struct emu_target *t)
 {
 	const struct emu_reach x = reach_of(end, EMU_PAGE - end->physical % EMU_PAGE);
 	const char *machine = end->host->topo->name;
-	struct emu_room *r = d->room;
 	struct emu_reached there;
 	int rc = -EFAULT;
 
-	if (d->engine_of)
-		return fail(t, "%s is a machine, whose memory DMA engines do not reach", machine);
 	if (r->ops->machine_memory)
 		rc = r->ops->machine_memory(r->ctx, &x, &there);
 	if (rc == -EACCES)
@@ -301,7 +298,7 @@ int emu_translate(struct emu_device *d, struct sio_dev_addr addr, uint32_t acces
 	int rc = find_end(d, addr, access, &end, ret);
 
 	if (rc == 0 && end.host->machine)
-		rc = at_machine(d, &end, access, ret);
+		rc = at_machine(d->room, &end, access, ret);
 	else if (rc == 0)
 		rc = at_region(&end, sio_addrmap_find(&end.host->map, end.physical), access, ret);
 	ret->far = emu_way_is(&ret->way);

@@ -102,13 +102,12 @@ static struct emu_ntb_row *find_row(const struct emu_ntb *n, const struct emu_nt
 }
 
 int emu_ntb_host_memory(struct emu_ntb *n, const struct emu_ntb_inward *x, uint8_t **ret,
-			bool *ret_read, bool *ret_write)
+			size_t *ret_part, bool *ret_read, bool *ret_write)
 {
 	const uint8_t none[4] = {0}; /* a write's, if it were a message */
 	const struct emu_ntb_row *row = find_row(n, x);
 	const struct sio_vfio_range *r;
 	unsigned range;
-	size_t part;
 
 	if (!row || x->len == 0 || x->len > SIZE_MAX)
 		return -EACCES;
@@ -119,12 +118,35 @@ int emu_ntb_host_memory(struct emu_ntb *n, const struct emu_ntb_inward *x, uint8
 		return -EACCES;
 	/* As any access of the function's, it needs the bus master bit. */
 	r = sio_vfio_memory_part(sio_vfio_session_memory(row->peer->session), x->address, x->len,
-				 *ret_write, &part);
-	if (!r || !r->data || part < x->len || !sio_vfio_config_is_master(&row->peer->space))
+				 *ret_write, ret_part);
+	if (!r || !r->data || !sio_vfio_config_is_master(&row->peer->space))
 		return -EFAULT;
 	*ret_read = *ret_read && r->can_read;
 	*ret = r->data + (x->address - r->address);
 	return 0;
+}
+
+/* Of 4 bytes, by the host of @row's adapter. */
+static struct emu_ntb_access access_of(struct emu_ntb_row *row, unsigned range, uint64_t address)
+{
+	struct emu_ntb_adapter *from = row->peer->row[row->self].peer;
+
+	return (struct emu_ntb_access){.from = from,
+				       .to = row->peer,
+				       .row = row,
+				       .start = from->start,
+				       .range = range,
+				       .ticket = -1,
+				       .address = address,
+				       .len = sizeof(uint32_t)};
+}
+
+static int dispatch(const struct emu_ntb_row *row, const struct emu_ntb_access *access,
+		    const uint32_t *data)
+{
+	int rc = row->writes < EMU_NTB_WRITES ? emu_ntb_send(access, data) : -EAGAIN;
+
+	return rc == -EAGAIN ? -EBUSY : rc;
 }
 
 int emu_ntb_host_message(struct emu_ntb *n, const struct emu_ntb_inward *x, uint32_t data,
@@ -133,7 +155,6 @@ int emu_ntb_host_message(struct emu_ntb *n, const struct emu_ntb_inward *x, uint
 	struct emu_ntb_row *row = find_row(n, x);
 	struct emu_ntb_access access;
 	unsigned range;
-	int rc;
 
 	if (!row || x->len != sizeof(data) ||
 	    emu_ntb_find_range(row->peer, row->self, x->address, sizeof(data), &data, &range))
@@ -144,17 +165,30 @@ int emu_ntb_host_message(struct emu_ntb *n, const struct emu_ntb_inward *x, uint
 		return 0;
 	if (!sio_vfio_config_is_master(&row->peer->space))
 		return -EFAULT;
-	access = (struct emu_ntb_access){.from = row->peer->row[row->self].peer,
-					 .to = row->peer,
-					 .row = row,
-					 .range = range,
-					 .ticket = -1,
-					 .address = x->address,
-					 .len = sizeof(data)};
-	access.start = access.from->start;
+	access = access_of(row, range, x->address);
 	/* One that meets the same one on its way is one with it: it is never lost. */
 	if (emu_ntb_join(&access, &data))
 		return 0;
-	rc = row->writes < EMU_NTB_WRITES ? emu_ntb_send(&access, &data) : -EAGAIN;
-	return rc == -EAGAIN ? -EBUSY : rc;
+	return dispatch(row, &access, &data);
+}
+
+int emu_ntb_host_store(struct emu_ntb *n, const struct emu_ntb_inward *x, const uint32_t *data)
+{
+	const uint32_t none = 0;
+	struct emu_ntb_row *row = find_row(n, x);
+	struct emu_ntb_access access;
+	unsigned range;
+
+	if (!row || x->len == 0 || x->len > SIZE_MAX ||
+	    emu_ntb_find_range(row->peer, row->self, x->address, x->len, &none, &range) ||
+	    row->peer->tables.range[range].control & SIO_VNTB_RANGE_MESSAGE)
+		return -EACCES;
+	if (!data)
+		return 0;
+	if (x->len != sizeof(*data))
+		return -EINVAL;
+	if (!sio_vfio_config_is_master(&row->peer->space))
+		return -EFAULT;
+	access = access_of(row, range, x->address);
+	return dispatch(row, &access, data);
 }

@@ -120,11 +120,12 @@ struct emu_ntb_inward {
 };
 /*
  * Finds memory that the machine has granted to that adapter. *ret: its first byte, until the
- * machine's next message. Return: 0; -EACCES: no such range is granted, or the machine is off;
- * -EFAULT: no memory is there, or not in one piece.
+ * machine's next message; @ret_part: how many bytes from there on are in one piece: the rest may
+ * lie elsewhere, or be missing. Return: 0; -EACCES: no such range is granted, or the machine is
+ * off; -EFAULT: no memory is there.
  */
 int emu_ntb_host_memory(struct emu_ntb *n, const struct emu_ntb_inward *x, uint8_t **ret,
-			bool *ret_read, bool *ret_write);
+			size_t *ret_part, bool *ret_read, bool *ret_write);
 /*
  * Sends a message to an interrupt that the machine has granted; without @send only looks it up.
  * Return: the same; -EBUSY: EMU_NTB_WRITES are in flight already, or as many as its session takes;
@@ -132,6 +133,11 @@ int emu_ntb_host_memory(struct emu_ntb *n, const struct emu_ntb_inward *x, uint8
  */
 int emu_ntb_host_message(struct emu_ntb *n, const struct emu_ntb_inward *x, uint32_t data,
 			 bool send);
+/*
+ * Sends a store to a device of the machine, in a range that it has granted to be written to; @data
+ * NULL: only looks the range up. Return: as emu_ntb_host_message().
+ */
+int emu_ntb_host_store(struct emu_ntb *n, const struct emu_ntb_inward *x, const uint32_t *data);
 /* What an adapter of a machine has counted since it was made; a reset of that changes none. */
 struct emu_ntb_counts {
 	struct sio_pcie_count pcie; /* through exact windows, out of the machine or into it */

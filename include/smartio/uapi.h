@@ -77,7 +77,7 @@ extern "C" {
 	X(IMPORT, import, 8, import, SIO_IMPORT_POOL | SIO_IMPORT_ALL_RAM, h.reserved, 1) \
 	X(GRANT, grant, 9, grant, 0, reserved2, 0)                               \
 	X(UNGRANT, ungrant, 10, ok, SIO_UNGRANT_KEEP_ADDRESS, h.reserved, 0)     \
-	X(MAP, map, 11, map, 0, h.reserved, 0)                                   \
+	X(MAP, map, 11, map, SIO_MAP_DOORBELLS, h.reserved, 0)                   \
 	X(UNMAP, unmap, 12, ok, 0, h.reserved, 0)                                \
 	X(REQUESTER_ADD, requester_add, 13, requester_add, 0, reserved2, 0)      \
 	X(REQUESTER_DEL, requester_del, 14, ok, 0, h.reserved, 0)                \
@@ -464,8 +464,13 @@ SIO_PORT_SIZE(struct sio_req_ungrant, 40);
  * -EHOSTUNREACH no such peer. smartio.ko, which does not see what other hosts granted, takes any
  * token: the peer's IOMMU, and its bridge where that has a table of what it granted, are what stops
  * an access that was not granted.
+ * SIO_MAP_DOORBELLS: the range is doorbells of a device, which programs only store to, 4 aligned
+ * bytes at a time; of stores to one place in a row the last one is enough. A port that cannot show
+ * the device's registers may give pages from which it carries the stores on; loads of them get
+ * ones, and a store of ones is none. Without the flag it refuses such a range with -EOPNOTSUPP.
  */
-#define SIO_MAP_TRIGGER 1
+#define SIO_MAP_DOORBELLS 1 /* h.flags */
+#define SIO_MAP_TRIGGER 1   /* map_flags of the answer */
 #define SIO_MAP_READ_ONLY 2
 struct sio_req_map {
 	struct sio_req h;

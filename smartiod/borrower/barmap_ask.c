@@ -188,11 +188,14 @@ static void map_next(struct smartiod *d, struct map_op *m)
 	if (m->at < m->bar->n) {
 		const struct sio_wire_bar_piece *p = &m->granted.piece[m->at];
 
-		if (smartiod_grant_holds(&p->g, sio_from_le64(p->bytes)))
+		if (!smartiod_grant_holds(&p->g, sio_from_le64(p->bytes)))
+			map_fail(d, m, -EPROTO, "the lender granted less than a piece of the BAR");
+		else if (m->bar->piece[m->at].doorbells)
+			smartiod_port_ask_doorbells(d, &m->op, m->op.session->owner, b->node,
+						    m->path.adapter, m->path.peer_adapter, &p->g);
+		else
 			smartiod_port_ask_map(d, &m->op, m->op.session->owner, b->node,
 					      m->path.adapter, m->path.peer_adapter, &p->g);
-		else
-			map_fail(d, m, -EPROTO, "the lender granted less than a piece of the BAR");
 		return;
 	}
 	if (m->done) {

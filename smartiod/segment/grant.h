@@ -53,6 +53,10 @@ void smartiod_wire_grant(const struct sio_evt_grant *evt, struct sio_wire_grant 
 void smartiod_port_ask_map(struct smartiod *d, struct smartiod_op *op, uint64_t owner,
 			   uint32_t node, uint32_t adapter, uint32_t peer_adapter,
 			   const struct sio_wire_grant *g);
+/* The same for doorbells, which are stored to alone. */
+void smartiod_port_ask_doorbells(struct smartiod *d, struct smartiod_op *op, uint64_t owner,
+				 uint32_t node, uint32_t adapter, uint32_t peer_adapter,
+				 const struct sio_wire_grant *g);
 /*
  * What the answer to MAP says about the grant. An exporter that lies names another grant that it
  * has made for this node, of an interrupt, or of memory that may only be read.

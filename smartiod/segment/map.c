@@ -17,12 +17,12 @@ void smartiod_wire_grant(const struct sio_evt_grant *evt, struct sio_wire_grant 
 	memcpy(ret->token, evt->token, sizeof(ret->token));
 }
 
-void smartiod_port_ask_map(struct smartiod *d, struct smartiod_op *op, uint64_t owner,
-			   uint32_t node, uint32_t adapter, uint32_t peer_adapter,
-			   const struct sio_wire_grant *g)
+static void ask(struct smartiod *d, struct smartiod_op *op, uint64_t owner, uint32_t flags,
+		uint32_t node, uint32_t adapter, uint32_t peer_adapter,
+		const struct sio_wire_grant *g)
 {
 	struct sio_req_map req = {
-		.h = {.op = SIO_OP_MAP, .owner = owner},
+		.h = {.op = SIO_OP_MAP, .owner = owner, .flags = flags},
 		.adapter = adapter,
 		.peer_node = node,
 		.peer_adapter = peer_adapter,
@@ -34,6 +34,20 @@ void smartiod_port_ask_map(struct smartiod *d, struct smartiod_op *op, uint64_t 
 
 	memcpy(req.token, g->token, sizeof(req.token));
 	smartiod_port_ask(d, op, &req, sizeof(req));
+}
+
+void smartiod_port_ask_map(struct smartiod *d, struct smartiod_op *op, uint64_t owner,
+			   uint32_t node, uint32_t adapter, uint32_t peer_adapter,
+			   const struct sio_wire_grant *g)
+{
+	ask(d, op, owner, 0, node, adapter, peer_adapter, g);
+}
+
+void smartiod_port_ask_doorbells(struct smartiod *d, struct smartiod_op *op, uint64_t owner,
+				 uint32_t node, uint32_t adapter, uint32_t peer_adapter,
+				 const struct sio_wire_grant *g)
+{
+	ask(d, op, owner, SIO_MAP_DOORBELLS, node, adapter, peer_adapter, g);
 }
 
 bool smartiod_map_triggers(const struct smartiod_answer *a)

@@ -261,6 +261,8 @@ static int machine_memory(void *ctx, const struct emu_reach *x, struct emu_reach
 	struct fake *f = ctx;
 
 	f->reach = *x;
+	if (f->machine_has_bar && x->node == NODE(LENDER) && x->address == MACHINE_BAR)
+		return -EFAULT;
 	if (x->node != NODE(LENDER) || x->machine != NODE(MACHINE) || !f->machine_access ||
 	    x->address < MACHINE_RAM ||
 	    x->address + x->length > MACHINE_RAM + sizeof(f->machine_ram))
@@ -285,10 +287,30 @@ static int machine_message(void *ctx, const struct emu_reach *x, uint32_t data, 
 	return 0;
 }
 
+static int machine_store(void *ctx, const struct emu_reach *x, const uint32_t *data)
+{
+	struct fake *f = ctx;
+
+	if (x->node != NODE(LENDER) || x->machine != NODE(MACHINE) || !f->machine_has_bar ||
+	    x->address < MACHINE_BAR || x->address + x->length > MACHINE_BAR + 0x1000)
+		return -EACCES;
+	if (!data)
+		return 0;
+	assert_int_equal(x->length, 4);
+	assert_int_equal(x->address % 4, 0);
+	if (f->machine_is_full)
+		return -EBUSY;
+	f->machine_store = *data;
+	f->machine_stored_at = x->address - MACHINE_BAR;
+	f->machine_stores++;
+	return 0;
+}
+
 static const struct emu_ops ops = {
 	.grows = true,
 	.machine_memory = machine_memory,
 	.machine_message = machine_message,
+	.machine_store = machine_store,
 	.mem_new = mem_new,
 	.mem_seal = mem_seal,
 	.mem_free = mem_free,

@@ -24,6 +24,7 @@
 #define MACHINE_RAM 0x100000u	/* two pages, that it has granted to the lender */
 #define MACHINE_MESSAGE 0x4031u /* of an interrupt that it has granted to it */
 #define MACHINE_IRQ 0xfee01000u
+#define MACHINE_BAR 0xc0000000u
 #define NODE(host) (((host) + 1) * 4)
 #define DEV(host, index) sio_topology_fdid(NODE(host), (index) + 1)
 
@@ -80,7 +81,11 @@ struct fake {
 	uint8_t machine_ram[2 * 0x1000];
 	uint32_t machine_access; /* what it grants, SIO_ACCESS_* */
 	unsigned machine_messages;
-	bool machine_is_full;	/* it takes no message */
+	bool machine_is_full;	/* it takes no message, and no store */
+	bool machine_has_bar;	/* that it lets the lender store to: a page at MACHINE_BAR */
+	uint32_t machine_store; /* the last one, and where in the page */
+	uint64_t machine_stored_at;
+	unsigned machine_stores;
 	struct emu_reach reach; /* the last */
 	char log[256];		/* the last line */
 	unsigned log_lines;

@@ -2,6 +2,9 @@
 /* A machine beside the room: what hosts reach of it, what it reaches of them, and when not. */
 #include "fake.h"
 
+#include "emu/engine/engine.h"
+#include "smartio/io.h"
+
 #define START 9
 
 static struct fake *mixed(unsigned iommu)
@@ -146,6 +149,99 @@ static void devices_reach_its_memory(void **state)
 	}
 }
 
+/* A channel of the lender's engine: slot 0 is memory of its own, slot 1 the machine's. */
+struct engine {
+	struct fake *f;
+	uint64_t owner, channel;
+	struct sio_dma_ring *ring;
+	uint8_t *here;
+};
+
+static void attach_to(struct engine *e, uint32_t kind, uint64_t target, uint32_t slot)
+{
+	struct sio_req_dma_attach req = {.h.owner = e->owner,
+					 .channel = e->channel,
+					 .target = target,
+					 .target_kind = kind,
+					 .length = 0x2000,
+					 .access = SIO_ACCESS_READ | SIO_ACCESS_WRITE};
+	struct sio_evt_dma_attach evt;
+
+	assert_int_equal(ask(e->f, LENDER, &req, SIO_OP_DMA_ATTACH, &evt), 0);
+	assert_int_equal(evt.slot, slot);
+}
+
+static void engine_init(struct engine *e, unsigned iommu)
+{
+	struct sio_req_map map = map_of(MACHINE_RAM, 0x2000);
+	struct sio_req_dma req = {.h.reserved = 0};
+	struct sio_evt_map mapped;
+	struct sio_evt_dma made;
+	uint64_t mem;
+
+	e->f = mixed(iommu << LENDER);
+	req.h.owner = map.h.owner = e->owner = fake_owner(e->f, LENDER);
+	assert_int_equal(ask(e->f, LENDER, &req, SIO_OP_DMA, &made), 0);
+	e->channel = made.id;
+	e->ring = ((struct emu_channel *)emu_object_by_id(&e->f->room->host[LENDER], made.id))
+			  ->mem.data;
+	mem = fake_alloc(e->f, LENDER, e->owner, 0x2000);
+	e->here = fake_data(e->f, LENDER, mem);
+	assert_int_equal(ask(e->f, LENDER, &map, SIO_OP_MAP, &mapped), 0);
+	attach_to(e, SIO_KIND_MEM, mem, 0);
+	attach_to(e, SIO_KIND_MAP, mapped.id, 1);
+}
+
+/* All of the one to the other. Return: how that ended. */
+static int transfer(struct engine *e, uint32_t from, uint32_t to)
+{
+	struct sio_dma_ring *ring = e->ring;
+
+	ring->entry[ring->tail % SIO_DMA_ENTRIES] = (struct sio_dma_entry){
+		.source = from, .target = to, .length = 0x2000, .flags = SIO_DMA_LAST};
+	ring->tail++;
+	while (emu_room_engine_step(e->f->room, LENDER))
+		;
+	emu_room_engines_collect(e->f->room);
+	assert_int_equal(ring->done, ring->tail);
+	return ring->result[(ring->done - 1) % SIO_DMA_RESULTS];
+}
+
+/* They keep no translation of it between two pieces, either. */
+static void engines_reach_its_memory(void **state)
+{
+	(void)state;
+	for (unsigned iommu = 0; iommu < 2; iommu++) {
+		struct sio_pcie_count before, after;
+		uint64_t messages;
+		struct engine e;
+
+		engine_init(&e, iommu);
+		for (size_t i = 0; i < 0x2000; i++)
+			e.here[i] = (uint8_t)(i * 7 + i / 256);
+		before = passed(e.f, &messages);
+		assert_int_equal(transfer(&e, 0, 1), 0);
+		assert_memory_equal(e.f->machine_ram, e.here, 0x2000);
+		after = passed(e.f, &messages);
+		assert_int_equal(after.write_bytes - before.write_bytes, 0x2000);
+		e.f->machine_ram[0x1fff] ^= 0x55;
+		assert_int_equal(transfer(&e, 1, 0), 0);
+		assert_int_equal(e.here[0x1fff], e.f->machine_ram[0x1fff]);
+		/* What it takes back from them they do not reach any more. */
+		e.f->machine_access = SIO_ACCESS_READ;
+		e.here[0]++;
+		assert_int_equal(transfer(&e, 0, 1), -EFAULT);
+		assert_int_equal(e.f->machine_ram[0], (uint8_t)(e.here[0] - 1));
+		assert_int_equal(transfer(&e, 1, 0), 0);
+		e.f->machine_access = 0;
+		assert_int_equal(transfer(&e, 1, 0), -EFAULT);
+		e.f->machine_access = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
+		emu_room_machine(e.f->room, NODE(MACHINE), 0, START + 1);
+		assert_int_equal(transfer(&e, 1, 0), -EFAULT);
+		fake_free(e.f);
+	}
+}
+
 static void its_interrupts_are_triggered(void **state)
 {
 	struct fake *f = mixed(0);
@@ -236,6 +332,95 @@ static void bells_count_as_descriptors(void **state)
 	assert_int_equal(ask_only(f, LENDER, &req, SIO_OP_MAP), 0);
 	assert_int_equal(ask_only(f, LENDER, &req, SIO_OP_MAP), -EMFILE);
 	fake_free(f);
+}
+
+/* The pages where a program stores to the doorbells that map @id is of. */
+static uint32_t *stores_of(struct fake *f, const struct sio_evt_map *evt)
+{
+	const struct emu_object *o = emu_object_by_id(&f->room->host[LENDER], evt->id);
+
+	return ((const struct emu_map *)o)->stores.data;
+}
+
+static void doorbells_are_carried_on(void **state)
+{
+	struct fake *f = mixed(0);
+	struct sio_req_map req = map_of(MACHINE_BAR, 0x1000);
+	unsigned mems = f->open_mems;
+	struct sio_evt_map evt;
+	uint64_t messages;
+	uint32_t *word;
+
+	(void)state;
+	f->machine_has_bar = true;
+	assert_int_equal(ask_only(f, LENDER, &req, SIO_OP_MAP), -EOPNOTSUPP);
+	assert_non_null(strstr(fake_text(f), "doorbells alone"));
+	req.h.flags = SIO_MAP_DOORBELLS;
+	assert_false(emu_room_watched(f->room));
+	assert_int_equal(ask(f, LENDER, &req, SIO_OP_MAP, &evt), 0);
+	assert_int_equal(evt.map_flags, 0);
+	assert_int_equal(evt.offset, 0);
+	assert_true(emu_room_watched(f->room) && emu_room_naps(f->room));
+	word = stores_of(f, &evt);
+	assert_int_equal(word[0], UINT32_MAX);
+	assert_int_equal(emu_stores_step(f->room), 0);
+	sio_write32(&word[2], 5);
+	sio_write32(&word[1023], 0);
+	emu_room_step(f->room, 1);
+	assert_int_equal(f->machine_stores, 2);
+	assert_int_equal(f->machine_stored_at, 0xffc);
+	assert_int_equal(f->machine_store, 0);
+	assert_int_equal(passed(f, &messages).write_tlps, 2);
+	/* The same value once more is another store. */
+	sio_write32(&word[2], 5);
+	assert_int_equal(emu_stores_step(f->room), 1);
+	assert_int_equal(f->machine_store, 5);
+	assert_int_equal(f->machine_stored_at, 8);
+	/* One that the machine does not take now waits, and may become another one. */
+	f->machine_is_full = true;
+	sio_write32(&word[2], 6);
+	assert_int_equal(emu_stores_step(f->room), 0);
+	sio_write32(&word[2], 7);
+	f->machine_is_full = false;
+	assert_int_equal(emu_stores_step(f->room), 1);
+	assert_int_equal(f->machine_store, 7);
+	assert_int_equal(fake_counter(f, LENDER, SIO_KIND_ADAPTER, 0, "faults"), 0);
+	assert_int_equal(fake_end(f, LENDER, SIO_OP_UNMAP, evt.id, 0), 0);
+	assert_int_equal(f->open_mems, mems);
+	assert_false(emu_room_watched(f->room) || emu_room_naps(f->room));
+	fake_free(f);
+}
+
+static void doorbells_of_one_who_is_gone_are_dropped(void **state)
+{
+	struct fake *f = mixed(0);
+	struct sio_req_map req = map_of(MACHINE_BAR, 0x1000);
+	struct sio_evt_map evt;
+	uint32_t *word;
+
+	(void)state;
+	f->machine_has_bar = true;
+	req.h.flags = SIO_MAP_DOORBELLS;
+	assert_int_equal(ask(f, LENDER, &req, SIO_OP_MAP, &evt), 0);
+	word = stores_of(f, &evt);
+	f->machine_has_bar = false; /* taken back */
+	sio_write32(&word[1], 1);
+	assert_int_equal(emu_stores_step(f->room), 1);
+	assert_int_equal(fake_counter(f, LENDER, SIO_KIND_ADAPTER, 0, "faults"), 1);
+	f->machine_has_bar = true;
+	/* Out of it and in again: what is stored meanwhile does not come later. */
+	emu_room_link(f->room, LENDER, 0, false);
+	sio_write32(&word[1], 2);
+	assert_int_equal(emu_stores_step(f->room), 1);
+	emu_room_link(f->room, LENDER, 0, true);
+	assert_int_equal(emu_stores_step(f->room), 0);
+	assert_int_equal(f->machine_stores, 0);
+	emu_room_machine(f->room, NODE(MACHINE), 0, START + 1);
+	sio_write32(&word[1], 3);
+	assert_int_equal(emu_stores_step(f->room), 1);
+	assert_int_equal(f->machine_stores, 0);
+	assert_int_equal(fake_counter(f, LENDER, SIO_KIND_ADAPTER, 0, "faults"), 3);
+	fake_free(f); /* with the map */
 }
 
 static int inbound(struct fake *f, uint64_t address, size_t len, const void *data, uint8_t **ret)
@@ -372,9 +557,12 @@ int main(void)
 		cmocka_unit_test(its_starts_are_told),
 		cmocka_unit_test(what_it_granted_is_mapped),
 		cmocka_unit_test(devices_reach_its_memory),
+		cmocka_unit_test(engines_reach_its_memory),
 		cmocka_unit_test(its_interrupts_are_triggered),
 		cmocka_unit_test(what_is_dropped_is_counted_and_said),
 		cmocka_unit_test(bells_count_as_descriptors),
+		cmocka_unit_test(doorbells_are_carried_on),
+		cmocka_unit_test(doorbells_of_one_who_is_gone_are_dropped),
 		cmocka_unit_test(it_reaches_what_was_granted),
 		cmocka_unit_test(many_grants_are_found),
 		cmocka_unit_test(it_has_rights_and_messages),

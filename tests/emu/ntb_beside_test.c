@@ -120,9 +120,12 @@ static int reach(struct ntbs *s, unsigned machine, uint64_t address, uint64_t le
 	const struct emu_ntb_inward x = {
 		.node = 4, .machine = 8 + 4 * machine, .address = address, .len = len};
 	uint8_t *data = NULL;
+	size_t part;
 	bool read;
-	int rc = emu_ntb_host_memory(s->ntb, &x, &data, &read, write);
+	int rc = emu_ntb_host_memory(s->ntb, &x, &data, &part, &read, write);
 
+	if (rc == 0 && part < len)
+		return -ERANGE;
 	if (rc == 0)
 		assert_ptr_equal(data, s->machine[machine].ram + (address - NTBS_RAM));
 	return rc;
@@ -205,6 +208,54 @@ static void a_machine_takes_so_many_messages(void **state)
 	ntbs_free(s);
 }
 
+static void an_emulated_host_stores_to_a_device(void **state)
+{
+	struct ntbs *s = ntbs_new_beside(2);
+	struct emu_ntb_inward x = {.node = 4, .machine = 8, .address = NTBS_DEVICE, .len = 0x1000};
+	const uint32_t value = 0x1234567;
+
+	(void)state;
+	assert_int_equal(emu_ntb_host_store(s->ntb, &x, NULL), -EACCES); /* it is off */
+	ntbs_connect(s, 0);
+	ntbs_connect(s, 1);
+	ntbs_grant(s, 0, 0, 1, NTBS_DEVICE, 0x1000, BOTH); /* to the other machine */
+	assert_int_equal(emu_ntb_host_store(s->ntb, &x, NULL), -EACCES);
+	ntbs_grant(s, 0, 1, 0, NTBS_DEVICE, 0x1000, SIO_VNTB_RANGE_READ);
+	assert_int_equal(emu_ntb_host_store(s->ntb, &x, NULL), -EACCES);
+	ntbs_grant(s, 0, 1, 0, NTBS_DEVICE, 0x1000, BOTH);
+	ntbs_grant(s, 0, 2, 0, 0xfee01000, 0x31, SIO_VNTB_RANGE_WRITE | SIO_VNTB_RANGE_MESSAGE);
+	assert_int_equal(emu_ntb_host_store(s->ntb, &x, NULL), 0);
+	x.len++;
+	assert_int_equal(emu_ntb_host_store(s->ntb, &x, NULL), -EACCES);
+	x.len = 4;
+	x.address = NTBS_DEVICE + 8;
+	assert_int_equal(emu_ntb_host_store(s->ntb, &x, &value), 0);
+	assert_int_equal(s->machine[0].n_asks, 1);
+	assert_false(s->machine[0].ask[0].read);
+	assert_true(s->machine[0].ask[0].address == NTBS_DEVICE + 8 &&
+		    s->machine[0].ask[0].len == 4);
+	assert_memory_equal(s->machine[0].ask[0].data, &value, 4);
+	/* The same once more is another store, and what the machine's bus refuses is repeated. */
+	assert_int_equal(emu_ntb_host_store(s->ntb, &x, &value), 0);
+	assert_int_equal(s->machine[0].n_asks, 2);
+	ntbs_answer(s, 0, 0, 0, NULL);
+	ntbs_answer(s, 0, 1, -EIO, NULL);
+	ntbs_rest(s);
+	assert_int_equal(s->machine[0].n_asks, 3);
+	ntbs_answer(s, 0, 2, 0, NULL);
+	for (unsigned i = 0; i < EMU_NTB_WRITES; i++)
+		assert_int_equal(emu_ntb_host_store(s->ntb, &x, &value), 0);
+	assert_int_equal(emu_ntb_host_store(s->ntb, &x, &value), -EBUSY);
+	ntbs_answer(s, 0, 3, 0, NULL);
+	assert_int_equal(emu_ntb_host_store(s->ntb, &x, &value), 0);
+	x.address = 0xfee01000;
+	assert_int_equal(emu_ntb_host_store(s->ntb, &x, &value), -EACCES); /* no device's */
+	ntbs_set(s, 0, SIO_VNTB_RANGE(1), 0);
+	x.address = NTBS_DEVICE;
+	assert_int_equal(emu_ntb_host_store(s->ntb, &x, &value), -EACCES);
+	ntbs_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +265,7 @@ int main(void)
 		cmocka_unit_test(an_emulated_host_reaches_what_was_granted),
 		cmocka_unit_test(an_emulated_host_interrupts_a_machine),
 		cmocka_unit_test(a_machine_takes_so_many_messages),
+		cmocka_unit_test(an_emulated_host_stores_to_a_device),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

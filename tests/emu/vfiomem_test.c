@@ -13,7 +13,7 @@
 
 #include "emu/live/vfiomem.h"
 
-#define RAM (1u << 20) /* the least whose file is kept */
+#define RAM (1u << 20)
 #define PLACES 4u
 
 static int new_file(void)
@@ -55,10 +55,10 @@ static void one_takes_nothing_of_the_others(void **state)
 {
 	struct live_vfiomem drive = {0}, a = {0}, b = {0};
 	unsigned before;
-	int fd = new_file();
+	int fd = new_file(), others[2] = {new_file(), new_file()};
 	uint8_t *of_drive[PLACES], *of_a[PLACES], *of_b[PLACES];
 	uint64_t offset = 0;
-	void *more;
+	void *more[2];
 
 	(void)state;
 	before = open_descriptors();
@@ -67,28 +67,37 @@ static void one_takes_nothing_of_the_others(void **state)
 	assert_int_equal(live_vfiomem_open(&b, PLACES, 2), 0);
 	fill(&drive, fd, of_drive);
 	fill(&a, fd, of_a);
-	assert_int_equal(live_vfiomem_map(&a, fd, 0, RAM, true, &more), -ENOSPC);
+	assert_int_equal(live_vfiomem_map(&a, fd, 0, RAM, true, &more[0]), -ENOSPC);
 	fill(&b, fd, of_b);
-	/* The first two of each adapter's are kept, and none of the drive's. */
-	assert_int_equal(open_descriptors(), before + 4);
+	/* Each adapter's is kept once for all pieces, the drive's is not. */
+	assert_int_equal(open_descriptors(), before + 2);
 	for (unsigned i = 0; i < PLACES; i++) {
 		assert_int_equal(live_vfiomem_file(of_drive[i], &offset), -1);
-		assert_int_equal(live_vfiomem_file(of_a[i], &offset) >= 0, i < 2);
-		assert_int_equal(live_vfiomem_file(of_b[i] + 0x1000, &offset) >= 0, i < 2);
-		if (i < 2)
-			assert_int_equal(offset, i * RAM + 0x1000);
+		assert_int_equal(live_vfiomem_file(of_a[i], &offset),
+				 live_vfiomem_file(of_a[0], &offset));
+		assert_true(live_vfiomem_file(of_b[i] + 0x1000, &offset) >= 0);
+		assert_int_equal(offset, i * RAM + 0x1000);
 	}
-	/* What goes makes room for what comes. */
-	live_vfiomem_unmap(&a, of_a[0], RAM);
+	/* What goes makes room for what comes, of so many files. */
+	for (unsigned i = 0; i < 2; i++) {
+		live_vfiomem_unmap(&a, of_a[i], RAM);
+		assert_int_equal(
+			live_vfiomem_map(&a, others[i], i * 0x1000, 0x1000, true, &more[i]), 0);
+	}
+	assert_true(live_vfiomem_file(more[0], &offset) >= 0);
+	assert_int_equal(live_vfiomem_file(more[1], &offset), -1);
+	live_vfiomem_unmap(&a, more[0], 0x1000);
+	assert_int_equal(live_vfiomem_map(&a, others[1], 0x1000, 0x1000, true, &more[0]), 0);
+	assert_true(live_vfiomem_file(more[0], &offset) >= 0);
+	assert_int_equal(offset, 0x1000);
 	assert_int_equal(open_descriptors(), before + 3);
-	assert_int_equal(live_vfiomem_map(&a, fd, 2 * RAM, RAM / 2, true, &more), 0);
-	assert_int_equal(live_vfiomem_file(more, &offset), -1); /* too small to be RAM */
-	live_vfiomem_unmap(&a, more, RAM / 2);
-	assert_int_equal(live_vfiomem_map(&a, fd, 2 * RAM, RAM, true, &more), 0);
-	assert_true(live_vfiomem_file(more, &offset) >= 0);
-	assert_int_equal(offset, 2 * RAM);
-	of_a[0] = more;
-	empty(&a, of_a);
+	for (unsigned i = 0; i < 2; i++) {
+		live_vfiomem_unmap(&a, more[i], 0x1000);
+		assert_int_equal(open_descriptors(), before + 2);
+		of_a[i] = of_a[PLACES - 1 - i];
+	}
+	live_vfiomem_unmap(&a, of_a[0], RAM);
+	live_vfiomem_unmap(&a, of_a[1], RAM);
 	live_vfiomem_close(&a); /* in the middle of the list */
 	empty(&b, of_b);
 	live_vfiomem_close(&b);
@@ -97,6 +106,8 @@ static void one_takes_nothing_of_the_others(void **state)
 	live_vfiomem_close(&drive);
 	assert_int_equal(open_descriptors(), before);
 	close(fd);
+	for (unsigned i = 0; i < 2; i++)
+		close(others[i]);
 }
 
 static void files_cut_short_read_as_zeros(void **state)

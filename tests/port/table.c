@@ -317,6 +317,8 @@ const struct port_row port_rows[] = {
 	SET(MAP, map, peer_node, 0, -EHOSTUNREACH, NULL),
 	REF(MAP, map, peer_node, T_NODE0, -EHOSTUNREACH, NULL),
 	SET(MAP, map, peer_adapter, 1, -EHOSTUNREACH, NULL),
+	SET(MAP, map, h.flags, SIO_MAP_DOORBELLS, 0, NULL),
+	SET(MAP, map, h.flags, 2, -EINVAL, "flags 0x2"),
 	SET(MAP, map, caching, SIO_CACHE_WRITE_COMBINED, 0, NULL),
 	SET(MAP, map, caching, 3, -EINVAL, "caching 3"),
 	SET(MAP, map, bus_addr, 0, -EACCES, "granted us nothing"),
