@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """A mixed cluster: two emulated hosts and a machine at one switch; with --soak a second machine. Memory and interrupts of
-each for the others, the drive of an emulated host for clients on the machines.
+each for the others, the drive of an emulated host for clients on the machines, and QEMU's drive in a machine for clients on
+the emulated hosts.
 
 usage: mixed.py BUILD MACHINE [--console] [--soak]
 
-MACHINE is none-6.1 or none-6.12: no IOMMU, and the kernel. Exit status 77, and a line that says why, if there is no QEMU
+MACHINE is none-6.1, intel-6.12 and so on: the machines' IOMMU, and their kernel. Exit status 77, and a line that says why, if there is no QEMU
 that speaks vfio-user, no kernel to be had, or no network namespace.
 """
 import contextlib
+import hashlib
 import json
 import os
 import subprocess
@@ -38,6 +40,9 @@ ADDRESS = "10.8.0.1"
 NODE = {"one": 4, "two": 8, "vm": 12, "other": 16}
 WIRE = {"vm": "10.9.0.1", "other": "10.9.0.2"}
 DRIVE = "nvme0"
+# A drive of the machine's own, QEMU's model; its blocks are 512 bytes.
+PLACE = "0000:00:08.0"
+OWN_DRIVE = f"vm/{PLACE}"
 FILE = f"""cluster: mixed
 hosts:
   one: {{ address: {ADDRESS}:7471, devices: {{ nvme0: {{ type: nvme, size: 64M }} }} }}
@@ -57,6 +62,12 @@ class Program:
         self.process = subprocess.Popen([*test.tool, "run", "-n", host, "--", *words], stdout=subprocess.PIPE,
                                         stderr=subprocess.STDOUT, stdin=subprocess.PIPE, text=True)
 
+    def hear(self, wanted):
+        """Its first line, which is this."""
+        line = self.process.stdout.readline()
+        if line.strip() != wanted:
+            raise Failed(f"{' '.join(self.words)}: {line}{self.process.communicate()[0]}")
+
     def wait(self, seconds=LIMIT):
         try:
             said = self.process.communicate(timeout=seconds)[0]
@@ -69,8 +80,9 @@ class Program:
 
 
 class Test:
-    def __init__(self, build, folder, options):
+    def __init__(self, build, folder, iommu, options):
         self.build = build
+        self.iommu = iommu
         self.folder = folder
         self.soak = "--soak" in options
         self.state = f"{folder}/state"
@@ -83,6 +95,8 @@ class Test:
 
     def step(self, text):
         print(f"{text} ({time.monotonic() - self.since:.0f} s)", flush=True)
+        for m in self.machines:
+            m.limit(LIMIT * (10 if self.soak else 1))
 
     def smartio(self, *words):
         done = subprocess.run([*self.tool, *words], capture_output=True, text=True)
@@ -107,7 +121,7 @@ class Test:
 
 
 VERIFY = "tests/system/verify"
-PING, INTERRUPTS = "examples/example-pingpong", "examples/example-interrupts"
+PING, INTERRUPTS, VECTOR = "examples/example-pingpong", "examples/example-interrupts", "examples/example-dma_vector"
 NVME = "drivers/nvme-user/smartio-nvme"
 
 
@@ -144,6 +158,21 @@ def check_memory(t):
     t.step("each writes into the others' memory")
 
 
+def check_engines(t):
+    """DMA queues: the engine of an emulated host writes to the machine's memory, and the machine's to that host's."""
+    t.vm.start("example-dma_vector show")
+    sent = t.on("one", VECTOR, "send", NODE["vm"])
+    shown = t.vm.wait()
+    if sent != shown:
+        raise Failed(f"{sent}, but {shown}")
+    other = t.start("one", VECTOR, "show")
+    sent = t.vm.run(f"example-dma_vector send {NODE['one']}")
+    shown = other.wait()
+    if sent != shown:
+        raise Failed(f"{sent}, but {shown}")
+    t.step("DMA queues both ways")
+
+
 def check_interrupts(t):
     server = t.start("one", INTERRUPTS, "serve")
     t.vm.run(f"example-interrupts ask {NODE['one']} {NODE['vm']} 4")
@@ -171,6 +200,41 @@ def check_drive(t):
     t.step("the machine's client is woken by that drive")
 
 
+def check_own_drive(t):
+    """QEMU's drive in the machine, for clients on the emulated hosts: their doorbells are carried on, it moves data to and
+    from their memory through the window, and wakes them.
+    """
+    t.vm.run(f"smartio device add {PLACE}; until_ok has_device {OWN_DRIVE}; start_manager {OWN_DRIVE}")
+    with open(f"{t.folder}/sent", "wb") as f:
+        f.write(os.urandom(65536))
+    t.on("two", NVME, "copy-in", OWN_DRIVE, f"{t.folder}/sent", "--offset", "1M")
+    t.on("one", NVME, "copy-out", OWN_DRIVE, f"{t.folder}/got", "--offset", "1M", "--length", "64K")
+    t.vm.run(f"smartio-nvme copy-out {OWN_DRIVE} got --offset 1M --length 64K")
+    sums = {t.vm.run("sha256sum <got").split()[0]}
+    for name in ("sent", "got"):
+        with open(f"{t.folder}/{name}", "rb") as f:
+            sums.add(hashlib.sha256(f.read()).hexdigest())
+    if len(sums) != 1:
+        raise Failed("a file on the machine's drive is another one for who reads it")
+    t.step("a file was written by one emulated host, and read by the other and by the machine, on the machine's own drive")
+    woken = t.start("one", VERIFY, OWN_DRIVE, 8192, 64, "interrupt")
+    woken.hear("running")
+    clients = [woken, t.start("two", VERIFY, OWN_DRIVE, 16384, 64)]
+    t.vm.run(f"until_ok same_borrowers {OWN_DRIVE} 3 0; start_io {OWN_DRIVE} 24576 64")
+    t.until("the list outside has its borrowers", lambda: borrowers(t, OWN_DRIVE) == ["4", "0"])
+    t.vm.run("end_io")
+    for program in clients:
+        end(program)
+    t.step("clients of all use it at once, one is woken by it")
+    t.vm.run("stop_manager")
+    refused = subprocess.run([*t.tool, "run", "-n", "two", "--", f"{t.build}/{NVME}", "manager", OWN_DRIVE],
+                             capture_output=True, text=True)
+    if refused.returncode == 0 or "doorbells alone" not in refused.stderr:
+        raise Failed(f"a manager on an emulated host: {refused.returncode}: {refused.stderr}")
+    t.vm.run(f"until_ok same_borrowers {OWN_DRIVE} 0 0; smartio device remove {PLACE}")
+    t.step("no manager of it can be on an emulated host, which says why; all is given back")
+
+
 def check_views(t):
     """The emulated hosts' views have the machine: on, joined, with what passed, its daemon connected with theirs; and its own
     list has them."""
@@ -184,9 +248,9 @@ def check_views(t):
     t.step(f"the views have the machine: {passed}")
 
 
-def borrowers(t):
+def borrowers(t, drive=DRIVE):
     """How many borrow it, and how many have ended whom it may still write to."""
-    (words,) = [line.split() for line in t.smartio("device", "list").splitlines() if line.startswith(DRIVE)]
+    (words,) = [line.split() for line in t.smartio("device", "list").splitlines() if line.startswith(drive)]
     return words[-2:]
 
 
@@ -255,7 +319,7 @@ def check_more(t):
         check_two(t)
 
 
-CHECKS = [check_start, check_memory, check_interrupts, check_drive, check_views, check_more, check_death]
+CHECKS = [check_start, check_memory, check_engines, check_interrupts, check_drive, check_own_drive, check_views, check_more, check_death]
 
 
 def build_initrd(t, kernel):
@@ -267,7 +331,8 @@ def build_initrd(t, kernel):
         image.add_file(f"/modules/{name}.ko", path)
     for path in kernel.modules("e1000e"):
         image.add_file("/modules/" + os.path.basename(path), path)
-    for name in ("tools/smartio", "smartiod/smartiod", NVME, "tests/system/verify", "tests/vm/lists", PING, INTERRUPTS):
+    for name in ("tools/smartio", "smartiod/smartiod", NVME, "tests/system/verify", "tests/vm/lists", PING, INTERRUPTS,
+                 VECTOR):
         image.add_program(os.path.join(t.build, name))
     image.add_file("/etc/smartio/cluster.yaml", f"{t.folder}/cluster.yaml")
     for name in os.listdir(f"{t.state}/keys"):
@@ -278,6 +343,17 @@ def build_initrd(t, kernel):
         image.add_data("/init", f.read(), 0o755)
     image.write(f"{t.folder}/initrd")
     t.load = pair.Kind().load_adapter("vm")
+
+
+def own_drive(t, name):
+    """What makes QEMU give it a drive."""
+    if name != "vm":
+        return ()
+    path = f"{t.folder}/drive"
+    with open(path, "wb") as f:
+        f.truncate(16 << 20)
+    return ("-blockdev", f"raw,node-name=disk0,file.driver=file,file.filename={path},cache.no-flush=on",
+            "-device", "nvme,serial=SIO0,drive=disk0,addr=8")
 
 
 def check_all(t, kernel, stack, options):
@@ -292,7 +368,7 @@ def check_all(t, kernel, stack, options):
                  for other in WIRE if other != name)
         m = ShellMachine(name + "'" * sum(m.name.startswith(name) for m in t.machines), kernel, f"{t.folder}/initrd",
                          t.folder, [f"{t.state}/vfio.{name}.0"], tsc_khz,
-                         more=("-netdev", "user,id=net", "-device", "e1000e,netdev=net,romfile=",
+                         more=(*pair.IOMMU[t.iommu], *own_drive(t, name), "-netdev", "user,id=net", "-device", "e1000e,netdev=net,romfile=",
                                *(word for wire in wires for word in wire)))
         t.machines.append(stack.enter_context(m))
         m.limit(LIMIT * (10 if t.soak else 1))
@@ -336,7 +412,7 @@ def main():
     options = {w for w in sys.argv[1:] if w.startswith("--")}
     words = [w for w in sys.argv[1:] if not w.startswith("--")]
     iommu, _, kernel_name = words[1].partition("-") if len(words) == 2 else ("", "", "")
-    if iommu != "none" or options - {"--console", "--soak"} or kernel_name not in kernels.STOCK:
+    if iommu not in pair.IOMMU or options - {"--console", "--soak"} or kernel_name not in kernels.STOCK:
         sys.exit(__doc__.strip())
     try:
         kernel = kernels.get(kernel_name)
@@ -347,7 +423,7 @@ def main():
         for line in ("link set lo up", f"address add {ADDRESS}/32 dev lo"):
             subprocess.run(["busybox", "ip", *line.split()], check=True)
         with tempfile.TemporaryDirectory(prefix="sio-vm-") as folder, contextlib.ExitStack() as stack:
-            wrong = judge(Test(os.path.abspath(words[0]), folder, options), kernel, stack, options)
+            wrong = judge(Test(os.path.abspath(words[0]), folder, iommu, options), kernel, stack, options)
     except cache.Unavailable as e:
         print(f"mixed on {words[1]}: skipped: {e}")
         return SKIP
