@@ -11,6 +11,18 @@ int emu_adapter_get(struct emu_request *rq, unsigned index, struct emu_adapter *
 	return 0;
 }
 
+int emu_adapter_use(struct emu_request *rq, unsigned index, struct emu_adapter **ret)
+{
+	int rc = emu_adapter_get(rq, index, ret);
+
+	if (rc == 0 && (*ret)->changing)
+		return sio_fail(
+			&rq->err, -EBUSY,
+			"adapter %u of %s is changed by a reload: when that is done is right",
+			index, rq->host->topo->name);
+	return rc;
+}
+
 struct emu_device *emu_device_known(struct emu_host *h, uint64_t id)
 {
 	for (unsigned i = 0; i < h->n_devices; i++)

@@ -238,7 +238,7 @@ static void tell(struct emu_host *h, struct emu_path *p)
 /* After events were dropped. A link that is up may have been down, which is reported, too. */
 void emu_links_report_again(struct emu_host *h)
 {
-	for (unsigned i = 0; i < h->topo->n_adapters; i++)
+	for (unsigned i = 0; i < h->n_adapters; i++)
 		emu_link_report(&h->adapter[i]);
 	for (unsigned k = 0; k < h->n_paths; k++) {
 		struct emu_path *p = &h->path[k];

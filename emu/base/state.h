@@ -78,15 +78,17 @@ struct emu_adapter {
 	const struct sio_topo_adapter *topo;
 	unsigned index;
 	bool cable;	    /* in its socket; emu_room_link() */
+	bool changing;	    /* another one takes its place: nobody begins to use it */
 	struct sio_lut lut; /* of what goes out */
 	struct emu_requester_entry *requester, *by_bdf, *free_requesters;
 	unsigned requesters_used; /* the CPUs' included */
 	struct sio_iommu iommu;	  /* of what comes in, if the host's IOMMU is on */
 	struct sio_range iova;
 	struct emu_count count;
-	struct emu_engine *engine; /* NULL: it has no channels */
-	struct sio_pcie_count dma; /* that engines sent through it; atomic */
-	uint64_t start;		   /* of a machine's: counts its starts; 0: it is off */
+	struct emu_engine *engine;   /* NULL: it has no channels */
+	struct sio_pcie_count dma;   /* that engines sent through it; atomic */
+	uint64_t start;		     /* of a machine's: counts its starts; 0: it is off */
+	struct sio_topo_adapter was; /* @topo of one that the file does not have any more */
 };
 
 /* A run of pages of a BAR with one purpose. */
@@ -236,7 +238,12 @@ struct emu_host {
 	struct emu_tally freed;
 	struct sio_range ram;
 	struct sio_addrmap map;
+	/*
+	 * As many as are made: those of the topology, then those that it has no more, for as long
+	 * as something of them is left.
+	 */
 	struct emu_adapter adapter[SIO_MAX_ADAPTERS];
+	unsigned n_adapters;
 	struct sio_pcie_count *chassis; /* what passed their links towards the host; atomic */
 	struct emu_device **device;	/* as in the topology */
 	unsigned n_devices;		/* as many as are made */
@@ -326,6 +333,8 @@ static inline bool emu_outlives(const struct emu_room *r)
 /* host.c: look-ups by number. */
 /* -ENODEV, and rq->err says so. */
 int emu_adapter_get(struct emu_request *rq, unsigned index, struct emu_adapter **ret);
+/* The same for what is to be made there: -EBUSY while a reload changes it. */
+int emu_adapter_use(struct emu_request *rq, unsigned index, struct emu_adapter **ret);
 /* Is the device pulled out of its slot? */
 static inline bool emu_device_is_out(const struct emu_device *d)
 {

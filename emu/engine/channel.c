@@ -34,13 +34,11 @@ static void free_engine(struct emu_engine *e)
 	free(e);
 }
 
-void emu_engines_power_off(struct emu_host *h)
+void emu_engine_power_off(struct emu_adapter *a)
 {
-	for (unsigned i = 0; i < h->topo->n_adapters; i++) {
-		if (h->adapter[i].engine)
-			free_engine(h->adapter[i].engine);
-		h->adapter[i].engine = NULL;
-	}
+	if (a->engine)
+		free_engine(a->engine);
+	a->engine = NULL;
 }
 
 /* Made with an adapter's first channel: most have none. */
@@ -127,7 +125,7 @@ int emu_op_dma(struct emu_request *rq, const void *msg)
 	struct emu_engine *e = NULL;
 	struct emu_channel *c;
 	struct sio_evt_dma evt;
-	int rc = emu_adapter_get(rq, m->adapter, &a);
+	int rc = emu_adapter_use(rq, m->adapter, &a);
 
 	if (rc == 0)
 		rc = get_engine(rq, a, &e);

@@ -355,7 +355,7 @@ unsigned emu_engines_step(struct emu_host *h)
 {
 	unsigned work = 0;
 
-	for (unsigned i = 0; i < h->topo->n_adapters; i++)
+	for (unsigned i = 0; i < h->n_adapters; i++)
 		if (h->adapter[i].engine)
 			work += engine_step(h->adapter[i].engine);
 	return work;
@@ -363,7 +363,7 @@ unsigned emu_engines_step(struct emu_host *h)
 
 void emu_engines_doze(struct emu_host *h, bool asleep)
 {
-	for (unsigned i = 0; i < h->topo->n_adapters; i++) {
+	for (unsigned i = 0; i < h->n_adapters; i++) {
 		struct emu_channel *c;
 
 		if (!h->adapter[i].engine)
@@ -411,7 +411,7 @@ static void collect(struct emu_engine *e)
 void emu_engines_collect(struct emu_room *r)
 {
 	for (unsigned i = 0; i < r->n_hosts; i++)
-		for (unsigned k = 0; k < r->host[i].topo->n_adapters; k++)
+		for (unsigned k = 0; k < r->host[i].n_adapters; k++)
 			if (r->host[i].adapter[k].engine)
 				collect(r->host[i].adapter[k].engine);
 }

@@ -87,8 +87,8 @@ struct emu_engine {
 };
 
 /* channel.c */
-/* The host of these adapters is powered off: frees all channels. */
-void emu_engines_power_off(struct emu_host *h);
+/* The adapter is powered off; no channel is left. */
+void emu_engine_power_off(struct emu_adapter *a);
 
 /* engine.c */
 /* Runs the engines of @h for a piece each. Return: work done; 0: nothing to do. */

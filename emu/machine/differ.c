@@ -28,7 +28,10 @@ static bool device_may(const struct verdict *v, const struct sio_topo_change *c)
 	return c->how != SIO_TOPO_CHANGED && sio_topology_host_by_name(v->r->topo, c->host);
 }
 
-/* Where no machine stands behind the hosts, cables lead elsewhere, and switches come and go. */
+/*
+ * Where no machine stands behind the hosts, cables lead elsewhere, switches and adapters come and
+ * go, and adapters are other ones.
+ */
 static bool cables_may(const struct verdict *v)
 {
 	return emu_grows(v->r) && v->next->n_machines == 0;
@@ -42,7 +45,8 @@ static bool may(const struct verdict *v, const struct sio_topo_change *c)
 		return device_may(v, c);
 	if (c->what == SIO_TOPO_HOST)
 		return host_may(v, c);
-	return sio_topology_is_chassis(c) || (sio_topology_is_cable(c) && cables_may(v));
+	return sio_topology_is_chassis(c) ||
+	       ((sio_topology_is_cable(c) || sio_topology_is_adapter(c)) && cables_may(v));
 }
 
 static void judge(void *ctx, const struct sio_topo_change *c)
@@ -56,6 +60,8 @@ static void judge(void *ctx, const struct sio_topo_change *c)
 		where = "; hosts come and go in clusters without machines";
 	else if (sio_topology_is_cable(c))
 		where = "; switches and cables change in clusters without machines";
+	else if (sio_topology_is_adapter(c))
+		where = "; adapters change in clusters without machines";
 	v->rc = sio_fail(v->reterr, -EOPNOTSUPP, "needs a restart: %s%s", c->text, where);
 }
 

@@ -6,10 +6,10 @@
  * changes. A removed device is pulled out of its slot; its model ends, and an empty device stays
  * for the objects that hosts have left of it. A removed host leaves its place vacant, because
  * others know hosts by their numbers; the next one of its node id is in no start that the one
- * before was in. Chassis have no state but their counts, which are found by their names. Paths have
- * no place of their own: those that still join the same two adapters stay up, and with them all
- * that goes over them, however long they are now; others go down and come up as if somebody pulled
- * cables.
+ * before was in. Adapters come and go at the end of a host's list (adapters.c). Chassis have no
+ * state but their counts, which are found by their names. Paths have no place of their own: those
+ * that still join the same two adapters stay up, and with them all that goes over them, however
+ * long they are now; others go down and come up as if somebody pulled cables.
  */
 #include "emu/engine/engine.h"
 #include "emu/machine/requests.h"
@@ -23,6 +23,7 @@ struct emu_change {
 	enum part *part;	     /* of each host */
 	struct emu_links links;
 	struct sio_outage *outage;
+	struct emu_fresh *fresh;   /* adapters */
 	struct emu_device **all;   /* of all hosts */
 	struct emu_device ***host; /* each one's as in the new topology; NULL: not made yet */
 	unsigned *n;		   /* of each host */
@@ -138,6 +139,7 @@ static void free_change(struct emu_change *c)
 	free(c->n);
 	free(c->part);
 	free(c->links.link);
+	emu_adapters_drop(c->fresh);
 	sio_outage_free(c->outage);
 	free(c);
 }
@@ -154,6 +156,8 @@ static int fill(struct emu_room *r, const struct sio_topology *next, bool try, s
 	    sio_outage_new(next, &c->outage) < 0)
 		return sio_no_memory(reterr, "the new file");
 	rc = make_hosts(r, next, c, reterr);
+	if (rc == 0)
+		rc = emu_adapters_prepare(r, next, &c->fresh, reterr);
 	if (rc == 0)
 		rc = make_all(r, next, try, c, reterr);
 	if (rc < 0)
@@ -381,9 +385,14 @@ static void report_links(const struct emu_room *r, const struct linked *before)
 	for (unsigned i = 0; i < r->n_hosts; i++) {
 		struct emu_host *h = &r->host[i];
 
-		for (unsigned k = 0; h->up && k < h->topo->n_adapters; k++)
-			if (emu_adapter_linked(&h->adapter[k]) != before->adapter[i][k])
-				emu_link_report(&h->adapter[k]);
+		for (unsigned k = 0; k < h->topo->n_adapters; k++) {
+			struct emu_adapter *a = &h->adapter[k];
+			bool other = emu_adapter_linked(a) != before->adapter[i][k];
+
+			if (h->up && !a->changing && other)
+				emu_link_report(a);
+			a->changing = false;
+		}
 	}
 }
 
@@ -486,13 +495,15 @@ int emu_change_apply(struct emu_room *r, struct sio_topology *own, struct sio_to
 		     struct emu_change *c, struct sio_err *reterr)
 {
 	struct sio_outage *outage = r->outage;
-	struct linked linked;
-	int rc;
+	struct linked linked = {{{0}}};
+	struct sio_err err;
+	int rc, put_rc;
 
 	for (unsigned i = 0; i < r->n_hosts; i++)
 		if (c->part[i] == PART_GOES)
 			emu_log(r, "host %s is removed", r->host[i].topo->name);
 	emu_engines_collect(r); /* faults that they have kept have passed links of before */
+	emu_adapters_leave(r, next, c->fresh);
 	find_linked(r, &linked);
 	sio_outage_follow(c->outage, outage, own);
 	r->outage = c->outage;
@@ -506,9 +517,16 @@ int emu_change_apply(struct emu_room *r, struct sio_topology *own, struct sio_to
 		take_host(r, i, c);
 	collect(r, c->all);
 	c->all = NULL;
+	rc = emu_adapters_come(&c->fresh, &err);
 	take_paths(r);
 	report_links(r, &linked);
-	rc = put_all(r, next, c, reterr);
+	put_rc = put_all(r, next, c, reterr);
+	if (rc < 0)
+		*reterr = err;
+	else
+		rc = put_rc;
+	for (unsigned i = 0; i < r->n_hosts; i++)
+		emu_adapters_bury(&r->host[i]);
 	take_files(own, next);
 	free_change(c);
 	r->watch_dirty = true;

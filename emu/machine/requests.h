@@ -35,6 +35,23 @@ void emu_change_drop(struct emu_room *r, struct emu_change *c);
 bool emu_change_removes(const struct emu_change *c, unsigned host);
 int emu_change_apply(struct emu_room *r, struct sio_topology *own, struct sio_topology *next,
 		     struct emu_change *c, struct sio_err *reterr);
+/*
+ * adapters.c: adapters of hosts that stay and come, go, or are other ones by the next file. Those
+ * that come are made beforehand, with their tables, apart from the room.
+ */
+struct emu_fresh;
+/* -EBUSY: something uses one in the place of which another one is to come. */
+int emu_adapters_prepare(struct emu_room *r, const struct sio_topology *next,
+			 struct emu_fresh **ret, struct sio_err *reterr);
+void emu_adapters_drop(struct emu_fresh *list);
+/* While the file of before is in force: links are down, and those without users end. */
+void emu_adapters_leave(struct emu_room *r, const struct sio_topology *next,
+			struct emu_fresh *list);
+/* The topology has the new ones now. They are reported, and *list is empty. The first error. */
+int emu_adapters_come(struct emu_fresh **list, struct sio_err *reterr);
+/* Ends those behind the ones of the topology that nothing uses any more. */
+void emu_adapters_bury(struct emu_host *h);
+
 /* Frees what is left of removed devices that nothing refers to any more. */
 void emu_removed_bury(struct emu_room *r);
 

@@ -38,6 +38,7 @@ void emu_host_done(struct emu_host *h)
 {
 	for (unsigned i = 0; i < SIO_MAX_ADAPTERS; i++)
 		emu_adapter_done(&h->adapter[i]);
+	h->n_adapters = 0;
 	emu_inward_done(&h->inward);
 	emu_paths_done(h);
 }
@@ -79,8 +80,11 @@ int emu_host_init(struct emu_host *h, struct emu_room *r, unsigned index,
 	h->daemon.o.host = h;
 	h->daemon.o.kind = SIO_KIND_OWNER;
 	h->daemon.o.state = SIO_STATE_LIVE;
-	for (unsigned i = 0; rc == 0 && i < topo->n_adapters; i++)
-		rc = emu_adapter_init(&h->adapter[i], h, i, reterr);
+	while (rc == 0 && h->n_adapters < topo->n_adapters) {
+		unsigned i = h->n_adapters++;
+
+		rc = emu_adapter_init(&h->adapter[i], h, i, &topo->adapter[i], reterr);
+	}
 	return rc == 0 ? emu_paths_init(h, reterr) : rc;
 }
 
@@ -254,9 +258,11 @@ static void power_off(struct emu_host *h)
 	emu_objects_clear(h);
 	for (unsigned i = 0; i < h->n_devices; i++)
 		emu_device_power_off(h->device[i]);
-	emu_engines_power_off(h);
-	for (unsigned i = 0; i < h->topo->n_adapters; i++)
+	for (unsigned i = 0; i < h->n_adapters; i++) {
+		emu_engine_power_off(&h->adapter[i]);
 		emu_adapter_power_off(&h->adapter[i]);
+	}
+	emu_adapters_bury(h);
 	emu_status_free(h);
 	sio_addrmap_done(&h->map);
 	sio_range_done(&h->ram);
@@ -277,8 +283,11 @@ static int power_on(struct emu_host *h, struct sio_err *err)
 	}
 	sio_addrmap_init(&h->map, h->topo->name);
 	rc = sio_range_init(&h->ram, h->topo->name, h->topo->ram_base, h->topo->ram_size, err);
-	for (unsigned i = 0; rc == 0 && i < h->topo->n_adapters; i++)
+	for (unsigned i = 0; rc == 0 && i < h->n_adapters; i++) {
 		rc = emu_adapter_power_on(&h->adapter[i], err);
+		if (rc == 0)
+			rc = emu_adapter_place(&h->adapter[i], err);
+	}
 	if (rc == 0) {
 		rc = emu_status_new(h);
 		if (rc < 0)

@@ -42,10 +42,8 @@ int emu_op_adapter(struct emu_request *rq, const void *msg)
 }
 
 int emu_adapter_init(struct emu_adapter *a, struct emu_host *h, unsigned index,
-		     struct sio_err *reterr)
+		     const struct sio_topo_adapter *t, struct sio_err *reterr)
 {
-	const struct sio_topo_adapter *t = &h->topo->adapter[index];
-
 	a->host = h;
 	a->topo = t;
 	a->index = index;
@@ -75,10 +73,6 @@ int emu_adapter_power_on(struct emu_adapter *a, struct sio_err *reterr)
 	/* Apart for each node, so that an address of one domain means nothing in another. */
 	uint64_t first = FIRST_IOVA + a->host->topo->node * 0x100000ull;
 	const struct sio_topo_adapter *t = a->topo;
-	struct sio_region aperture = {.base = t->window_base,
-				      .size = t->window_size,
-				      .kind = SIO_KIND_ADAPTER,
-				      .object = a};
 	char name[SIO_NAME_LEN], lut_name[SIO_NAME_LEN];
 	int rc;
 
@@ -87,8 +81,6 @@ int emu_adapter_power_on(struct emu_adapter *a, struct sio_err *reterr)
 	snprintf(lut_name, sizeof(lut_name), "look-ups of adapter %u, node %u", a->index,
 		 a->host->topo->node);
 	rc = sio_lut_init(&a->lut, lut_name, t->window_size, t->lut_entries, reterr);
-	if (rc == 0)
-		rc = sio_addrmap_add(&a->host->map, &aperture, reterr);
 	if (rc < 0 || !a->host->topo->iommu)
 		return rc;
 	sio_iommu_init(&a->iommu, name);
@@ -96,6 +88,16 @@ int emu_adapter_power_on(struct emu_adapter *a, struct sio_err *reterr)
 	if (rc == 0)
 		rc = sio_range_reserve(&a->iova, EMU_MSI_BASE, EMU_MSI_SIZE, reterr);
 	return rc;
+}
+
+int emu_adapter_place(struct emu_adapter *a, struct sio_err *reterr)
+{
+	struct sio_region window = {.base = a->topo->window_base,
+				    .size = a->topo->window_size,
+				    .kind = SIO_KIND_ADAPTER,
+				    .object = a};
+
+	return sio_addrmap_add(&a->host->map, &window, reterr);
 }
 
 void emu_adapter_power_off(struct emu_adapter *a)

@@ -95,7 +95,7 @@ int emu_check_grant(struct emu_grant *g, uint64_t physical)
 /* A window opens in whole entries: what lies beside the range in its first and last one, too. */
 int emu_check_map(struct emu_map *m)
 {
-	const struct sio_topo_adapter *t = &m->o.host->topo->adapter[m->adapter];
+	const struct sio_topo_adapter *t = m->o.host->adapter[m->adapter].topo;
 	uint64_t entry = t->window_size / t->lut_entries;
 	uint64_t before = m->bus_addr % entry;
 	uint64_t length = (before + m->length + entry - 1) / entry * entry;
@@ -250,7 +250,7 @@ static const uint8_t *naive(const struct emu_device *d, uint64_t addr, uint64_t 
 			return NULL;
 		physical = l->to + (addr - l->from);
 	}
-	for (unsigned i = 0; i < h->topo->n_adapters; i++) {
+	for (unsigned i = 0; i < h->n_adapters; i++) {
 		l = find(h, LINE_MAP, NULL, physical, len, i);
 		if (l && (d->engine_of == &h->adapter[i] || let_through(h, i, d->topo->bdf)))
 			return at_peer(h, l, physical, len, access);

@@ -187,7 +187,7 @@ int emu_op_grant(struct emu_request *rq, const void *msg)
 	uint64_t turn = 0;
 	int rc;
 
-	rc = emu_adapter_get(rq, m->adapter, &a);
+	rc = emu_adapter_use(rq, m->adapter, &a);
 	if (rc == 0)
 		rc = find_peer(rq, m, &peer, &turn);
 	if (rc == 0)

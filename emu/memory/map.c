@@ -147,7 +147,7 @@ int emu_op_map(struct emu_request *rq, const void *msg)
 	struct view view;
 	int rc;
 
-	rc = emu_adapter_get(rq, m->adapter, &a);
+	rc = emu_adapter_use(rq, m->adapter, &a);
 	if (rc == 0)
 		rc = find_peer(rq, m, &peer);
 	if (rc == 0)

@@ -313,8 +313,11 @@ int emu_op_mcast(struct emu_request *rq, const void *msg)
 	struct emu_adapter *a = NULL;
 	struct emu_bar *overlay = NULL;
 	uint64_t size = 0;
-	int rc = g ? emu_adapter_get(rq, m->adapter, &a) : rq->err.code;
+	int rc = g ? 0 : rq->err.code;
 
+	/* Of an adapter that has gone a member may be left. */
+	if (rc == 0 && m->what != SIO_MCAST_UNPUBLISH)
+		rc = emu_adapter_use(rq, m->adapter, &a);
 	if (rc == 0)
 		rc = check_what(rq, m);
 	if (rc == 0)

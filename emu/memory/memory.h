@@ -108,10 +108,12 @@ extern const struct emu_kind emu_kind_mem, emu_kind_grant, emu_kind_map, emu_kin
 
 /* adapter.c */
 int emu_adapter_init(struct emu_adapter *a, struct emu_host *h, unsigned index,
-		     struct sio_err *reterr);
+		     const struct sio_topo_adapter *t, struct sio_err *reterr);
 void emu_adapter_done(struct emu_adapter *a);
 /* Makes empty tables for a host that starts. */
 int emu_adapter_power_on(struct emu_adapter *a, struct sio_err *reterr);
+/* Puts its window into its host's physical map. */
+int emu_adapter_place(struct emu_adapter *a, struct sio_err *reterr);
 void emu_adapter_power_off(struct emu_adapter *a);
 
 /* source.c: the objects that grants, DMA mappings and watches refer to. */

@@ -139,7 +139,7 @@ int emu_op_requester_add(struct emu_request *rq, const void *msg)
 	uint32_t bdf;
 	int rc;
 
-	rc = emu_adapter_get(rq, m->adapter, &a);
+	rc = emu_adapter_use(rq, m->adapter, &a);
 	if (rc == 0)
 		rc = check(rq, m, &d);
 	if (rc < 0)

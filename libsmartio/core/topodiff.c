@@ -484,6 +484,19 @@ bool sio_topology_is_cable(const struct sio_topo_change *c)
 	return false;
 }
 
+bool sio_topology_is_adapter(const struct sio_topo_change *c)
+{
+	static const char *const key[] = {"window_base", "window", "entries",
+					  "requesters",	 "bdf",	   "in"};
+
+	if (c->what != SIO_TOPO_ADAPTER || c->how != SIO_TOPO_CHANGED)
+		return c->what == SIO_TOPO_ADAPTER;
+	for (unsigned i = 0; i < sizeof(key) / sizeof(key[0]); i++)
+		if (strcmp(c->key, key[i]) == 0)
+			return true;
+	return false;
+}
+
 bool sio_topology_is_chassis(const struct sio_topo_change *c)
 {
 	return c->what == SIO_TOPO_CHASSIS &&

@@ -52,6 +52,8 @@ static inline bool sio_topo_is_policy(enum sio_topo_what what)
  * host an adapter's cable leads to, and how wide and fast it is? Nothing else of the adapter's.
  */
 bool sio_topology_is_cable(const struct sio_topo_change *c);
+/* Does an adapter come or go, or is it another one, wherever its cable leads? */
+bool sio_topology_is_adapter(const struct sio_topo_change *c);
 /*
  * Does a chassis come or go, or has it another link, other ports, or another aperture? Not one that
  * is behind another chassis than before: what is in it would have to be pulled out.

@@ -150,7 +150,9 @@ struct smartiod {
 	/* lists what the port has, because it dropped events; NULL: none */
 	struct smartiod_op *look;
 	uint32_t world;
-	uint32_t n_port_adapters; /* those of the topology that the port has; others have no link */
+	/* a bit of each one of the topology that the port has, as it said; others have no link */
+	uint32_t port_adapters;
+	uint32_t anew; /* a bit of each that may be another one when its link is reported */
 	uint64_t boot_generation;
 	uint8_t boot_id[16];
 	uint64_t served;
@@ -214,6 +216,23 @@ struct smartiod {
 static inline bool smartiod_is_real(const struct smartiod *d)
 {
 	return SIO_WORLD_IS_REAL(d->world);
+}
+
+/* Bits of adapters 0 to @n - 1. */
+static inline uint32_t smartiod_first_adapters(uint32_t n)
+{
+	return (1u << n) - 1;
+}
+
+static inline uint32_t smartiod_file_adapters(const struct smartiod *d)
+{
+	return smartiod_first_adapters(d->host->n_adapters);
+}
+
+/* Are there such an adapter in the cluster's file, and one at the port, which said what it is? */
+static inline bool smartiod_has_adapter(const struct smartiod *d, uint32_t adapter)
+{
+	return adapter < SIO_MAX_ADAPTERS && d->port_adapters >> adapter & 1;
 }
 
 /*

@@ -49,21 +49,25 @@ static void start_ask(struct smartiod *d, struct start_op *s)
 
 static int take_info(struct smartiod *d, const struct sio_evt_info *evt)
 {
+	uint32_t most = SIO_WORLD_IS_REAL(evt->world) ? d->host->n_adapters : SIO_MAX_ADAPTERS;
+
 	if (evt->version != SIO_PORT_VERSION || evt->page_size != SIO_PAGE_SIZE ||
-	    (SIO_WORLD_IS_REAL(evt->world) ? evt->adapters > d->host->n_adapters
-					   : evt->adapters != d->host->n_adapters)) {
+	    evt->adapters > most) {
 		smartiod_fatal(d,
 			       "the port has version %u, pages of %u bytes and %u adapters; "
-			       "wanted are version %u, %u bytes, and %u as the topology says",
+			       "wanted are version %u, %u bytes, and %u at most",
 			       evt->version, evt->page_size, evt->adapters, SIO_PORT_VERSION,
-			       SIO_PAGE_SIZE, d->host->n_adapters);
+			       SIO_PAGE_SIZE, most);
 		return -EPROTO;
 	}
 	d->world = evt->world;
-	d->n_port_adapters = evt->adapters;
+	d->port_adapters = smartiod_first_adapters(evt->adapters) & smartiod_file_adapters(d);
+	if (evt->adapters != d->host->n_adapters && !SIO_WORLD_IS_REAL(evt->world))
+		d->anew = smartiod_file_adapters(d); /* a reload has come to the file alone yet */
 	d->served = evt->served;
 	d->boot_generation = evt->boot_generation;
 	memcpy(d->boot_id, evt->boot_id, sizeof(d->boot_id));
+	smartiod_peer_links_again(d); /* they may be reported before this answer */
 	return 0;
 }
 
@@ -96,7 +100,7 @@ static void start_step(struct smartiod *d, struct smartiod_op *op, const struct 
 		smartiod_start_rooms(d);
 		return;
 	}
-	s->state = s->adapter < d->n_port_adapters ? ASK_ADAPTER : ASK_STATUS;
+	s->state = smartiod_has_adapter(d, s->adapter) ? ASK_ADAPTER : ASK_STATUS;
 	start_ask(d, s);
 }
 

@@ -28,6 +28,8 @@ bool smartiod_client_row(struct smartiod *d, uint64_t after, struct sio_wire_row
 /* ---- peer.c ---- */
 
 void smartiod_peer_link_event(struct smartiod *d, const struct sio_evt_link *evt);
+/* The port has one adapter more, of which paths may have been reported already. */
+void smartiod_peer_links_again(struct smartiod *d);
 void smartiod_peer_start(struct smartiod *d);
 /*
  * The peer is not in the cluster's file any more: all that it shared with this host ends, as when
@@ -47,6 +49,8 @@ uint64_t smartiod_peer_retry(struct smartiod *d, uint64_t now);
 void smartiod_link_start(struct smartiod *d);
 /* Handles a LINK event about the link of an adapter itself, in which the peer is this host. */
 void smartiod_link_event(struct smartiod *d, const struct sio_evt_link *evt);
+/* The cluster's file was read anew. */
+void smartiod_links_follow(struct smartiod *d);
 
 /* ---- daemon.c ---- */
 

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 
+#include "smartiod/base/op.h"
 #include "smartiod/daemon/dispatch.h"
 
 #define SECOND 1000000000ull
@@ -16,20 +17,89 @@ void smartiod_link_start(struct smartiod *d)
 		d->link[i].since = d->ops->now(d->ctx);
 }
 
+/* It may be reported once more while it stays as it was. */
+static void set_link(struct smartiod *d, uint32_t adapter, bool up)
+{
+	if (d->link[adapter].up != up)
+		d->link[adapter] = (struct smartiod_link){.up = up, .since = d->ops->now(d->ctx)};
+}
+
+/* ---- adapters that a reload adds, or makes others of ---- */
+
+struct ask {
+	struct smartiod_op op;
+	uint32_t adapter;
+};
+
+static void take_adapter(struct smartiod *d, struct smartiod_op *op,
+			 const struct smartiod_answer *a)
+{
+	uint32_t adapter = ((const struct ask *)op)->adapter;
+
+	if (a->error && a->error != -ENODEV)
+		smartiod_log(d, SMARTIOD_WARNING, "the port does not say what adapter %u is: %s",
+			     adapter, a->text);
+	if (a->error) { /* if it has none, it will say so when it has */
+		d->anew |= 1u << adapter;
+	} else if (adapter < d->host->n_adapters) {
+		d->adapter[adapter] = *(const struct sio_evt_adapter *)a->msg;
+		set_link(d, adapter, d->adapter[adapter].link_up);
+		d->port_adapters |= 1u << adapter;
+		smartiod_peer_links_again(d);
+	}
+	smartiod_op_free(d, op);
+}
+
+static void ask_adapter(struct smartiod *d, uint32_t adapter)
+{
+	struct sio_req_adapter req = {.h.op = SIO_OP_ADAPTER, .index = adapter};
+	struct sio_err err;
+	struct ask *ask = smartiod_op_new(d, NULL, NULL, sizeof(*ask), take_adapter, &err);
+
+	d->port_adapters &= ~(1u << adapter); /* until it is answered its paths wait */
+	if (!ask) {
+		smartiod_log(d, SMARTIOD_WARNING, "what adapter %u is is not known: %s", adapter,
+			     err.text);
+		d->anew |= 1u << adapter;
+		return;
+	}
+	d->anew &= ~(1u << adapter);
+	ask->adapter = adapter;
+	smartiod_port_ask(d, &ask->op, &req, sizeof(req));
+}
+
+/*
+ * The port takes the file after this daemon, and then reports the links of those that it concerns.
+ * One that the file has again may be there all the time: another reload had not come to the port.
+ */
+void smartiod_links_follow(struct smartiod *d)
+{
+	d->port_adapters &= smartiod_file_adapters(d);
+	for (uint32_t i = 0; i < d->host->n_adapters; i++)
+		if (!smartiod_has_adapter(d, i))
+			ask_adapter(d, i);
+	d->anew = smartiod_file_adapters(d);
+}
+
+/* ---- links ---- */
+
 void smartiod_link_event(struct smartiod *d, const struct sio_evt_link *evt)
 {
 	bool up = evt->state == SIO_LINK_UP;
 
-	if (evt->adapter >= d->n_port_adapters) {
-		smartiod_log(d, SMARTIOD_WARNING,
-			     "the port reports the link of adapter %u, but has only %u adapters",
-			     evt->adapter, d->n_port_adapters);
+	if (evt->adapter < d->host->n_adapters && d->anew >> evt->adapter & 1) {
+		ask_adapter(d, evt->adapter);
+		return; /* with the answer */
+	}
+	/* The file may have it no more. */
+	if (evt->adapter < SIO_MAX_ADAPTERS && (!up || smartiod_has_adapter(d, evt->adapter))) {
+		set_link(d, evt->adapter, up);
 		return;
 	}
-	/* Reported once more while it stays as it was. */
-	if (d->link[evt->adapter].up == up)
-		return;
-	d->link[evt->adapter] = (struct smartiod_link){.up = up, .since = d->ops->now(d->ctx)};
+	smartiod_log(d, SMARTIOD_WARNING,
+		     "the port reports the link of adapter %u, which the cluster's file does not "
+		     "have, or the port did not say that it has",
+		     evt->adapter);
 }
 
 int smartiod_link_query(struct smartiod *d, struct smartiod_session *s, const void *msg,

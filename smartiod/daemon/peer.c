@@ -289,8 +289,8 @@ static struct smartiod_path_state *path_state(struct smartiod_peer *p,
 	return &p->path[p->n_paths++];
 }
 
-/* The cluster's file may have that host later. */
-static void remember(struct smartiod *d, const struct sio_evt_link *evt)
+/* n_strangers: nothing is remembered of that path. */
+static unsigned find_stranger(const struct smartiod *d, const struct sio_evt_link *evt)
 {
 	unsigned i = 0;
 
@@ -298,10 +298,27 @@ static void remember(struct smartiod *d, const struct sio_evt_link *evt)
 				      d->stranger[i].adapter != evt->adapter ||
 				      d->stranger[i].peer_adapter != evt->peer_adapter))
 		i++;
+	return i;
+}
+
+/* The cluster's file may have that host later, or the port say what that adapter is. */
+static void remember(struct smartiod *d, const struct sio_evt_link *evt)
+{
+	unsigned i = find_stranger(d, evt);
+
 	if (i == SMARTIOD_STRANGERS)
 		return;
 	d->stranger[i] = *evt;
 	d->n_strangers += i == d->n_strangers;
+}
+
+/* What was remembered of that path is no longer true. */
+static void forget_stranger(struct smartiod *d, const struct sio_evt_link *evt)
+{
+	unsigned i = find_stranger(d, evt);
+
+	if (i < d->n_strangers)
+		d->stranger[i] = d->stranger[--d->n_strangers];
 }
 
 /* The path that the port reported, as it would again. */
@@ -362,10 +379,16 @@ void smartiod_peer_add(struct smartiod *d, const struct sio_topo_host *host)
 	p->removed = false;
 	p->host = host;
 	p->hops = smartiod_hops_of(host, SIO_HOPS_MEMORY);
+	smartiod_peer_links_again(d);
+}
+
+void smartiod_peer_links_again(struct smartiod *d)
+{
 	for (unsigned i = 0; i < d->n_strangers;) {
 		const struct sio_evt_link evt = d->stranger[i];
+		const struct smartiod_peer *p = smartiod_peer_find(d, evt.peer_node);
 
-		if (evt.peer_node != host->node) {
+		if (!p || p->removed || !smartiod_has_adapter(d, evt.adapter)) {
 			i++;
 			continue;
 		}
@@ -377,11 +400,17 @@ void smartiod_peer_add(struct smartiod *d, const struct sio_topo_host *host)
 void smartiod_peer_link_event(struct smartiod *d, const struct sio_evt_link *evt)
 {
 	struct smartiod_peer *p = smartiod_peer_find(d, evt->peer_node);
+	bool up = evt->state == SIO_LINK_UP, ours = evt->adapter < d->host->n_adapters;
 	struct smartiod_path_state *s = p && !p->removed ? path_state(p, evt) : NULL;
+	bool early = up && !smartiod_has_adapter(d, evt->adapter);
 
-	if ((!p || p->removed) && evt->adapter < d->host->n_adapters)
+	forget_stranger(d, evt);
+	if (early || !p || p->removed)
 		remember(d, evt);
-	if (!s || evt->adapter >= d->host->n_adapters) {
+	if (early && s && ours)
+		return; /* until the port has said what that adapter is */
+	/* What goes over an adapter that the file has no more ends with its path. */
+	if (!s || early) {
 		smartiod_log(d, SMARTIOD_WARNING,
 			     "the port reports a link to node %u, which the cluster's "
 			     "file does not have",
@@ -389,7 +418,7 @@ void smartiod_peer_link_event(struct smartiod *d, const struct sio_evt_link *evt
 		return;
 	}
 	SIO_PROBE(smartiod, path, evt->peer_node, evt->adapter, evt->peer_adapter, evt->state);
-	if (evt->state == SIO_LINK_UP) {
+	if (up) {
 		/*
 		 * It has started again, and we see the old one's connection; or the link has other
 		 * addresses now, and no window of before leads anywhere. The connection of the

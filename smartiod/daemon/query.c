@@ -93,7 +93,7 @@ int smartiod_adapter_query(struct smartiod *d, struct smartiod_session *s, const
 	if (req.index >= d->host->n_adapters)
 		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
 				d->host->name, req.index, d->host->n_adapters);
-	if (req.index >= d->n_port_adapters) { /* this host alone can be reached through it */
+	if (!smartiod_has_adapter(d, req.index)) { /* this host alone can be reached through it */
 		smartiod_reply(d, s, msg, &without, sizeof(without), NULL, 0);
 		return 0;
 	}
@@ -292,7 +292,7 @@ int smartiod_stats(struct smartiod *d, struct smartiod_session *s, const void *m
 	case STATS_ADAPTER:
 		if (id >= d->host->n_adapters)
 			return sio_fail(reterr, -ENXIO, "%s has no adapter %u", d->host->name, id);
-		if (id >= d->n_port_adapters) { /* which counts nothing: this host is alone */
+		if (!smartiod_has_adapter(d, id)) { /* which counts nothing: this host is alone */
 			smartiod_reply(d, s, msg, &none, sizeof(none), NULL, 0);
 			return 0;
 		}

@@ -10,7 +10,9 @@
 #include <string.h>
 
 #include "core/hash.h"
+#include "core/hops.h"
 #include "core/topodiff.h"
+#include "smartiod/base/hops.h"
 #include "smartiod/daemon/dispatch.h"
 #include "smartiod/device/device.h"
 
@@ -79,7 +81,8 @@ static bool is_possible(const struct reload *r, const struct sio_topo_change *c)
 	if (!smartiod_is_real(r->d) && c->what == SIO_TOPO_DEVICE)
 		return device_may_change(r, c);
 	if (!smartiod_is_real(r->d))
-		return sio_topology_is_cable(c) || sio_topology_is_chassis(c);
+		return sio_topology_is_cable(c) || sio_topology_is_chassis(c) ||
+		       sio_topology_is_adapter(c);
 	switch (c->what) {
 	case SIO_TOPO_SWITCH:
 	case SIO_TOPO_TRUNK:
@@ -127,6 +130,15 @@ static bool is_still(const struct smartiod_peer *p, const struct sio_topology *t
 	return h && strcmp(h->name, p->host->name) == 0;
 }
 
+/* Of memory to adapters, of which there may be others. */
+static void measure(struct smartiod *d)
+{
+	d->hops = smartiod_hops_of(d->host, SIO_HOPS_MEMORY);
+	for (unsigned i = 0; i < d->n_peers; i++)
+		if (!d->peer[i].removed && !d->peer[i].host->real)
+			d->peer[i].hops = smartiod_hops_of(d->peer[i].host, SIO_HOPS_MEMORY);
+}
+
 /* What points into the topology of before points into @t. Hosts that @t lacks are removed. */
 static void rebind(struct smartiod *d, const struct sio_topology *t)
 {
@@ -138,6 +150,10 @@ static void rebind(struct smartiod *d, const struct sio_topology *t)
 	for (unsigned i = 0; i < d->n_peers; i++)
 		if (!d->peer[i].removed)
 			d->peer[i].host = sio_topology_host(t, d->peer[i].node);
+	if (!smartiod_is_real(d)) {
+		smartiod_links_follow(d);
+		measure(d);
+	}
 	smartiod_devices_follow(d);
 }
 

@@ -18,14 +18,16 @@ static uint64_t number_key(bool plain, uint32_t adapter, uint32_t number)
 	return ((uint64_t)plain << 63) | ((uint64_t)(adapter + 1) << 32) | number;
 }
 
-/* SIO_DINT_ALL_ADAPTERS: all; else @adapter alone: from *@ret_first on, before *@ret_end. */
-static void adapters_of(const struct smartiod *d, uint32_t adapter, uint32_t *ret_first,
-			uint32_t *ret_end)
+/*
+ * SIO_DINT_ALL_ADAPTERS: all that the host may ever have; else @adapter alone: from *@ret_first on,
+ * before *@ret_end.
+ */
+static void adapters_of(uint32_t adapter, uint32_t *ret_first, uint32_t *ret_end)
 {
 	bool all = adapter == SIO_DINT_ALL_ADAPTERS;
 
 	*ret_first = all ? 0 : adapter;
-	*ret_end = all ? d->host->n_adapters : adapter + 1;
+	*ret_end = all ? SIO_MAX_ADAPTERS : adapter + 1;
 }
 
 struct smartiod_dint *smartiod_dint_at(struct smartiod *d, bool plain, uint32_t adapter,
@@ -34,7 +36,7 @@ struct smartiod_dint *smartiod_dint_at(struct smartiod *d, bool plain, uint32_t 
 	struct smartiod_dint_number *n = NULL;
 	uint32_t a, end;
 
-	for (adapters_of(d, adapter, &a, &end); a < end && !n; a++)
+	for (adapters_of(adapter, &a, &end); a < end && !n; a++)
 		n = SMARTIOD_OF(smartiod_tree_find(&d->dint_numbers, number_key(plain, a, number)),
 				struct smartiod_dint_number, node);
 	return n ? n->dint : NULL;
@@ -56,7 +58,7 @@ static uint32_t free_number(struct smartiod *d, bool plain, uint32_t adapter, ui
 
 	do {
 		first = number;
-		for (adapters_of(d, adapter, &a, &end); a < end; a++)
+		for (adapters_of(adapter, &a, &end); a < end; a++)
 			number = (uint32_t)smartiod_tree_gap(&d->dint_numbers,
 							     number_key(plain, a, number));
 	} while (number != first);
@@ -133,7 +135,7 @@ void smartiod_dint_publish(struct smartiod *d, struct smartiod_dint *dint)
 {
 	uint32_t a, end;
 
-	for (adapters_of(d, dint->adapter, &a, &end); a < end; a++) {
+	for (adapters_of(dint->adapter, &a, &end); a < end; a++) {
 		dint->at[a].dint = dint;
 		smartiod_tree_add(&d->dint_numbers, &dint->at[a].node,
 				  number_key(dint->plain, a, dint->number));
@@ -147,7 +149,7 @@ static void unpublish(struct smartiod *d, struct smartiod_dint *dint)
 
 	if (!dint->published)
 		return;
-	for (adapters_of(d, dint->adapter, &a, &end); a < end; a++)
+	for (adapters_of(dint->adapter, &a, &end); a < end; a++)
 		smartiod_tree_remove(&d->dint_numbers, &dint->at[a].node);
 	dint->published = false;
 }

@@ -306,9 +306,11 @@ static void what_cannot_be_taken_changes_nothing(void **unused)
 	/* A window of another size is another adapter. */
 	read_next(g.f, &g.n);
 	g.n.topo.n_trunks = 0;
-	g.n.host[OTHER].adapter[0].window_size *= 2;
-	assert_int_equal(reload(&g.n), -EOPNOTSUPP);
-	assert_non_null(strstr(g.n.err.text, "needs a restart: host 'host2', adapter 0: window"));
+	g.n.host[CLIENT].adapter[0].window_size *= 2;
+	assert_int_equal(reload(&g.n), -EBUSY);
+	assert_non_null(strstr(g.n.err.text,
+			       "host 'host1', adapter 0 is another one, and this one is "
+			       "in use"));
 	read_next(g.f, &g.n);
 	g.n.topo.n_trunks = 0;
 	measure(&g.n);

@@ -28,12 +28,15 @@ static void adapter(struct world *w, unsigned host, const struct sio_req_adapter
 				      .node = w->host[host].node,
 				      .link_up = 1,
 				      .iommu = w->iommu,
-				      .entries_total = 256,
+				      .entries_total = w->entries ? w->entries : 256,
 				      .requesters_total = 32,
 				      .window_size = 1ull << 30,
 				      .entry_size = 4 << 20};
 
-	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
+	if (req->index < w->n_adapters)
+		world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
+	else
+		world_answer_error(w, host, &req->h, -ENODEV, "no such adapter");
 }
 
 static uint32_t listed_as(const struct world_res *r)

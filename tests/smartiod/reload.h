@@ -26,6 +26,7 @@ static struct {
 	bool has_rule, is_wrong, has_more_ram;
 	unsigned borrows, hosts; /* hosts: the first so many; 0: all */
 	unsigned first;		 /* and of these from this one on */
+	unsigned adapters;	 /* of each host, each at a switch of its own; 0: as before */
 	bool moved;		 /* cables lead elsewhere */
 	bool apart;		 /* the first host is at a switch of its own */
 	bool other_window;	 /* the first host's adapter has one of another size */
@@ -46,6 +47,16 @@ static inline void *copy(const void *p, size_t n, size_t size)
 	if (n)
 		memcpy(q, p, n * size);
 	return q;
+}
+
+/* Switches stay: those without adapters are no difference to the hosts. */
+static inline void set_adapters(struct sio_topo_host *h, unsigned n)
+{
+	for (unsigned i = h->n_adapters; i < n; i++) {
+		h->adapter[i] = h->adapter[0];
+		h->adapter[i].attach_index = i;
+	}
+	h->n_adapters = n;
 }
 
 static inline struct sio_topology *read_file(struct world *w, uint32_t uid, bool other,
@@ -80,6 +91,8 @@ static inline struct sio_topology *read_file(struct world *w, uint32_t uid, bool
 		t->host[0].chassis[1].in = next.other_box;
 	}
 	t->sw = copy(t->sw, t->n_switches, sizeof(*t->sw));
+	for (unsigned i = 0; next.adapters && i < t->n_hosts; i++)
+		set_adapters(&t->host[i], next.adapters);
 	for (unsigned i = 0; next.moved && i < t->n_hosts; i++)
 		t->host[i].adapter[0].link_width = 4;
 	if (next.apart) {

@@ -89,10 +89,11 @@ struct world_watch {
 struct world {
 	struct sio_topology *topology;
 	struct world_host host[WORLD_HOSTS];
-	unsigned n_hosts, n_adapters;
-	bool real;	   /* ports of real hosts: they outlive the daemon */
-	bool lossy;	   /* a path was down: grants may end before maps */
-	bool iommu;	   /* of all hosts; set before world_start() */
+	unsigned n_hosts, n_adapters; /* n_adapters: that each port has */
+	uint32_t entries;	      /* of each adapter, as ports say; 0: as many as ever */
+	bool real;		      /* ports of real hosts: they outlive the daemon */
+	bool lossy;		      /* a path was down: grants may end before maps */
+	bool iommu;		      /* of all hosts; set before world_start() */
 	bool same_message; /* all interrupts of a host have one address, as on real ones */
 	bool link[WORLD_HOSTS][WORLD_HOSTS];
 	uint64_t turn; /* how often links came back with other addresses */

@@ -196,14 +196,13 @@ class Cables(reload_test.Base):
         self.c.manager("lender")
         near, far = self.busy("near"), self.busy("far")
         before = self.in_force()
-        for text, said in (
-                (text_of(links=[]).replace("adapters: [{ to: east", "adapters: [{ window: 512M, to: east"),
-                 "host 'far', adapter 0: window is 536870912, was "),
-                (text_of(links=[], far=["west", "west"]), "host 'far', adapter 1 is new"),
-                (text_of(links=[]).replace("far: { ram: 256M, adapters: [{",
-                                           "far: { ram: 256M, chassis: { box: }, adapters: [{ in: box,"),
-                 "host 'far', adapter 0: in is box, was a slot of the host")):
-            self.assertIn(f"needs a restart: {said}", self.reload(self.write(text=text), status=1).stdout)
+        refused = self.reload(self.write(text=text_of(links=[]).replace("far: {", "far: { iommu: on,")), status=1)
+        self.assertIn("needs a restart: host 'far': iommu is 1, was 0", refused.stdout)
+        for text in (text_of(links=[]).replace("adapters: [{ to: east", "adapters: [{ window: 512M, to: east"),
+                     text_of(links=[]).replace("far: { ram: 256M, adapters: [{",
+                                               "far: { ram: 256M, chassis: { box: }, adapters: [{ in: box,")):
+            self.assertIn("host 'far', adapter 0 is another one, and this one is in use (maps: ",
+                          self.reload(self.write(text=text), status=1).stderr)
         path = self.write(text=text_of(links=[("west", "north")]))
         self.assertIn(path + ":", self.reload(path, status=1).stderr)
         self.assertEqual(self.in_force(), before)

@@ -172,13 +172,13 @@ class Chassis(reload_test.Base):
         for changed, said in (
                 ({"chassis": {"card": "", "box": "in: card, aperture: 64M"}},
                  f"chassis 'box' of host 'lender': in is card, was a slot of the host{instead}"),
-                ({"chassis": {**CHASSIS, "more": ""}, "adapter": "more"},
-                 "host 'lender', adapter 0: in is more, was card"),
                 ({"chassis": {"card": ""}, "drives": {"nvme0": "", "nvme1": ""}},
                  f"device lender/nvme0: in is a slot of the host, was box{instead}")):
             refused = self.change(status=1, **changed)
             self.assertIn(f"needs a restart: {said}\n", refused.stdout)
             self.assertIn("nothing was changed", refused.stderr)
+        refused = self.change(status=1, chassis={**CHASSIS, "more": ""}, adapter="more")
+        self.assertIn("host 'lender', adapter 0 is another one, and this one is in use (", refused.stderr)
         for chassis, said in (({"card": ""}, "chassis.box"), ({"card": "", "box": "ports: 2, lanes: 1"}, "lanes")):
             path = self.write(text=text_of(chassis=chassis))
             self.assertIn(path + ":", self.reload(path, status=1).stderr, said)

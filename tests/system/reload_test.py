@@ -66,11 +66,11 @@ class Base(unittest.TestCase):
         return subprocess.run(self.c.on(host, self.c.nvme, "manager", device, "--background"), capture_output=True,
                               text=True, timeout=120, check=False)
 
-    def busy(self, host, device="nvme0"):
+    def busy(self, host, device="nvme0", how=()):
         """A client that checks what it reads, until its input ends."""
         at = {"near": "0", "far": "1024", "lender": "2048", "more": "3072"}[host]
         child = self.c.start(host, os.path.join(BUILD, "tests", "system", "verify"), device, at, "1024",
-                             stdin=subprocess.PIPE)
+                             *how, stdin=subprocess.PIPE)
         self.assertIn("running", child.stdout.readline())
         return child
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A client that must not be affected by what a test does meanwhile: writes stamped blocks to its
- * own range of a drive and reads them back until its input ends. usage: verify DEVICE FIRST-BLOCK
- * BLOCKS [interrupt|seldom] seldom: by interrupt, with a tenth of a second between rounds, where
- * others need the processor Prints "running" and "on" as lib/rounds.h says, and at the end "N
- * rounds" and the longest I/O; exits with 1 on any error or wrong byte.
+ * own range of a drive and reads them back until its input ends. Prints "running" and "on" as
+ * lib/rounds.h says, and at the end "N rounds" and the longest I/O; exits with 1 on any error or
+ * wrong byte.
+ *
+ * usage: verify DEVICE FIRST-BLOCK BLOCKS [interrupt|seldom|paths]
+ * seldom: by interrupt, with a tenth of a second between rounds, where others need the processor;
+ * paths: over two adapters, whichever has a path.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -76,7 +79,9 @@ static int run_round(struct smartio_nvme_queue *q, uint32_t size, uint64_t first
 
 int main(int argc, char **argv)
 {
+	struct smartio_nvme_open_options oo = {.size = sizeof(oo)};
 	struct smartio_nvme_queue_options o = {.size = sizeof(o)};
+	const char *how;
 	struct smartio_nvme_namespace ns;
 	struct smartio_nvme_queue *q;
 	struct smartio_nvme *n;
@@ -84,22 +89,28 @@ int main(int argc, char **argv)
 	bool seldom;
 	sci_error_t err;
 
-	seldom = argc == 5 && strcmp(argv[4], "seldom") == 0;
-	if (argc != 4 && !seldom && (argc != 5 || strcmp(argv[4], "interrupt") != 0)) {
-		fprintf(stderr, "usage: verify DEVICE FIRST-BLOCK BLOCKS [interrupt|seldom]\n");
+	how = argc == 5 ? argv[4] : "";
+	seldom = strcmp(how, "seldom") == 0;
+	if (strcmp(how, "paths") == 0) {
+		oo.flags = SMARTIO_NVME_MULTIPATH;
+		o.flags = SMARTIO_NVME_SURVIVE | SMARTIO_NVME_ALONE;
+	} else if (seldom || strcmp(how, "interrupt") == 0) {
+		o.flags = SMARTIO_NVME_INTERRUPT;
+	} else if (argc != 4) {
+		fprintf(stderr,
+			"usage: verify DEVICE FIRST-BLOCK BLOCKS [interrupt|seldom|paths]\n");
 		return 2;
 	}
 	first = strtoull(argv[2], NULL, 0);
 	blocks = strtoull(argv[3], NULL, 0);
-	o.flags = argc == 5 ? SMARTIO_NVME_INTERRUPT : 0;
 	rounds_begin();
 	SCIInitialize(0, &err);
 	if (err != SCI_ERR_OK) {
 		fprintf(stderr, "verify: %s\n", smartio_last_error());
 		return 1;
 	}
-	if (smartio_nvme_open(argv[1], &n) < 0 || smartio_nvme_get_namespace(n, 0, &ns) < 0 ||
-	    smartio_nvme_queue_open(n, &o, &q) < 0) {
+	if (smartio_nvme_open_with(argv[1], &oo, &n) < 0 ||
+	    smartio_nvme_get_namespace(n, 0, &ns) < 0 || smartio_nvme_queue_open(n, &o, &q) < 0) {
 		fprintf(stderr, "verify: %s\n", smartio_nvme_error());
 		return 1;
 	}

@@ -40,7 +40,7 @@ struct model {
 };
 
 struct told {
-	unsigned n, what[SIO_TOPO_WHATS][3], cables, chassis;
+	unsigned n, what[SIO_TOPO_WHATS][3], cables, chassis, adapters;
 	char text[SIO_TOPO_CHANGE_TEXT]; /* the last */
 };
 
@@ -52,6 +52,7 @@ static void tell(void *ctx, const struct sio_topo_change *c)
 	t->what[c->what][c->how]++;
 	t->cables += sio_topology_is_cable(c);
 	t->chassis += sio_topology_is_chassis(c);
+	t->adapters += sio_topology_is_adapter(c);
 	memcpy(t->text, c->text, sizeof(t->text));
 }
 
@@ -426,6 +427,41 @@ static void chassis_are_told_apart(void **state)
 	}
 }
 
+/* Whether they are there, and what they are. */
+static void adapters_are_told_apart(void **state)
+{
+	static const struct {
+		const char *format, *old, *new;
+		unsigned adapters;
+	} row[] = {
+		{HOSTS_OF("adapters: [{ requesters: %s }]"), "8", "9", 1},
+		{HOSTS_OF("adapters: [{ window: 64M, window_base: %s }]"), "64G", "65G", 1},
+		{HOSTS_OF("adapters: [{ window: 64M, window_base: 64G, entries: %s }]"), "64",
+		 "128", 1},
+		{HOSTS_OF("chassis: { y: { aperture: 1G }, z: { aperture: 1G } }, "
+			  "adapters: [{ window: 64M, window_base: 64G, in: %s }]"),
+		 "y", "z", 1},
+		{HOSTS_OF("adapters: [{ width: %s }]"), "4", "8", 0},
+		{CHASSIS("width: %s"), "4", "8", 0},
+	};
+	char old[TEXT], new[TEXT];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		struct told t, back;
+
+		old[0] = new[0] = '\0';
+		put(old, row[i].format, row[i].old);
+		put(new, row[i].format, row[i].new);
+		t = diff_texts(old, new);
+		back = diff_texts(new, old);
+		if (t.n != 1 || back.n != 1 || t.adapters != row[i].adapters ||
+		    back.adapters != row[i].adapters)
+			fail_msg("%s: %u and %u told, %u and %u of adapters", new, t.n, back.n,
+				 t.adapters, back.adapters);
+	}
+}
+
 /* What leads where, and nothing of what an adapter is. */
 static void cables_are_told_apart(void **state)
 {
@@ -477,6 +513,7 @@ int main(void)
 		cmocka_unit_test(every_key_is_told),
 		cmocka_unit_test(cables_are_told_apart),
 		cmocka_unit_test(chassis_are_told_apart),
+		cmocka_unit_test(adapters_are_told_apart),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

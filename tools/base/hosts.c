@@ -163,9 +163,14 @@ int tool_host_adapter(struct tool_host *h, unsigned index, struct sio_rep_adapte
 		      struct sio_err *reterr)
 {
 	struct sio_msg_adapter req = {.adapter = sio_to_le32(index)};
+	int r = tool_client_call(&h->client, SIO_MSG_ADAPTER, &req, sizeof(req), ret, sizeof(*ret),
+				 reterr);
 
-	return tool_client_call(&h->client, SIO_MSG_ADAPTER, &req, sizeof(req), ret, sizeof(*ret),
-				reterr);
+	/* A reload is under way: the file has one that its daemon does not have yet. */
+	if (r != -ENXIO)
+		return r;
+	memset(ret, 0, sizeof(*ret));
+	return 0;
 }
 
 int tool_host_device(struct tool_host *h, uint32_t fdid, struct sio_rep_dev_list *ret,
@@ -191,7 +196,11 @@ int tool_host_counters(struct tool_host *h, enum tool_counters kind, uint32_t id
 		       struct sio_rep_stats *ret, struct sio_err *reterr)
 {
 	struct sio_msg_stats req = {.kind = sio_to_le32(kind), .id = sio_to_le32(id)};
+	int r = tool_client_call(&h->client, SIO_MSG_STATS, &req, sizeof(req), ret, sizeof(*ret),
+				 reterr);
 
-	return tool_client_call(&h->client, SIO_MSG_STATS, &req, sizeof(req), ret, sizeof(*ret),
-				reterr);
+	if (r != -ENXIO || kind != TOOL_COUNTERS_ADAPTER)
+		return r;
+	memset(ret, 0, sizeof(*ret));
+	return 0;
 }

@@ -45,7 +45,10 @@ void tool_hosts_remove(struct tool_hosts *h, unsigned index);
 bool tool_host_lost(struct tool_hosts *h, struct tool_host *host, const struct sio_err *error);
 /* The name of a state: "up", "down", "no answer"; "up" for another machine's, too. */
 const char *tool_host_state_name(enum tool_host_state state);
-/* Asks a host that is up for its adapter @index. */
+/*
+ * Asks a host that is up for its adapter @index, one of the cluster's file. While a reload has not
+ * come to its daemon yet it has nothing, and no link.
+ */
 int tool_host_adapter(struct tool_host *h, unsigned index, struct sio_rep_adapter *ret,
 		      struct sio_err *reterr);
 /* Asks @h for device @fdid. -ENODEV: it does not know the device. */

@@ -93,7 +93,8 @@ static int probe_path(struct tool_client *c, const struct way *w, int cancel_fd,
 
 		r = tool_client_call(c, SIO_MSG_NODE_PROBE, &req, sizeof(req), &rep, sizeof(rep),
 				     &err);
-		if (r == 0 || (r == -ENETDOWN && was_pulled(w, &down_since)))
+		/* ENXIO: a reload has not come to its daemon yet, and to the file it has. */
+		if (r == 0 || r == -ENXIO || (r == -ENETDOWN && was_pulled(w, &down_since)))
 			return 0;
 		if ((r != -ENETDOWN && r != -ETIMEDOUT && r != -ECONNRESET) ||
 		    tool_now_ms() >= deadline)

@@ -175,15 +175,34 @@ void sio_api_leave(sci_error_t *error, int rc, const struct sio_err *err)
 	sio_error_remember(rc ? err : NULL);
 }
 
-int sio_check_adapter(const struct sio_library *lib, unsigned adapter, struct sio_err *err)
+/* One that a reload has added since this program was started? */
+static bool has_come(struct sio_library *lib, unsigned adapter)
+{
+	struct sio_msg_adapter req = {.adapter = sio_to_le32(adapter)};
+	struct sio_rep_adapter rep;
+	struct sio_err err;
+	uint32_t n;
+
+	if (sio_ask(lib, SIO_MSG_ADAPTER, &req, sizeof(req), &rep, sizeof(rep), &err) < 0)
+		return false;
+	/* Other threads may find others at the same time. */
+	n = __atomic_load_n(&lib->n_adapters, __ATOMIC_RELAXED);
+	while (n <= adapter &&
+	       !__atomic_compare_exchange_n(&lib->n_adapters, &n, adapter + 1, false,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	return true;
+}
+
+int sio_check_adapter(struct sio_library *lib, unsigned adapter, struct sio_err *err)
 {
 	if (adapter >= DIS_MAX_NSCIS)
 		return sio_refuse(err, SCI_ERR_ILLEGAL_ADAPTERNO,
 				  "adapter number %u is not below %u", adapter, DIS_MAX_NSCIS);
-	if (adapter >= lib->n_adapters)
+	if (adapter >= sio_adapters(lib) && !has_come(lib, adapter))
 		return sio_refuse(err, SCI_ERR_NO_SUCH_ADAPTERNO,
 				  "host %s has no adapter %u; it has %u", lib->host, adapter,
-				  lib->n_adapters);
+				  sio_adapters(lib));
 	return 0;
 }
 

@@ -96,8 +96,13 @@ static inline const struct sio_kind_ops *sio_object_ops(const struct sio_object 
 	return o->lib->kind[o->kind];
 }
 
+/* The most that its host was seen to have: a reload of the cluster adds and removes some. */
+static inline uint32_t sio_adapters(const struct sio_library *lib)
+{
+	return __atomic_load_n(&lib->n_adapters, __ATOMIC_RELAXED);
+}
 /* SCI_ERR_ILLEGAL_ADAPTERNO, or SCI_ERR_NO_SUCH_ADAPTERNO if this host has no such adapter. */
-int sio_check_adapter(const struct sio_library *lib, unsigned adapter, struct sio_err *err);
+int sio_check_adapter(struct sio_library *lib, unsigned adapter, struct sio_err *err);
 /* -EINVAL if @p is NULL. */
 int sio_check_pointer(const void *p, const char *name, struct sio_err *err);
 /*

@@ -83,7 +83,7 @@ static int find_node(struct sio_library *lib, const char *name, unsigned *ret_no
 /* The first adapter with a path to @node that is up; without one the first that there is. */
 static unsigned way_to(struct sio_library *lib, unsigned node)
 {
-	for (unsigned a = 0; a < lib->n_adapters; a++) {
+	for (unsigned a = 0; a < sio_adapters(lib); a++) {
 		struct sio_msg_node_probe req = {.adapter = sio_to_le32(a),
 						 .node = sio_to_le32(node)};
 		struct sio_err err = {.code = 0};
