@@ -75,7 +75,10 @@ void emu_room_owner_hup(struct emu_room *r, unsigned host, uint64_t owner);
 unsigned emu_room_step(struct emu_room *r, unsigned budget);
 /* Does a device have work that needs no doorbell? Then step again without a pause. */
 bool emu_room_busy(const struct emu_room *r);
-/* Is a page mapped that a device, or we for a machine's, must poll? Otherwise nothing happens without a request. */
+/*
+ * Is a page mapped that a device, or we for a machine's, must poll? Otherwise nothing happens
+ * without a request.
+ */
 bool emu_room_watched(const struct emu_room *r);
 /*
  * How the edge sleeps: not while emu_room_naps(); otherwise doze(true), protect the pages of the

@@ -185,9 +185,9 @@
  * The look-up table: where the window leads. ADDRESS: a bus address of the peer, or with
  * SIO_VNTB_LUT_RANGE an offset in the peer's granted range whose row is in bits 48 to 63 (so that
  * the exporter may point a window elsewhere). It is checked against the peer's granted ranges at
- * each access. With SIO_VNTB_LUT_GROUP it leads to a multicast group: the row is the group's number,
- * ADDRESS an offset in it, and START does not matter; reads are refused. An access that crosses the
- * end of an entry is refused. CONTROL is to be stored last.
+ * each access. With SIO_VNTB_LUT_GROUP it leads to a multicast group: the row is the group's
+ * number, ADDRESS an offset in it, and START does not matter; reads are refused. An access that
+ * crosses the end of an entry is refused. CONTROL is to be stored last.
  */
 #define SIO_VNTB_MAX_ENTRIES 4096
 #define SIO_VNTB_LUT(entry) (0x10000 + 0x20 * (entry))
@@ -242,8 +242,8 @@
  * the sender's table of peers; each at BASE and the write's offset in the group, and what lies
  * beyond SIZE is not its. They need no granted range. CONTROL is to be stored last, and first when
  * a member leaves; SIO_VNTB_MEMBER_BUSY as SIO_VNTB_RANGE_BUSY. It reads 0 if the member was not
- * taken: there is no such group, SIZE is 0, or greater than the group's. BASE and SIZE of a valid one
- * do not change.
+ * taken: there is no such group, SIZE is 0, or greater than the group's. BASE and SIZE of a valid
+ * one do not change.
  */
 #define SIO_VNTB_MAX_MEMBERS 64
 #define SIO_VNTB_MEMBER(i) (0x60000 + 0x20 * (i))
