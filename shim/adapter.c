@@ -85,8 +85,52 @@ int sio_op_adapter(struct sio_request *rq, const void *msg, void *answer)
 	evt->requesters_total = info.requesters_total;
 	evt->requesters_free = info.requesters_free;
 	evt->dma_bits = info.dma_bits;
+	evt->mcast_groups = info.groups;
 	evt->capabilities = info.capabilities;
 	evt->windows = info.windows;
+	return 0;
+}
+
+/* ---- STATS ---- */
+
+static void count(struct sio_evt_stats *evt, const char *name, u64 value)
+{
+	struct sio_counter *c = &evt->counter[evt->count];
+
+	if (evt->count == SIO_COUNTER_MAX)
+		return;
+	strscpy(c->name, name, sizeof(c->name));
+	c->value = value;
+	evt->count++;
+}
+
+/* What the hardware counts, or else what it has reported; and what is in use. */
+int sio_op_stats(struct sio_request *rq, const void *msg, void *answer)
+{
+	const struct sio_req_stats *m = msg;
+	struct smartio_bridge_info info = {};
+	struct sio_evt_stats *evt = answer;
+	struct smartio_adapter *a;
+
+	if (m->kind != SIO_KIND_ADAPTER)
+		return sio_fail(rq, -EINVAL, "kind %u, smartio.ko counts of %d (adapter) alone",
+				m->kind, SIO_KIND_ADAPTER);
+	a = sio_adapter_find(rq, m->id > U32_MAX ? U32_MAX : m->id);
+	if (!a)
+		return -ENODEV;
+	if (a->ops->counters)
+		evt->count = a->ops->counters(a->bridge, evt->counter, SIO_COUNTER_MAX);
+	if (!a->ops->counters) {
+		spin_lock_irq(&a->fault_lock);
+		count(evt, "faults", a->faults);
+		spin_unlock_irq(&a->fault_lock);
+		count(evt, "path_changes", a->path_changes);
+	}
+	a->ops->info(a->bridge, &info);
+	count(evt, "lut_total", info.entries_total);
+	count(evt, "lut_used", info.entries_total - info.entries_free);
+	count(evt, "requesters_total", info.requesters_total);
+	count(evt, "requesters_used", info.requesters_total - info.requesters_free);
 	return 0;
 }
 
@@ -97,19 +141,29 @@ static u64 distance(u64 a, u64 b)
 	return a < b ? b - a : a - b;
 }
 
+/* Where peers or this host's processors reach @o through the adapter; false: they do not. */
+static bool is_reached(const struct sio_obj *o, bool in, u64 *ret)
+{
+	*ret = o->address;
+	if (o->kind == SIO_KIND_MEM)
+		return sio_group_is_reached(o, in, ret);
+	return o->kind == (in ? SIO_KIND_GRANT : SIO_KIND_MAP);
+}
+
 /* Whose it was: the grant that begins nearest to it, or the map that it went through. */
 static void find_nearest(const struct smartio_adapter *a, const struct sio_fault *f,
 			 struct sio_evt_fault *evt)
 {
-	u32 kind = f->in ? SIO_KIND_GRANT : SIO_KIND_MAP;
-	u64 at = f->in ? f->address : a->window_base + f->address;
+	u64 at = f->in ? f->address : a->window_base + f->address, from, nearest = SIO_PORT_ANY;
 	const struct sio_obj *o, *best = NULL;
 
 	list_for_each_entry(o, &a->objects, of_adapter)
-		if (o->kind == kind &&
-		    (!best || distance(o->address, at) < distance(best->address, at)))
+		if (is_reached(o, f->in, &from) &&
+		    (!best || distance(from, at) < distance(nearest, at))) {
 			best = o;
-	evt->nearest = best ? best->address : SIO_PORT_ANY;
+			nearest = from;
+		}
+	evt->nearest = nearest;
 	evt->mapping = best ? best->id : 0;
 	evt->h.owner = best ? best->owner->o.id : 0;
 	evt->address = at;
@@ -152,6 +206,7 @@ void smartio_bridge_fault(struct smartio_adapter *a, bool in, bool write, u32 no
 	struct sio_fault *f;
 
 	spin_lock_irqsave(&a->fault_lock, flags);
+	a->faults++;
 	if (a->n_faults < SIO_FAULTS) {
 		f = &a->fault[a->n_faults++];
 		*f = (struct sio_fault){.in = in,
@@ -266,6 +321,8 @@ static void cut(struct sio_obj *o)
 		sio_map_lose((struct sio_map *)o);
 	else if (o->kind == SIO_KIND_GRANT)
 		sio_grant_cut((struct sio_grant *)o);
+	else if (o->kind == SIO_KIND_MEM)
+		sio_group_lose(o);
 	else
 		sio_requester_cut((struct sio_requester *)o);
 	sio_obj_falls(o);

@@ -36,7 +36,8 @@ struct smartio_adapter {
 	struct work_struct work;
 	spinlock_t fault_lock;
 	struct sio_fault fault[SIO_FAULTS];
-	unsigned int n_faults, faults_lost;
+	unsigned int n_faults;
+	u64 faults, path_changes; /* that the bridge has reported; read by sio_op_stats() */
 };
 
 /* An interrupt of this host as peers send it; for all whom it was granted through one adapter. */
@@ -96,7 +97,7 @@ u64 sio_adapters_boot(void);
 void sio_adapters_free(void);
 /* Tell the daemon of all adapters' own links. */
 void sio_adapters_report(void);
-sio_handler sio_op_adapter;
+sio_handler sio_op_adapter, sio_op_stats;
 
 /* link.c */
 int sio_links_init(void);
@@ -141,6 +142,29 @@ void sio_requester_cut(struct sio_requester *r);
  */
 int sio_requester_need(struct sio_request *rq, struct smartio_adapter *a, struct sio_dev *d,
 		       u32 access, struct sio_obj **ret);
+
+/* group.c */
+sio_handler sio_op_mcast;
+/* Is @o the way to write to a group, and no memory? */
+bool sio_group_sends(const struct sio_obj *o);
+/*
+ * @o has to do with a group: may a device or a DMA channel @access it? 0; -EINVAL, -ENETDOWN and a
+ * refusal.
+ */
+int sio_group_check(struct sio_request *rq, const struct sio_obj *o, u32 access);
+/* It has memory of its own, which is as any. */
+bool sio_group_has_memory(const struct sio_obj *o);
+/* Members in the BAR view @target are reached no more; they stay. */
+void sio_groups_cut(const struct sio_obj *target);
+/* Is it a member, which peers write to (@in), or the way of who sends? *ret: its bus address. */
+bool sio_group_is_reached(const struct sio_obj *o, bool in, u64 *ret);
+/* What devices sent by it has arrived, or never will. */
+void sio_group_settle(const struct sio_obj *o);
+/* The bridge goes. */
+void sio_group_lose(struct sio_obj *o);
+/* Hooks of every memory object: its owner has ended; it ends. */
+void sio_group_leave(struct sio_obj *o);
+void sio_group_end(struct sio_obj *o);
 
 /* aperture.c */
 /* Which addresses are ours: when a bridge comes, before anything is mapped for its function. */

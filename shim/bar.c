@@ -94,6 +94,17 @@ static int bar_mmap(struct sio_obj *o, struct vm_area_struct *vma)
 	return sio_view_mmap(view_of(o), vma, &bar_vm_ops);
 }
 
+bool sio_bar_is_memory(const struct sio_obj *o)
+{
+	struct pci_dev *pdev = o->dev->pdev;
+
+	for (int i = 0; i < PCI_STD_NUM_BARS; i++)
+		if (o->address >= pci_resource_start(pdev, i) &&
+		    o->address <= pci_resource_end(pdev, i))
+			return pci_resource_flags(pdev, i) & IORESOURCE_PREFETCH;
+	return false;
+}
+
 const struct sio_kind sio_kind_bar = {
 	.name = "BAR view",
 	.size = sizeof(struct sio_bar),

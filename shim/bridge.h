@@ -13,6 +13,7 @@
 #include <linux/types.h>
 
 struct pci_dev;
+struct sio_counter;
 struct smartio_adapter; /* smartio.ko's */
 
 #define SMARTIO_BRIDGE_READ 1 /* access */
@@ -39,6 +40,13 @@ struct smartio_bridge_info {
 	u32 entries_total, entries_free;
 	u32 requesters_total, requesters_free;
 	u32 dma_bits; /* of bus addresses that a map may lead to */
+	u32 groups;   /* multicast groups, from 0 on; 0: the hardware has none */
+};
+
+/* A multicast group, as all hosts see it. */
+struct smartio_bridge_group {
+	u64 size; /* bytes; of no meaning without members */
+	u32 members, open;
 };
 
 struct smartio_bridge_peer {
@@ -114,6 +122,30 @@ struct smartio_bridge_ops {
 	/* Let @requester (bus << 8 | device << 3 | function) send through the window. -ENOSPC. */
 	int (*requester_add)(void *bridge, u32 requester, u32 *ret_entry);
 	void (*requester_del)(void *bridge, u32 entry);
+	/* Multicast groups, all of them or, without info.groups, none. */
+	void (*group)(void *bridge, u32 group, struct smartio_bridge_group *ret);
+	/*
+	 * @length bytes at @bus (an address as @pdev uses it) are a member's, which is not open yet.
+	 * leave: no write is under way there when it returns. Return: 0; -ENOSPC: no row is left;
+	 * -ERANGE: the group is shorter.
+	 */
+	int (*join)(void *bridge, u32 group, dma_addr_t bus, u64 length, u64 *ret_handle);
+	void (*leave)(void *bridge, u64 handle);
+	/* What is written to the group reaches the member, or does so no more. */
+	void (*open)(void *bridge, u64 handle, bool yes);
+	/* A way to write to a group, of whole @alignment. unmap ends it. -ENOSPC. */
+	int (*map_group)(void *bridge, u32 group, u64 length, struct smartio_bridge_map *ret);
+	/*
+	 * How many writes of this host to the group some open member has not got. @wait: what was
+	 * written before has arrived, or counts. Unlike the others it is called without the lock,
+	 * as long as there is a way to write. -ETIMEDOUT: some do not arrive.
+	 */
+	int (*group_missed)(void *bridge, u32 group, bool wait, u32 *ret);
+	/*
+	 * What the hardware counts, by names that never change. Return: how many counters, @room at
+	 * most. NULL: nothing.
+	 */
+	u32 (*counters)(void *bridge, struct sio_counter *counter, u32 room);
 };
 
 /*

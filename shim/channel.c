@@ -30,6 +30,8 @@ static bool of_view(struct sio_reach *r, const struct sio_view *v)
 /* The same. Memory of the kernel's is reached by its pages. */
 static bool of_memory(struct sio_reach *r, const struct sio_mem *m)
 {
+	if (sio_group_sends(&m->o))
+		return sio_group_map(r, m);
 	if (!m->pages)
 		r->ram = memremap(m->o.address, m->o.length, MEMREMAP_WB);
 	return m->pages || r->ram;
@@ -303,18 +305,13 @@ int sio_op_dma(struct sio_request *rq, const void *msg, void *answer)
 /* Reads of memory do nothing, and nobody waits for what is written there. */
 static int check_bar(struct sio_request *rq, const struct sio_obj *o, u32 access)
 {
-	struct pci_dev *pdev = o->dev->pdev;
-
 	if (access & ~o->access)
 		return sio_fail(rq, -EACCES, "access %#x of BAR view %#llx, which is for %#x",
 				access, o->id, o->access);
-	if (!pdev || ((const struct sio_view *)o)->revoked)
+	if (!o->dev->pdev || ((const struct sio_view *)o)->revoked)
 		return sio_fail(rq, -ENODEV, "the pages of BAR view %#llx are gone", o->id);
-	for (int i = 0; i < PCI_STD_NUM_BARS; i++)
-		if (o->address >= pci_resource_start(pdev, i) &&
-		    o->address <= pci_resource_end(pdev, i) &&
-		    pci_resource_flags(pdev, i) & IORESOURCE_PREFETCH)
-			return 0;
+	if (sio_bar_is_memory(o))
+		return 0;
 	return sio_fail(rq, -EOPNOTSUPP,
 			"BAR view %#llx is of registers or doorbells: they are in no prefetchable "
 			"BAR, and DMA channels reach memory",
@@ -334,10 +331,18 @@ static int check_map(struct sio_request *rq, const struct sio_obj *o, const stru
 	return 0;
 }
 
-static int check_memory(struct sio_request *rq, const struct sio_obj *o)
+static int check_memory(struct sio_request *rq, const struct sio_obj *o, u32 access,
+			const struct sio_channel *c)
 {
 	const struct sio_mem *m = (const struct sio_mem *)o;
 
+	if (m->group && sio_group_sends(o) && o->adapter != c->adapter)
+		return sio_fail(rq, -EINVAL,
+				"the way to a group, memory %#llx, goes through adapter %u, the "
+				"channel is of %u",
+				o->id, o->adapter->index, c->adapter->index);
+	if (m->group)
+		return sio_group_check(rq, o, access);
 	if (m->dmabuf)
 		return sio_fail(rq, -EOPNOTSUPP,
 				"memory %#llx is another driver's dma-buf, which no processor of "
@@ -367,7 +372,7 @@ static struct sio_obj *find_target(struct sio_request *rq, const struct sio_req_
 	if (IS_ERR(o))
 		return o;
 	if (o->kind == SIO_KIND_MEM)
-		error = check_memory(rq, o);
+		error = check_memory(rq, o, m->access, c);
 	else if (o->kind == SIO_KIND_MAP)
 		error = check_map(rq, o, c);
 	else

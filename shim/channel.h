@@ -51,8 +51,19 @@ struct sio_channel {
 	bool broken;			/* its ring has made no sense: it is left alone */
 	int error;			/* of the transfer so far */
 	const struct sio_range *pushed; /* where it wrote last, beyond this host's memory */
+	u32 missed;			/* by members of the group that is @pushed, before that */
 	u8 bounce[SZ_1K];
 };
+
+/* group.c: who sends to a multicast group. */
+/* The same for ranges: there was an address for it. */
+bool sio_group_map(struct sio_reach *r, const struct sio_mem *m);
+/* Does the way lead somewhere? It ends as views are revoked. */
+bool sio_group_is_there(const struct sio_obj *o);
+/* How many writes of this host to it some member has not got. */
+u32 sio_group_missed(const struct sio_obj *o);
+/* The same, when what was written has arrived; or -errno. */
+int sio_group_push(const struct sio_obj *o, u32 *ret_missed);
 
 /* engine.c */
 /* Its turn comes, behind those that wait already. */

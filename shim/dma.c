@@ -317,6 +317,11 @@ static struct sio_obj *find_target(struct sio_request *rq, const struct sio_req_
 			sio_fail(rq, -ENETDOWN, "%s %#llx leads nowhere any more", name, t->id));
 	if (t->kind == SIO_KIND_MAP && ((struct sio_map *)t)->trigger)
 		return ERR_PTR(sio_fail(rq, -EINVAL, "%s %#llx is of an interrupt", name, t->id));
+	error = t->kind == SIO_KIND_MEM && ((struct sio_mem *)t)->group
+			? sio_group_check(rq, t, m->access)
+			: 0;
+	if (error)
+		return ERR_PTR(error);
 	if (m->access & ~t->access)
 		return ERR_PTR(sio_fail(rq, -EACCES, "%s %#llx is read-only", name, t->id));
 	error = sio_check_range(rq, name, m->offset, m->length, t->length);
@@ -378,7 +383,7 @@ int sio_op_dmamap(struct sio_request *rq, const void *msg, void *answer)
 	target = find_target(rq, q);
 	if (IS_ERR(target))
 		return PTR_ERR(target);
-	if (target->kind == SIO_KIND_MAP)
+	if (target->kind == SIO_KIND_MAP || sio_group_sends(target))
 		error = sio_requester_need(rq, target->adapter, rq->dev, q->access, &entry);
 	if (error)
 		return error;
@@ -395,14 +400,24 @@ int sio_op_dmamap(struct sio_request *rq, const void *msg, void *answer)
 
 /* ---- ending ---- */
 
+/* What it had sent through a window has arrived, or never will. */
+static void push(const struct sio_dmamap *m)
+{
+	if (!m->dma.mapped || !m->o.target)
+		return;
+	if (m->o.target->kind == SIO_KIND_MAP)
+		sio_map_push(m->o.target);
+	else if (sio_group_sends(m->o.target))
+		sio_group_settle(m->o.target);
+}
+
 /* It leads nowhere, and what it led to may go: the device, which may be at work, sends no more. */
 static void leave_target(struct sio_dmamap *m)
 {
 	struct sio_obj *o = &m->o;
 
 	cut(&m->dma);
-	if (m->dma.mapped && o->target->kind == SIO_KIND_MAP)
-		sio_map_push(o->target);
+	push(m);
 	sio_obj_unref(o->target);
 	o->target = NULL;
 	if (o->through)
@@ -435,13 +450,11 @@ int sio_op_dmaunmap(struct sio_request *rq, const void *msg, void *answer)
 	return sio_op_end(rq, msg, answer);
 }
 
-/* What it had sent through a window has arrived, or never will. */
 static void dmamap_end(struct sio_obj *o)
 {
 	struct sio_dmamap *m = (struct sio_dmamap *)o;
 
-	if (m->dma.mapped && o->target && o->target->kind == SIO_KIND_MAP)
-		sio_map_push(o->target);
+	push(m);
 	sio_dma_unmap(&m->dma);
 }
 
@@ -493,6 +506,7 @@ void sio_dmamaps_lose(struct sio_dev *d)
 		} else if (o->kind == SIO_KIND_BAR) {
 			sio_dmamaps_leave(o);
 			sio_grants_cut(o);
+			sio_groups_cut(o);
 		}
 	sio_dmamaps_settle(d, U64_MAX);
 }

@@ -37,7 +37,7 @@ static bool is_view(const struct sio_obj *o)
 static bool is_there(const struct sio_obj *o)
 {
 	if (!is_view(o))
-		return true;
+		return !sio_group_sends(o) || sio_group_is_there(o);
 	return !READ_ONCE(((const struct sio_view *)o)->revoked) &&
 	       !(o->dev && READ_ONCE(o->dev->resetting));
 }
@@ -104,10 +104,13 @@ static void copy(struct sio_channel *c, const struct place *to, const struct pla
 static int push(struct sio_channel *c)
 {
 	const struct sio_range *g = c->pushed;
+	u32 missed;
 
 	c->pushed = NULL;
 	if (!g)
 		return 0;
+	if (sio_group_sends(g->of))
+		return sio_group_push(g->of, &missed) || missed != c->missed ? -EFAULT : 0;
 	wmb(); /* write-combining buffers are empty: pairs with the read, which comes behind them */
 	if (is_there(g->of))
 		readl(g->of->reach->io + g->offset);
@@ -132,6 +135,8 @@ static int copy_piece(struct sio_channel *c)
 		end = min_t(u64, end, c->copied + PIECE_READ);
 	if (c->pushed && c->pushed != to && push(c))
 		return -EFAULT;
+	if (!c->pushed && sio_group_sends(to->of))
+		c->missed = sio_group_missed(to->of);
 	if (from->of->reach->io)
 		/* Behind the tail, for write-combined memory: pairs with submit() in libsmartio. */
 		rmb();
@@ -142,7 +147,7 @@ static int copy_piece(struct sio_channel *c)
 		copy(c, &out, &in, out.n);
 		c->copied += out.n;
 	}
-	if (to->of->reach->io)
+	if (to->of->reach->io || sio_group_sends(to->of))
 		c->pushed = to;
 	/* Ones of a path that broke meanwhile are no data, and what was written there is lost. */
 	return is_there(from->of) && is_there(to->of) ? 0 : -EFAULT;

@@ -52,6 +52,11 @@ static struct sio_obj *find_source(struct sio_request *rq, const struct sio_req_
 		error = check_interrupt(rq, m, a);
 	else if (o->kind == SIO_KIND_BAR && ((struct sio_bar *)o)->v.revoked)
 		error = sio_fail(rq, -ENODEV, "the device of %s %#llx has gone", name, o->id);
+	else if (o->kind == SIO_KIND_MEM && !sio_group_has_memory(o))
+		error = sio_fail(rq, -EINVAL,
+				 "%s %#llx is the way to a multicast group, or a member in a BAR, "
+				 "whose view is right",
+				 name, o->id);
 	else if (m->access & ~o->access)
 		error = sio_fail(rq, -EACCES, "%s %#llx is read-only", name, o->id);
 	else

@@ -136,6 +136,7 @@ static void change_maps(struct smartio_adapter *a, const struct sio_status_path 
 
 static void path_down(struct smartio_adapter *a, u32 i)
 {
+	a->path_changes++;
 	set_state(i, SIO_LINK_DOWN);
 	change_maps(a, &page->path[i], false);
 	tell(i);
@@ -143,6 +144,7 @@ static void path_down(struct smartio_adapter *a, u32 i)
 
 static void path_up(struct smartio_adapter *a, u32 i, u64 start)
 {
+	a->path_changes++;
 	WRITE_ONCE(page->path[i].peer_boot, start);
 	change_maps(a, &page->path[i], true);
 	smp_wmb(); /* whose boot it is, then that it is up: pairs with judge_path() */

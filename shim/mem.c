@@ -404,6 +404,7 @@ static void mem_free(struct sio_obj *o)
 	else if (m->pages)
 		sio_pages_free(m->pages);
 	memory_used -= m->charged;
+	kfree(m->group);
 }
 
 /* Bytes that ALLOC may still take from the kernel. */
@@ -530,6 +531,18 @@ int sio_op_alloc(struct sio_request *rq, const void *msg, void *answer)
 	return 0;
 }
 
+int sio_mem_make(struct sio_request *rq, struct sio_mem *m, u64 size, bool one)
+{
+	struct sio_req_alloc q = {.size = size, .highest = SIO_PORT_ANY};
+
+	if (one)
+		q.kind = size > MAX_RUN ? SIO_ALLOC_POOL : SIO_ALLOC_CONTIGUOUS;
+	if (size > S64_MAX || !find_room(m, &q))
+		return no_room(rq, &q);
+	m->o.access = SIO_BOTH;
+	return 0;
+}
+
 /* ---- files ---- */
 
 static vm_fault_t mem_fault(struct vm_fault *vmf)
@@ -564,6 +577,8 @@ static int mem_mmap(struct sio_obj *o, struct vm_area_struct *vma)
 const struct sio_kind sio_kind_mem = {
 	.name = "memory",
 	.size = sizeof(struct sio_mem),
+	.end = sio_group_end,
+	.leave = sio_group_leave,
 	.free = mem_free,
 	.mmap = mem_mmap,
 	.fops = &sio_mmap_fops,

@@ -470,9 +470,11 @@ int sio_op_reopen(struct sio_request *rq, const void *msg, void *answer)
 	if (IS_ERR(o))
 		return PTR_ERR(o);
 	if (o->kind == SIO_KIND_MEM &&
-	    (((struct sio_mem *)o)->all_ram || ((struct sio_mem *)o)->aperture))
+	    (((struct sio_mem *)o)->all_ram || ((struct sio_mem *)o)->aperture ||
+	     !sio_group_has_memory(o)))
 		return sio_fail(rq, -EINVAL,
-				"memory %#llx is all RAM, or an aperture: it has no descriptor",
+				"memory %#llx is all RAM, an aperture, or a group's without memory "
+				"of its own: it has no descriptor",
 				o->id);
 	evt->length = o->length;
 	return answer_files(rq, o);

@@ -124,6 +124,8 @@ static const struct operation operations[SIO_OP_COUNT] = {
 	OP(MAP, sio_op_map, map, map, .flags = SIO_MAP_DOORBELLS, .holds = true,
 	   .makes = SIO_KIND_MAP),
 	OP(UNMAP, sio_op_unmap, unmap, ok, .ends = SIO_KIND_MAP, .gives_back = true),
+	OP(MCAST, sio_op_mcast, mcast, mcast, RESERVED(mcast), .holds = true),
+	OP(STATS, sio_op_stats, stats, stats, RESERVED(stats)),
 	OP(REQUESTER_ADD, sio_op_requester_add, requester_add, requester_add,
 	   RESERVED(requester_add), .holds = true, .makes = SIO_KIND_REQUESTER),
 	OP(REQUESTER_DEL, sio_op_end, requester_del, ok, .ends = SIO_KIND_REQUESTER,

@@ -5,7 +5,8 @@
  * Who refers to whom (an arrow counts in refs of its target, which cannot go before it):
  *
  *   dmamap -> mem | bar of another device | map;  vector -> irq | map;  grant -> mem | bar |
- *   irq;  dmamap, vector through a map -> requester entry;  shadow -> map, irq;  all -> owner
+ *   irq;  dmamap, vector through a map -> requester entry;  shadow -> map, irq;  mem that is a
+ *   group's member in a BAR -> bar;  all -> owner
  *
  * A range of a DMA channel counts nowhere: it ends with what it is of.
  *
@@ -72,7 +73,8 @@ struct sio_request {
 	union {
 		struct sio_evt h;
 		struct sio_evt_error error;
-		struct sio_evt_list list; /* the longest */
+		struct sio_evt_list list;
+		struct sio_evt_stats stats; /* the longest */
 		u64 words[8];
 	} a;
 };
@@ -129,6 +131,7 @@ struct sio_irq;
 struct sio_reach;
 struct sio_shadow;
 struct sio_aperture;
+struct sio_group;
 
 /* Pages that stay in place. */
 struct sio_pages {
@@ -154,6 +157,7 @@ struct sio_mem {
 	bool filled;		       /* by the driver of a shadow */
 	u64 charged;		       /* bytes, against memory_limit */
 	u64 user_cookie;	       /* of ALLOC */
+	struct sio_group *group;       /* NULL: it has to do with no multicast group */
 };
 
 /* A view: pages by which processors reach devices and peers. */
@@ -302,6 +306,8 @@ sio_handler sio_op_owner_new, sio_op_owner_close;
 
 /* mem.c */
 sio_handler sio_op_alloc;
+/* @m gets @size bytes, in one piece or, where that need not be, in several; or a refusal. */
+int sio_mem_make(struct sio_request *rq, struct sio_mem *m, u64 size, bool one);
 u64 sio_mem_pfn(const struct sio_mem *m, u64 index);
 struct sio_pages *sio_pages_new(u64 n);
 void sio_pages_free(struct sio_pages *p);
@@ -345,6 +351,8 @@ void sio_uses_lose(const struct sio_obj *o);
 
 /* bar.c */
 sio_handler sio_op_bar;
+/* Is it of a prefetchable BAR, where reads do nothing? Its device is there. */
+bool sio_bar_is_memory(const struct sio_obj *o);
 /* From now on all of the device's views read as ones. */
 void sio_bars_revoke(struct sio_dev *d);
 /* A reset begins: nothing is mapped from now on, and page faults wait. */

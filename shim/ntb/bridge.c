@@ -31,12 +31,13 @@ struct vntb_bridge {
 	typeof(smartio_bridge_changed) *changed;
 	typeof(smartio_bridge_fault) *fault;
 	u32 node[SIO_VNTB_MAX_PEERS], adapter[SIO_VNTB_MAX_PEERS];
-	u32 requesters, pieces;
+	u32 requesters, pieces, groups, members;
 	/* In use, of each table. */
 	DECLARE_BITMAP(entry, SIO_VNTB_MAX_ENTRIES);
 	DECLARE_BITMAP(range, SIO_VNTB_MAX_RANGES);
 	DECLARE_BITMAP(requester, SIO_VNTB_MAX_REQUESTERS);
 	DECLARE_BITMAP(vector, SIO_VNTB_VECTORS);
+	DECLARE_BITMAP(member, SIO_VNTB_MAX_MEMBERS);
 	struct piece piece[SIO_VNTB_MAX_PIECES];
 };
 
@@ -66,6 +67,7 @@ static void bridge_info(void *bridge, struct smartio_bridge_info *ret)
 		.requesters_total = b->requesters,
 		.requesters_free = b->requesters - bitmap_weight(b->requester, b->requesters),
 		.dma_bits = 64,
+		.groups = b->groups,
 	};
 	for (u32 i = 0; i < v->peers && !ret->link_up; i++)
 		ret->link_up = vntb_peer_state(v, i) & SIO_VNTB_PEER_UP;
@@ -209,6 +211,18 @@ static bool find_piece(const struct vntb_bridge *b, u32 row, u64 bus, u64 length
 	return false;
 }
 
+/* *ret: the first of @n entries that nobody has. */
+static int take_entries(struct vntb_bridge *b, u64 n, u32 *ret)
+{
+	if (n > b->v->entries)
+		return -ENOSPC;
+	*ret = bitmap_find_next_zero_area(b->entry, b->v->entries, b->v->api.entries, n, 0);
+	if (*ret >= b->v->entries)
+		return -ENOSPC;
+	bitmap_set(b->entry, *ret, n);
+	return 0;
+}
+
 static int bridge_map(void *bridge, u32 node, u32 adapter, u64 bus, u64 length, u64 start,
 		      struct smartio_bridge_map *ret)
 {
@@ -217,17 +231,15 @@ static int bridge_map(void *bridge, u32 node, u32 adapter, u64 bus, u64 length, 
 	u32 row = row_of(b, node, adapter);
 	u64 n = ((length - 1) >> v->entry_shift) + 1;
 	u32 first;
+	int error;
 
 	if (!(vntb_peer_state(v, row) & SIO_VNTB_PEER_UP))
 		return -ENETDOWN;
 	if (vntb_read64(v, SIO_VNTB_PEER(row) + SIO_VNTB_PEER_START) != start)
 		return -ESTALE;
-	if (n > v->entries)
-		return -ENOSPC;
-	first = bitmap_find_next_zero_area(b->entry, v->entries, v->api.entries, n, 0);
-	if (first >= v->entries)
-		return -ENOSPC;
-	bitmap_set(b->entry, first, n);
+	error = take_entries(b, n, &first);
+	if (error)
+		return error;
 	for (u32 i = 0; i < n; i++)
 		vntb_entry_set(v, first + i, row, bus + ((u64)i << v->entry_shift), start, 0);
 	ret->at = v->window + ((u64)first << v->entry_shift);
@@ -248,6 +260,111 @@ static void bridge_unmap(void *bridge, u64 handle)
 
 	close_entries(b->v, handle);
 	bitmap_clear(b->entry, (u32)handle, handle >> 32);
+}
+
+/* ---- multicast groups ---- */
+
+static void bridge_group(void *bridge, u32 group, struct smartio_bridge_group *ret)
+{
+	const struct vntb *v = ((struct vntb_bridge *)bridge)->v;
+	u32 at = SIO_VNTB_GROUP(group);
+
+	*ret = (struct smartio_bridge_group){
+		.size = vntb_read64(v, at + SIO_VNTB_GROUP_SIZE),
+		.members = vntb_read(v, at + SIO_VNTB_GROUP_MEMBERS),
+		.open = vntb_read(v, at + SIO_VNTB_GROUP_OPEN),
+	};
+}
+
+static int bridge_join(void *bridge, u32 group, dma_addr_t bus, u64 length, u64 *ret_handle)
+{
+	struct vntb_bridge *b = bridge;
+	int i = take(b->member, 0, b->members), error;
+
+	if (i < 0)
+		return i;
+	error = vntb_member_set(b->v, i, group, bus, length);
+	if (error)
+		__clear_bit(i, b->member);
+	*ret_handle = i;
+	return error;
+}
+
+static void bridge_leave(void *bridge, u64 handle)
+{
+	struct vntb_bridge *b = bridge;
+
+	if (vntb_member_clear(b->v, handle) == 0)
+		__clear_bit(handle, b->member);
+	else
+		dev_warn(&b->v->pdev->dev,
+			 "a peer's write does not end: member %llu of a group is lost\n", handle);
+}
+
+static void bridge_open(void *bridge, u64 handle, bool yes)
+{
+	vntb_member_open(((struct vntb_bridge *)bridge)->v, handle, yes);
+}
+
+static int bridge_map_group(void *bridge, u32 group, u64 length, struct smartio_bridge_map *ret)
+{
+	struct vntb_bridge *b = bridge;
+	struct vntb *v = b->v;
+	u64 n = ((length - 1) >> v->entry_shift) + 1;
+	u32 first;
+	int error = take_entries(b, n, &first);
+
+	if (error)
+		return error;
+	for (u32 i = 0; i < n; i++)
+		vntb_entry_set(v, first + i, group, (u64)i << v->entry_shift, 0,
+			       SIO_VNTB_LUT_GROUP);
+	ret->at = v->window + ((u64)first << v->entry_shift);
+	ret->memory = false;
+	ret->handle = n << 32 | first;
+	return 0;
+}
+
+static int bridge_group_missed(void *bridge, u32 group, bool wait, u32 *ret)
+{
+	struct vntb *v = ((struct vntb_bridge *)bridge)->v;
+	int error = wait ? vntb_group_wait(v, group) : 0;
+
+	*ret = vntb_read(v, SIO_VNTB_GROUP(group) + SIO_VNTB_GROUP_MISSED);
+	return error;
+}
+
+/* ---- counters ---- */
+
+/* By the names that smartio-emu has for the same. */
+static u32 bridge_counters(void *bridge, struct sio_counter *counter, u32 room)
+{
+	static const char *const names[SIO_VNTB_COUNTERS] = {
+		[SIO_VNTB_COUNT_READ_REQUESTS] = "rd_req",
+		[SIO_VNTB_COUNT_COMPLETIONS] = "rd_cpl",
+		[SIO_VNTB_COUNT_READ_BYTES] = "rd_bytes",
+		[SIO_VNTB_COUNT_WRITES] = "wr_tlp",
+		[SIO_VNTB_COUNT_WRITE_BYTES] = "wr_bytes",
+		[SIO_VNTB_COUNT_MESSAGES] = "msg",
+		[SIO_VNTB_COUNT_FAULTS] = "faults",
+		[SIO_VNTB_COUNT_DOORBELLS] = "doorbells",
+		[SIO_VNTB_COUNT_MAILS] = "messages",
+		[SIO_VNTB_COUNT_INTERRUPTS] = "interrupts",
+		[SIO_VNTB_COUNT_CHANGES] = "path_changes",
+		[SIO_VNTB_COUNT_GROUP_OUT] = "multicast_out",
+		[SIO_VNTB_COUNT_GROUP_IN] = "multicast_in",
+	};
+	const struct vntb_bridge *b = bridge;
+	u32 n = 0;
+
+	for (u32 i = 0; i < SIO_VNTB_COUNTERS && n < room; i++) {
+		/* Nobody counts what goes through a mapped window. */
+		if (b->pieces && i <= SIO_VNTB_COUNT_MESSAGES)
+			continue;
+		strscpy(counter[n].name, names[i], sizeof(counter[n].name));
+		counter[n++].value = vntb_read64(b->v, SIO_VNTB_COUNTER(i));
+	}
+	return n;
 }
 
 /* ---- requesters ---- */
@@ -286,6 +403,13 @@ static const struct smartio_bridge_ops bridge_ops = {
 	.unmap = bridge_unmap,
 	.requester_add = bridge_requester_add,
 	.requester_del = bridge_requester_del,
+	.group = bridge_group,
+	.join = bridge_join,
+	.leave = bridge_leave,
+	.open = bridge_open,
+	.map_group = bridge_map_group,
+	.group_missed = bridge_group_missed,
+	.counters = bridge_counters,
 };
 
 /* ---- life ---- */
@@ -300,6 +424,8 @@ static void learn(struct vntb_bridge *b)
 		b->adapter[i] = vntb_read(v, SIO_VNTB_PEER(i) + SIO_VNTB_PEER_ADAPTER);
 	}
 	b->requesters = min_t(u32, vntb_read(v, SIO_VNTB_REQUESTERS), SIO_VNTB_MAX_REQUESTERS);
+	b->groups = min_t(u32, vntb_read(v, SIO_VNTB_GROUPS), SIO_VNTB_MAX_GROUPS);
+	b->members = min_t(u32, vntb_read(v, SIO_VNTB_MEMBERS), SIO_VNTB_MAX_MEMBERS);
 	if (vntb_read(v, SIO_VNTB_CAPABILITIES) & SIO_VNTB_CAP_MAPPED)
 		b->pieces = min_t(u32, vntb_read(v, SIO_VNTB_PIECES), SIO_VNTB_MAX_PIECES);
 	for (u32 i = 0; i < b->pieces; i++)

@@ -62,6 +62,43 @@ int vntb_range_clear(struct vntb *v, u32 range)
 				 BUSY_LIMIT_US, false, v, at);
 }
 
+int vntb_member_set(struct vntb *v, u32 member, u32 group, u64 base, u64 size)
+{
+	u32 at = SIO_VNTB_MEMBER(member);
+
+	vntb_write64(v, at + SIO_VNTB_MEMBER_BASE, base);
+	vntb_write64(v, at + SIO_VNTB_MEMBER_SIZE, size);
+	vntb_write(v, at + SIO_VNTB_MEMBER_CONTROL,
+		   SIO_VNTB_MEMBER_VALID | SIO_VNTB_MEMBER_GROUP(group));
+	return vntb_read(v, at + SIO_VNTB_MEMBER_CONTROL) & SIO_VNTB_MEMBER_VALID ? 0 : -ERANGE;
+}
+
+void vntb_member_open(struct vntb *v, u32 member, bool yes)
+{
+	u32 at = SIO_VNTB_MEMBER(member) + SIO_VNTB_MEMBER_CONTROL;
+	u32 control = vntb_read(v, at) & ~(SIO_VNTB_MEMBER_OPEN | SIO_VNTB_MEMBER_BUSY);
+
+	vntb_write(v, at, control | (yes ? SIO_VNTB_MEMBER_OPEN : 0));
+}
+
+int vntb_member_clear(struct vntb *v, u32 member)
+{
+	u32 at = SIO_VNTB_MEMBER(member) + SIO_VNTB_MEMBER_CONTROL, control;
+
+	vntb_write(v, at, 0);
+	return read_poll_timeout(vntb_read, control,
+				 !(control & SIO_VNTB_MEMBER_BUSY) || control == ~0U, 100,
+				 BUSY_LIMIT_US, false, v, at);
+}
+
+int vntb_group_wait(struct vntb *v, u32 group)
+{
+	u32 at = SIO_VNTB_GROUP(group) + SIO_VNTB_GROUP_PENDING, n;
+
+	return read_poll_timeout(vntb_read, n, n == 0 || n == ~0U, 100, BUSY_LIMIT_US, false, v,
+				 at);
+}
+
 /* ---- what happens ---- */
 
 static irqreturn_t on_link(int irq, void *arg)

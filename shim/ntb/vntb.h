@@ -97,6 +97,16 @@ int vntb_range_set(struct vntb *v, u32 range, u32 row, u64 base, u64 size, u32 f
 int vntb_range_clear(struct vntb *v, u32 range);
 
 /*
+ * Bytes of this host at bus address @base become a member of a group, closed. Return: 0; -ERANGE:
+ * the group is shorter. Clear: as a range.
+ */
+int vntb_member_set(struct vntb *v, u32 member, u32 group, u64 base, u64 size);
+void vntb_member_open(struct vntb *v, u32 member, bool yes);
+int vntb_member_clear(struct vntb *v, u32 member);
+/* Return: 0: what this host wrote to the group has been taken; -ETIMEDOUT. */
+int vntb_group_wait(struct vntb *v, u32 group);
+
+/*
  * ntb_api.c. Start: 0, also if no peer is a machine and there is no NTB device; the layout of
  * v->api is made in any case. The others do nothing then.
  */

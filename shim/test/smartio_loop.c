@@ -6,7 +6,8 @@
  * that is looked at again and again.
  *
  * Parameters, to be written while it is loaded: link (0 or 1), turn and boot (of the second host),
- * fault ("in|out read|write NODE ADDRESS LENGTH", reported for the first adapter).
+ * fault ("in|out read|write NODE ADDRESS LENGTH", reported for the first adapter), miss (0 or 1: some
+ * member of a group misses what is written there).
  */
 #include <linux/dma-mapping.h>
 #include <linux/interrupt.h>
@@ -24,6 +25,8 @@
 #define GRANTS 32
 #define VECTORS 4
 #define REQUESTERS 8
+#define GROUPS 8
+#define MEMBERS 8
 #define BOOT 3
 #define TESTDEV_VENDOR 0x1b36
 #define TESTDEV_DEVICE 0x0005
@@ -46,7 +49,18 @@ struct adapter {
 	u32 *page;		   /* of messages */
 };
 
+/* Of a group: copies are made to the first open one alone. */
+struct member {
+	struct adapter *of; /* NULL: this row is free */
+	u32 group;
+	u64 bus, length;
+	bool open;
+};
+
 static struct adapter loop[2];
+static struct member member[MEMBERS];
+static u64 group_size[GROUPS];
+static bool miss; /* what is waited for is always missed by some member */
 static struct pci_dev *pdev;
 static bool link = true;
 static unsigned int turn, changes = 1;
@@ -86,6 +100,7 @@ static void loop_info(void *bridge, struct smartio_bridge_info *ret)
 		.requesters_total = REQUESTERS,
 		.requesters_free = count_free_requesters(l),
 		.dma_bits = 64,
+		.groups = GROUPS,
 	};
 }
 
@@ -272,6 +287,62 @@ static void loop_unmap(void *bridge, u64 handle)
 	l->entries[handle] = 0;
 }
 
+/* ---- multicast groups ---- */
+
+static void loop_group(void *bridge, u32 group, struct smartio_bridge_group *ret)
+{
+	*ret = (struct smartio_bridge_group){.size = group_size[group]};
+	for (u32 i = 0; i < MEMBERS; i++)
+		if (member[i].of && member[i].group == group) {
+			ret->members++;
+			ret->open += member[i].open;
+		}
+}
+
+static int loop_join(void *bridge, u32 group, dma_addr_t bus, u64 length, u64 *ret_handle)
+{
+	struct smartio_bridge_group now;
+
+	loop_group(bridge, group, &now);
+	if (now.members && length > now.size)
+		return -ERANGE;
+	for (u32 i = 0; i < MEMBERS; i++) {
+		if (member[i].of)
+			continue;
+		member[i] = (struct member){bridge, group, bus, length, false};
+		if (!now.members)
+			group_size[group] = length;
+		*ret_handle = i;
+		return 0;
+	}
+	return -ENOSPC;
+}
+
+static void loop_leave(void *bridge, u64 handle)
+{
+	member[handle].of = NULL;
+}
+
+static void loop_open(void *bridge, u64 handle, bool yes)
+{
+	member[handle].open = yes;
+}
+
+static int loop_map_group(void *bridge, u32 group, u64 length, struct smartio_bridge_map *ret)
+{
+	*ret = (struct smartio_bridge_map){};
+	for (u32 i = 0; i < MEMBERS && !ret->at; i++)
+		if (member[i].of && member[i].group == group && member[i].open)
+			ret->at = place_of(member[i].of, member[i].bus, length);
+	return ret->at ? take_entries(bridge, length, &ret->handle) : -ENOSPC;
+}
+
+static int loop_group_missed(void *bridge, u32 group, bool wait, u32 *ret)
+{
+	*ret = wait && READ_ONCE(miss);
+	return 0;
+}
+
 /* ---- requesters ---- */
 
 static int loop_requester_add(void *bridge, u32 requester, u32 *ret_entry)
@@ -306,6 +377,12 @@ static const struct smartio_bridge_ops ops = {
 	.unmap = loop_unmap,
 	.requester_add = loop_requester_add,
 	.requester_del = loop_requester_del,
+	.group = loop_group,
+	.join = loop_join,
+	.leave = loop_leave,
+	.open = loop_open,
+	.map_group = loop_map_group,
+	.group_missed = loop_group_missed,
 };
 
 /* ---- parameters ---- */
@@ -368,6 +445,7 @@ static const struct kernel_param_ops link_ops = {.set = set_link, .get = param_g
 static const struct kernel_param_ops turn_ops = {.set = set_turn, .get = param_get_uint};
 static const struct kernel_param_ops boot_ops = {.set = set_boot};
 static const struct kernel_param_ops fault_ops = {.set = set_fault};
+module_param(miss, bool, 0600);
 module_param_cb(link, &link_ops, &link, 0600);
 module_param_cb(turn, &turn_ops, &turn, 0600);
 module_param_cb(boot, &boot_ops, NULL, 0200);

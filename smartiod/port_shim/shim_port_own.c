@@ -23,6 +23,7 @@ static const uint8_t served_by_adapters[] = {
 	SIO_OP_UNMAP,	   SIO_OP_REQUESTER_ADD, SIO_OP_REQUESTER_DEL, SIO_OP_SHADOW,
 	SIO_OP_SHADOW_DEL, SIO_OP_SHADOW_ANSWER, SIO_OP_SHADOW_PEER,   SIO_OP_APERTURE,
 	SIO_OP_DMA,	   SIO_OP_DMA_FREE,	 SIO_OP_DMA_ATTACH,    SIO_OP_DMA_DETACH,
+	SIO_OP_MCAST,
 };
 static const uint8_t served[] = {
 	SIO_OP_INFO,	    SIO_OP_OWNER_NEW,	 SIO_OP_OWNER_CLOSE, SIO_OP_LIST,
@@ -267,7 +268,7 @@ static void stats(struct shim_call *c)
 	else if (m->kind == 0)
 		host_stats(c);
 	else if (m->kind == SIO_KIND_ADAPTER)
-		shim_call_refuse(c, -ENODEV, "no adapter %" PRIu64 " is here", (uint64_t)m->id);
+		shim_call_module(c);
 	else if (m->kind == SIO_KIND_DMA)
 		engine_stats(c, m->id);
 	else if (m->kind != SIO_KIND_DEVICE)

@@ -52,7 +52,7 @@ void cluster_needs(const char *what)
 	if (!cluster_is_machine())
 		return;
 	if (pair_is() && (strcmp(what, NEEDS_HOSTS) == 0 || strcmp(what, NEEDS_LINK) == 0 ||
-			  strcmp(what, NEEDS_ENGINE) == 0))
+			  strcmp(what, NEEDS_ENGINE) == 0 || strcmp(what, NEEDS_GROUPS) == 0))
 		return;
 	print_message("[  NEEDS   ] %s\n", what);
 	skip();

@@ -15,7 +15,13 @@ static const struct port_other others[] = {
 	{"MAP.length = ~0ULL", -EINVAL, -EINVAL},
 	{"UNGRANT.h.flags = SIO_UNGRANT_KEEP_ADDRESS", 0, -EOPNOTSUPP},	  /* without an IOMMU */
 	{"DMAUNMAP.h.flags = SIO_DMAUNMAP_KEEP_ADDRESS", 0, -EOPNOTSUPP}, /* of memory */
-	{"STATS.kind = SIO_KIND_ADAPTER", -ENODEV, -ENODEV},
+	{"STATS.kind = SIO_KIND_ADAPTER", -ENODEV, 0},
+	/* Groups are exact there. */
+	{"MCAST.mode = SIO_MCAST_FUSED", -EOPNOTSUPP, -EOPNOTSUPP},
+	{"MCAST.mode = SIO_MCAST_EXACT", 0, 0},
+	{"MCAST.source_kind = SIO_KIND_BAR", -ENOENT, -ENOENT},
+	{"MCAST.adapter = 1", 0, 0},		 /* the loop has two */
+	{"MCAST.length = 17 << 20", -ENOSPC, 0}, /* with an IOMMU it need not be in one piece */
 	{"STATS.kind = SIO_KIND_DMA", -ENODEV, 0},
 	/* Served, and asked about things that are not there. */
 	{"IMPORT.kind = SIO_IMPORT_DMABUF", -EINVAL, -EINVAL},

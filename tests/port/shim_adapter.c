@@ -562,14 +562,58 @@ static void fault(struct port_world *w)
 	port_report(w, "accesses that were stopped");
 }
 
+static uint64_t counter(const struct sio_evt_stats *evt, const char *name)
+{
+	for (uint32_t i = 0; i < evt->count; i++)
+		if (strcmp(evt->counter[i].name, name) == 0)
+			return evt->counter[i].value;
+	return UINT64_MAX;
+}
+
+/* The loop counts nothing itself: what it reports smartio.ko counts. */
+static void statistics(struct port_world *w)
+{
+	struct shim_ask a;
+	struct sio_req_stats *m = (void *)&a.req;
+	const struct sio_evt_stats *evt = (const void *)&a.answer;
+	uint64_t faults, entries;
+	union port_packet told;
+	struct loop_window x;
+
+	shim_good(w, &a, SIO_OP_STATS, 0);
+	m->kind = SIO_KIND_ADAPTER;
+	m->id = NEAR;
+	if (!shim_expect(w, &a, -1, 0, "STATS"))
+		goto out;
+	faults = counter(evt, "faults");
+	entries = counter(evt, "lut_used");
+	shim_check(w, faults != UINT64_MAX && entries == 0, "faults and entries are counted");
+	shim_check(w, counter(evt, "path_changes") >= 4, "links went and came in tests before");
+	if (!loop_begin(w, &x, 0, SHIM_PAGE))
+		goto out;
+	loop_set(w, "fault", "out read 8 0 4");
+	hear(w, SIO_EV_FAULT, &told);
+	shim_expect(w, &a, -1, 0, "STATS");
+	shim_check(w, counter(evt, "faults") == faults + 1 && counter(evt, "lut_used") == 1,
+		   "a fault and an entry more");
+	loop_finish(w, &x);
+	m->id = 15;
+	shim_expect(w, &a, -1, -ENODEV, "STATS of no adapter");
+	m->id = UINT64_MAX;
+	shim_expect(w, &a, -1, -ENODEV, "STATS of no adapter");
+out:
+	port_report(w, "counters of an adapter");
+}
+
 /* The bridge's module goes while all of it is in use. */
 static void bridge_gone(struct port_world *w)
 {
 	struct loop_window x, told;
 	uint64_t entry, one = 1;
+	struct group_held g;
 	struct shim_ask a;
 
-	if (!loop_begin(w, &x, 0, SHIM_PAGE) || !begin_interrupt(w, &told, 0))
+	if (!loop_begin(w, &x, 0, SHIM_PAGE) || !begin_interrupt(w, &told, 0) || !group_hold(w, &g))
 		goto out;
 	entry = requester(w, 0);
 	x.here[0] = 1;
@@ -579,6 +623,7 @@ static void bridge_gone(struct port_world *w)
 	shim_check(w, write(told.map_fd, &one, sizeof(one)) == sizeof(one), "a message is lost");
 	shim_good(w, &a, SIO_OP_ADAPTER, 0);
 	shim_expect(w, &a, -1, -ENODEV, "ADAPTER");
+	group_lost(w, &g);
 	loop_end(w, SIO_OP_REQUESTER_DEL, entry, 0);
 	end_interrupt(w, &told);
 	loop_finish(w, &x);
@@ -599,6 +644,8 @@ void port_adapters(struct port_world *w)
 	start_again(w, "turn", "1", 4, 0, 1);
 	start_again(w, "boot", "9", 9, 1, 1);
 	shim_channels(w);
+	shim_groups(w);
+	statistics(w);
 	fault(w);
 	bridge_gone(w);
 }

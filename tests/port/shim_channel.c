@@ -75,8 +75,9 @@ static void channel_close(struct port_world *w, struct channel *c)
 	channel_forget(c);
 }
 
-static uint64_t attach(struct port_world *w, const struct channel *c, uint64_t owner, uint32_t kind,
-		       uint64_t target, uint32_t slot)
+static uint64_t attach_for(struct port_world *w, const struct channel *c, uint64_t owner,
+			   uint32_t kind, uint64_t target, uint32_t slot, uint32_t access,
+			   int error)
 {
 	struct shim_ask a;
 	struct sio_req_dma_attach *m = (void *)&a.req;
@@ -88,11 +89,17 @@ static uint64_t attach(struct port_world *w, const struct channel *c, uint64_t o
 	m->target = target;
 	m->offset = 0;
 	m->length = BYTES;
-	m->access = SIO_ACCESS_READ | SIO_ACCESS_WRITE;
-	if (!shim_expect(w, &a, -1, 0, "DMA_ATTACH"))
+	m->access = access;
+	if (!shim_expect(w, &a, -1, error, "DMA_ATTACH") || error)
 		return 0;
 	shim_check(w, evt->slot == slot, "the slot is the first that is free");
 	return evt->id;
+}
+
+static uint64_t attach(struct port_world *w, const struct channel *c, uint64_t owner, uint32_t kind,
+		       uint64_t target, uint32_t slot)
+{
+	return attach_for(w, c, owner, kind, target, slot, SIO_ACCESS_READ | SIO_ACCESS_WRITE, 0);
 }
 
 static void enter(struct channel *c, uint32_t from, uint64_t from_offset, uint32_t to,
@@ -541,9 +548,55 @@ static void too_many(struct port_world *w)
 	port_report(w, "channels that are all in use");
 }
 
+/* A group is written to, and what some member misses fails the transfer. */
+static void group(struct port_world *w)
+{
+	enum { GROUP_SLOT = 2 };
+	uint64_t member, sender;
+	volatile uint32_t *at;
+	struct world t;
+	int fd = -1;
+
+	if (!world_begin(w, &t, 0))
+		goto out;
+	member = group_join(w, 0, BYTES, &fd);
+	group_publish(w, member, true, 0);
+	sender = group_connect(w, 0, 0);
+	at = shim_map(w, fd, BYTES, PROT_READ | PROT_WRITE);
+	if (!at)
+		goto out;
+	attach_for(w, &t.c, 0, SIO_KIND_MEM, sender, GROUP_SLOT, SIO_ACCESS_READ, -EINVAL);
+	attach_for(w, &t.c, 0, SIO_KIND_MEM, sender, GROUP_SLOT, SIO_ACCESS_READ | SIO_ACCESS_WRITE,
+		   -EINVAL);
+	attach_for(w, &t.c, 0, SIO_KIND_MEM, sender, GROUP_SLOT, SIO_ACCESS_WRITE, 0);
+	fill(t.x.there, 6);
+	copy(w, &t.c, MEMORY, GROUP_SLOT, 0, "memory to a group");
+	expect_filled(w, at, 6, "memory to a group");
+	fill(t.y.there, 7);
+	copy(w, &t.c, WINDOW, GROUP_SLOT, 0, "a window to a group");
+	expect_filled(w, at, 7, "a window to a group");
+	copy(w, &t.c, GROUP_SLOT, MEMORY, -EINVAL, "nothing is read there");
+	loop_set(w, "miss", "1");
+	copy(w, &t.c, MEMORY, GROUP_SLOT, -EFAULT, "one that some member misses");
+	enter(&t.c, MEMORY, 0, GROUP_SLOT, 0, BYTES, 0);
+	enter(&t.c, MEMORY, 0, WINDOW, 0, BYTES, SIO_DMA_LAST);
+	expect(w, &t.c, -EFAULT, "the same within a longer one");
+	loop_set(w, "miss", "0");
+	copy(w, &t.c, MEMORY, GROUP_SLOT, 0, "the next one");
+	loop_end(w, SIO_OP_FREE, sender, 0);
+	copy(w, &t.c, MEMORY, GROUP_SLOT, -EINVAL, "a way to the group that has ended");
+	loop_end(w, SIO_OP_FREE, member, 0);
+	munmap((void *)(uintptr_t)at, BYTES);
+	close(fd);
+	world_end(w, &t);
+out:
+	port_report(w, "a channel writes to a group");
+}
+
 void shim_channels(struct port_world *w)
 {
 	copies(w);
+	group(w);
 	full_ring(w);
 	bad_entries(w);
 	nonsense(w);

@@ -27,6 +27,22 @@ void loop_set(struct port_world *w, const char *parameter, const char *text);
 /* Until the path of adapter 0 is told to be in @state. */
 void loop_hear_link(struct port_world *w, uint32_t state, uint64_t generation, uint64_t turn);
 
+/*
+ * Multicast groups (shim_group.c): a member's memory; whether writes reach it; a way to write to the
+ * group. The adapter and the owner of the last two are NEAR and the daemon, unless told.
+ */
+uint64_t group_join(struct port_world *w, uint64_t owner, uint64_t length, int *ret_fd);
+void group_publish(struct port_world *w, uint64_t member, bool yes, int error);
+uint64_t group_connect(struct port_world *w, uint64_t owner, int error);
+void shim_groups(struct port_world *w);
+/* What there is of a group while its bridge goes, and what is left then. */
+struct group_held {
+	uint64_t member, sender;
+	int fd;
+};
+bool group_hold(struct port_world *w, struct group_held *g);
+void group_lost(struct port_world *w, struct group_held *g);
+
 void shim_channels(struct port_world *w); /* shim_channel.c */
 
 #endif

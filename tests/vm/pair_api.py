@@ -19,7 +19,7 @@ from machine import Failed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TABLE = os.path.join(HERE, "pair-api-tests.txt")
-SHORT = ("connect", "copy", "dma", "map_flag", "segment", "segment_event", "share")
+SHORT = ("connect", "copy", "dma", "map_flag", "multicast_pair", "segment", "segment_event", "share")
 # Programs that two machines cannot run, and what they would need.
 NOT = {
     "adapters": "several adapters of a host",
@@ -27,7 +27,7 @@ NOT = {
     "dataint_all": "three hosts",
     "dataint_size": "interrupts that do not get lost: the virtual NTB refuses the 33rd that is under way",
     "device_callback": "a cable that is pulled, a host that crashes",
-    "device_group": "an adapter with multicast groups",
+    "device_group": "three hosts, and memory that their programs share",
     "dma_loss": "a cable that is pulled, a host that crashes",
     "errors": "three hosts, and tables of a length that the test has chosen",
     "fault": "calls of the library that fail: in the simulator, and on one machine",
@@ -48,7 +48,8 @@ NOT = {
     "stress": "memory that programs of different hosts share",
     "wait": "a daemon that can be stopped",
     "wide": "several adapters of a host",
-    **{name: "an adapter with multicast groups" for name in ("multicast", "multicast_exact")},
+    "multicast": "groups whose members share memory",
+    "multicast_exact": "three hosts, and a cable that is pulled: multicast_pair has the rest",
 }
 # And of those that can, tests by a pattern that are not in order yet: a connection is told to be lost now and then; the
 # audit of the lender does not agree with a borrower on another machine that plugged its device in, and was refused.
@@ -136,6 +137,7 @@ def run_tests(p):
 class PairApi(cluster.Cluster):
     name = "pair_api"
     doc = __doc__
+    topology = pair.TOPOLOGY.replace("\n", "\nmulticast: exact\n", 1)
     memory = 768
     drive = ",max_ioqpairs=31,msix_qsize=32"  # as the emulated one
     checks = (cluster.start, cluster.give_drive, run_tests)

@@ -5,6 +5,7 @@
 # modules: smartio smartio_loop smartio_card smartio_blk nvme
 # alone: a function that the bridge uses the bus as
 # limit: 900
+# nvme: serial=SIO0,cmb_size_mb=1
 # qemu: -device pci-testdev,addr=b
 . /lib.sh
 bdf=$(drive_bdf)
