@@ -412,15 +412,17 @@ static int choose(struct smartiod *d, const struct smartiod_loan *l, uint32_t wa
 
 /*
  * The same as @m, which the port is setting for nobody any more: the connection to the borrower's
- * daemon broke meanwhile, and it asks again.
+ * daemon broke meanwhile, and it asks again. If any number will do, it gets another one: what has
+ * no number any more (smartiod_vectors_away()) ends.
  */
 static struct smartiod_vector *asked_again(const struct smartiod_loan *l,
 					   const struct sio_peer_vector *m)
 {
 	struct smartiod_vector *v = find(l->device, sio_from_le32(m->vector));
 
-	if (!v || v->loan != l || !v->setting || !smartiod_lend_orphan(v->setting) ||
-	    v->link.node != sio_from_le32(m->node) || v->link.number != sio_from_le32(m->number))
+	if (!v || v->number == SIO_VECTOR_ANY || v->loan != l || !v->setting ||
+	    !smartiod_lend_orphan(v->setting) || v->link.node != sio_from_le32(m->node) ||
+	    v->link.number != sio_from_le32(m->number))
 		return NULL;
 	return v;
 }

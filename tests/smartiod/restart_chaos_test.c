@@ -630,8 +630,8 @@ static void run(uint64_t seed)
 }
 
 /* What they found is not found again by the first RUNS. */
-static const uint64_t known[] = {2305, 284,  515,  552,	  561,	 612,	1175,  1343, 1058,
-				 4733, 5193, 7327, 10050, 10168, 11404, 15963, 24820};
+static const uint64_t known[] = {2305, 284,  515,   552,   561,	  612,	 1175,	1343, 1058, 4733,
+				 5193, 7327, 10050, 10168, 11404, 15963, 24820, 485,  1980};
 static uint64_t running; /* the seed; 0: none */
 
 static void runs(void)
