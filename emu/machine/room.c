@@ -7,7 +7,7 @@
 #include "emu/machine/requests.h"
 #include "emu/machine/room.h"
 
-/* Engines stand still between these two; once, not nested. */
+/* Engines stand still between these two. */
 static void stop_engines(struct emu_room *r)
 {
 	if (r->ops->engines_stop)

@@ -75,7 +75,10 @@ static bool carry_on(const struct emu_map *map, uint64_t at, uint32_t value)
 	return true;
 }
 
-/* Return: how many were carried on, or dropped. */
+/*
+ * Return: how many were carried on, or dropped. A word is ones again before its store goes on: one
+ * that comes meanwhile is another store, even of the same value, and stays for the next look.
+ */
 static unsigned look(struct emu_map *map)
 {
 	uint32_t *word = map->stores.data;
@@ -83,18 +86,21 @@ static unsigned look(struct emu_map *map)
 	unsigned work = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		uint32_t value = sio_read32(&word[i]);
+		uint32_t value = sio_read32(&word[i]), none = ONES;
 
 		if (value == ONES)
 			continue;
 		/* What the program stored before it is there: pairs with its barrier. */
+		value = __atomic_exchange_n(&word[i], ONES, __ATOMIC_ACQ_REL);
 		sio_from_fabric_barrier();
-		if (!carry_on(map, i * sizeof(*word), value))
-			break;
-		/* One that came meanwhile stays for the next look. */
-		__atomic_compare_exchange_n(&word[i], &value, ONES, false, __ATOMIC_ACQ_REL,
+		if (value == ONES || carry_on(map, i * sizeof(*word), value)) {
+			work++;
+			continue;
+		}
+		/* Back with it, unless a later one has come. */
+		__atomic_compare_exchange_n(&word[i], &none, value, false, __ATOMIC_ACQ_REL,
 					    __ATOMIC_RELAXED);
-		work++;
+		break;
 	}
 	return work;
 }

@@ -53,7 +53,7 @@
 extern "C" {
 #endif
 
-#define SIO_PORT_VERSION 12
+#define SIO_PORT_VERSION 13
 #define SIO_PORT_MAX_PACKET 4096 /* bytes of the largest request or event */
 #define SIO_PORT_MAX_FDS 4	 /* descriptors beside one packet */
 #define SIO_PORT_TEXT 160	 /* bytes of an error text, NUL included */

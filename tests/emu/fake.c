@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "fake.h"
+#include "smartio/io.h"
 
 static int model_create(struct emu_dev *dev, const struct sio_topo_device *topo,
 			struct emu_dev_config *config, void **ret, struct sio_err *reterr)
@@ -303,6 +304,9 @@ static int machine_store(void *ctx, const struct emu_reach *x, const uint32_t *d
 	f->machine_store = *data;
 	f->machine_stored_at = x->address - MACHINE_BAR;
 	f->machine_stores++;
+	if (f->stored_again)
+		sio_write32(f->stored_again, *data);
+	f->stored_again = NULL;
 	return 0;
 }
 

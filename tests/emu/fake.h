@@ -86,6 +86,7 @@ struct fake {
 	uint32_t machine_store; /* the last one, and where in the page */
 	uint64_t machine_stored_at;
 	unsigned machine_stores;
+	uint32_t *stored_again; /* where a program stores the same again during the next */
 	struct emu_reach reach; /* the last */
 	char log[256];		/* the last line */
 	unsigned log_lines;

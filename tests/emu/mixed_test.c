@@ -376,6 +376,13 @@ static void doorbells_are_carried_on(void **state)
 	assert_int_equal(emu_stores_step(f->room), 1);
 	assert_int_equal(f->machine_store, 5);
 	assert_int_equal(f->machine_stored_at, 8);
+	/* Also while that is carried on. */
+	sio_write32(&word[2], 5);
+	f->stored_again = &word[2];
+	assert_int_equal(emu_stores_step(f->room), 1);
+	assert_int_equal(emu_stores_step(f->room), 1);
+	assert_int_equal(f->machine_stores, 5);
+	assert_int_equal(emu_stores_step(f->room), 0);
 	/* One that the machine does not take now waits, and may become another one. */
 	f->machine_is_full = true;
 	sio_write32(&word[2], 6);
