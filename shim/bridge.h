@@ -125,7 +125,7 @@ struct smartio_bridge_ops {
 	/* Multicast groups, all of them or, without info.groups, none. */
 	void (*group)(void *bridge, u32 group, struct smartio_bridge_group *ret);
 	/*
-	 * @length bytes at @bus (an address as @pdev uses it) are a member's, which is not open yet.
+	 * @length bytes at @bus (an address as @pdev uses it) are a member's, not open yet.
 	 * leave: no write is under way there when it returns. Return: 0; -ENOSPC: no row is left;
 	 * -ERANGE: the group is shorter.
 	 */

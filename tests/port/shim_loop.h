@@ -28,8 +28,8 @@ void loop_set(struct port_world *w, const char *parameter, const char *text);
 void loop_hear_link(struct port_world *w, uint32_t state, uint64_t generation, uint64_t turn);
 
 /*
- * Multicast groups (shim_group.c): a member's memory; whether writes reach it; a way to write to the
- * group. The adapter and the owner of the last two are NEAR and the daemon, unless told.
+ * Multicast groups (shim_group.c): a member's memory; whether writes reach it; a way to write to
+ * the group. The adapter and the owner of the last two are NEAR and the daemon, unless told.
  */
 uint64_t group_join(struct port_world *w, uint64_t owner, uint64_t length, int *ret_fd);
 void group_publish(struct port_world *w, uint64_t member, bool yes, int error);
