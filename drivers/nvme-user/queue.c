@@ -235,40 +235,54 @@ static uint32_t time_left(uint32_t wait_ms, uint64_t start)
 	return gone_ms < wait_ms ? wait_ms - (uint32_t)gone_ms : 0;
 }
 
-/*
- * A path that is lost while the queue waits for a pair is not the only one: it waits over the
- * other, if it may go there at all: sio_nvme_leg_for().
- */
-static int open_pair_over(struct smartio_nvme_queue *q, bool *ret_unsure)
+/* The path that the queue does not go over, if it is open; NULL. */
+static struct smartio_nvme *other_path(const struct smartio_nvme_queue *q)
 {
-	const uint64_t start = smartio_now_ns();
-	struct smartio_nvme *n = q->n, *other;
-	int rc = sio_nvme_pair_open(q, ret_unsure);
+	struct smartio_nvme *legs[] = {q->n, q->n->second};
 
-	if (rc == 0 || *ret_unsure || sio_nvme_leg_open(q->leg) || !n->second ||
-	    !(q->options.flags & SMARTIO_NVME_SURVIVE || q->options.lease))
-		return rc;
-	other = sio_nvme_leg_open(n) ? n : n->second;
-	if (!sio_nvme_leg_open(other))
-		return rc;
-	sio_nvme_pair_close(q);
-	go_over(q, other);
-	q->options.wait_ms = time_left(q->options.wait_ms, start);
-	return sio_nvme_pair_open(q, ret_unsure);
+	for (unsigned i = 0; i < 2; i++)
+		if (legs[i] && legs[i] != q->leg && sio_nvme_leg_open(legs[i]))
+			return legs[i];
+	return NULL;
 }
 
-/* Pairs are joined over the adapter of their makers: if there is none over this one, the other. */
+/*
+ * There was no pair over this path, for all are @taken or it is lost: may there be one over the
+ * other? Not for a queue that may not go there at all: sio_nvme_leg_for(); nor for one that
+ * completes where another does. Pairs are joined over the adapter of their makers.
+ */
+static bool may_go_over(const struct smartio_nvme_queue *q, bool taken)
+{
+	const uint32_t flags = q->options.flags;
+
+	if (flags & SMARTIO_NVME_SHARED && taken)
+		return true;
+	return !sio_nvme_leg_open(q->leg) &&
+	       (flags & SMARTIO_NVME_SURVIVE || (q->options.lease && !q->options.completes_in));
+}
+
+/*
+ * A path that is lost while the queue waits for a pair is not the only one: it waits over the
+ * other, not longer in all.
+ */
 static int open_pair(struct smartio_nvme_queue *q, bool *ret_unsure)
 {
-	struct smartio_nvme *other = q->leg == q->n ? q->n->second : q->n;
-	int rc = open_pair_over(q, ret_unsure);
+	const uint64_t start = smartio_now_ns();
+	const uint32_t wait_ms = q->options.wait_ms;
+	int rc = sio_nvme_pair_open(q, ret_unsure);
 
-	if (rc != -ENOSPC || *ret_unsure || !(q->options.flags & SMARTIO_NVME_SHARED) || !other ||
-	    !sio_nvme_leg_open(other))
-		return rc;
-	sio_nvme_pair_close(q);
-	go_over(q, other);
-	return sio_nvme_pair_open(q, ret_unsure);
+	/* Over the other one, and if that is lost instead, back. */
+	for (unsigned i = 0; i < 2 && rc && !*ret_unsure; i++) {
+		struct smartio_nvme *other = other_path(q);
+
+		if (!other || !may_go_over(q, rc == -ENOSPC && i == 0))
+			break;
+		sio_nvme_pair_close(q);
+		go_over(q, other);
+		q->options.wait_ms = time_left(wait_ms, start);
+		rc = sio_nvme_pair_open(q, ret_unsure);
+	}
+	return rc;
 }
 
 static int open_queue(struct smartio_nvme_queue *q, const struct smartio_nvme_queue_options *o,

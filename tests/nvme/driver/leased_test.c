@@ -301,6 +301,63 @@ static void a_queue_whose_path_is_lost_waits_over_the_other(void **state)
 	}
 }
 
+/* Pairs are joined over the adapter of their makers: both paths are tried, in the time of one. */
+static void a_shared_queue_waits_no_longer_in_all(void **state)
+{
+	const struct smartio_nvme_queue_options o = {.size = sizeof(o),
+						     .depth = DEPTH,
+						     .wait_ms = 2500,
+						     .flags = SMARTIO_NVME_SURVIVE |
+							      SMARTIO_NVME_SHARED};
+	struct smartio_nvme *holder = client();
+
+	(void)state;
+	for (unsigned k = 0; k < 4; k++)
+		taken[k] = queue(holder, 4);
+	for (unsigned i = 0; i < 2; i++) {
+		struct smartio_nvme_queue *q = NULL;
+		uint64_t start;
+
+		waits = two_ways();
+		comes_free = false;
+		start = fake.now;
+		fake.event_at = fake.now + 500000000;
+		fake.event = i ? its_path_is_lost : NULL;
+		assert_int_equal(smartio_nvme_queue_open(waits, &o, &q), -ENOSPC);
+		assert_in_range(fake.now - start, 2400000000, 2600000000);
+		smartio_nvme_close(waits);
+		fake.down = 0;
+	}
+	smartio_nvme_close(holder);
+}
+
+/* Its completions go where those of the path go that is lost. */
+static void a_queue_of_several_does_not_wait_over_the_other(void **state)
+{
+	struct smartio_nvme *n = two_ways(), *holder = client();
+	struct smartio_nvme_lease *l = take(n);
+	struct smartio_nvme_queue_options o = {
+		.size = sizeof(o), .depth = DEPTH, .cq_depth = 2 * DEPTH, .lease = l};
+	struct smartio_nvme_queue *first, *q;
+
+	(void)state;
+	assert_ok(smartio_nvme_queue_open(n, &o, &first));
+	for (unsigned k = 0; k < 3; k++)
+		taken[k] = queue(holder, 4);
+	waits = n;
+	comes_free = false;
+	fake.event_at = fake.now + 500000000;
+	fake.event = its_path_is_lost;
+	o.cq_depth = 0;
+	o.completes_in = first;
+	o.wait_ms = 2500;
+	assert_int_equal(smartio_nvme_queue_open(n, &o, &q), -ENODEV);
+	assert_text("is gone");
+	smartio_nvme_close(n);
+	smartio_nvme_close(holder);
+	fake.down = 0;
+}
+
 /* A reset ends it, over whichever way that is found out. */
 static void a_reset_ends_it(void **state)
 {
@@ -385,6 +442,8 @@ int main(void)
 		TEST(it_is_joined_when_the_manager_answers),
 		TEST(one_that_cannot_be_joined_keeps_no_other),
 		TEST(a_queue_whose_path_is_lost_waits_over_the_other),
+		TEST(a_shared_queue_waits_no_longer_in_all),
+		TEST(a_queue_of_several_does_not_wait_over_the_other),
 		TEST(a_reset_ends_it),
 		TEST(the_dead_have_none),
 		cmocka_unit_test(a_lease_is_had_until_all_have_parted),

@@ -96,7 +96,8 @@ static struct block *block_of(struct blocks_drive *d, uint32_t number)
  */
 static bool is_over(const struct block *b, const struct write *w, uint64_t since)
 {
-	const uint64_t done = w->acked != NEVER ? w->acked : w->over;
+	/* One that is acknowledged behind a fence was done before that. */
+	const uint64_t done = w->acked < w->over ? w->acked : w->over;
 
 	for (unsigned i = 0; done != NEVER && i < b->n; i++)
 		if (b->write[i].acked != NEVER && b->write[i].sent > done &&
@@ -161,7 +162,7 @@ void blocks_unsure(struct blocks_drive *d, unsigned epoch, uint32_t number, uint
 {
 	struct write *w = find_write(d, epoch, number, stamp);
 
-	if (w)
+	if (w && w->over == NEVER)
 		w->over = sim_now();
 }
 
