@@ -221,7 +221,7 @@ const struct port_row port_rows[] = {
 	GOOD(INFO),
 	SET(INFO, info, version_max, 0, -EPROTO, "speaks 13"),
 	SET(INFO, info, version_max, 13, 0, NULL),
-	SET(INFO, info, version_min, 14, -EPROTO, "versions 13 to 12"),
+	SET(INFO, info, version_min, 14, -EPROTO, "versions 14 to 13"),
 
 	GOOD(OWNER_NEW),
 	REF(OWNER_NEW, owner_new, h.owner, T_OWNER, -EINVAL, "all but a child"),
