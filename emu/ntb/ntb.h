@@ -148,7 +148,7 @@ struct emu_ntb_counts {
 	uint64_t changes;	    /* of its paths to peers: up, down, another start */
 	uint64_t group_out;	    /* writes to multicast groups that left the machine */
 	uint64_t group_in;	    /* copies of such that came in */
-	uint64_t exits;		    /* accesses to its BARs that came here, by whomever */
+	uint64_t exits;		    /* accesses to its BARs that its session brought */
 };
 struct emu_ntb_view {
 	struct emu_ntb_counts counts;

@@ -120,6 +120,16 @@ class VirtualMachines(Mended):
         self.mended(found)
 
 
+    def test_machine_mapped(self):
+        """Whose memory is open to others, and whose is not."""
+        self.smartio("cluster", "up", self.file("m.yaml", "cluster: m\nhosts:\n"
+                                                "  v: { kind: machine, window: mapped, ram: 4M, adapters: [{ to: w }] }\n"
+                                                "  w: { kind: machine, adapters: [{ to: v }] }\n"))
+        notes = [f["evidence"] for f in self.json("doctor")["findings"] if f["state"] == "machine-mapped"]
+        self.assertEqual([re.match(r"machine '(\w)' has 'window: mapped'", n)[1] for n in notes], ["v"])
+        self.assertEqual(self.findings(status=OK), {})
+
+
 class OneCluster(Mended):
     def setUp(self):
         super().setUp()

@@ -519,6 +519,11 @@ static const struct doctor_state states[] = {
 	{"machine-off", DOCTOR_NOTE, DOCTOR_CLUSTER, "a virtual machine does not run",
 	 "nobody has started it, or it was shut down: 'smartio machine start', or a QEMU of your own",
 	 doctor_find_machine_off, ""},
+	{"machine-mapped", DOCTOR_NOTE, DOCTOR_CLUSTER,
+	 "a virtual machine's memory is open to others",
+	 "what goes through mapped windows is not checked, neither by what was granted nor by an "
+	 "IOMMU: 'window: exact' isolates; docs/virtual-ntb.md",
+	 doctor_find_machine_mapped, ""},
 	{"host-down", DOCTOR_BAD, DOCTOR_CLUSTER, "a host is down",
 	 "its smartiod was ended, or never started", find_host_down,
 	 "{smartio} cluster restart-node {1}"},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Virtual machines beside a cluster's hosts: which were killed, do not run, or are cut off. */
+/* Virtual machines beside hosts: which were killed, do not run, are open, or cut off. */
 #include <stdio.h>
 
 #include "doctor/doctor_facts.h"
@@ -74,6 +74,22 @@ void doctor_find_machine_off(struct doctor *d, const struct doctor_state *s)
 				     h->name, h->node, h->n_adapters ? "adapter" : "device", c->dir,
 				     h->n_adapters ? h->name : h->device[0].name,
 				     h->n_adapters ? ".0" : "");
+		}
+	}
+}
+
+void doctor_find_machine_mapped(struct doctor *d, const struct doctor_state *s)
+{
+	DOCTOR_EACH_CLUSTER (d, c) {
+		EACH_MACHINE(c, h)
+		{
+			const struct doctor_words w = {.cluster = c, .one = h->name};
+
+			if (h->mapped)
+				doctor_found(d, s, &w,
+					     "machine '%s' has 'window: mapped': its memory is in "
+					     "%s/memory, which all machines that have it reach",
+					     h->name, c->dir);
 		}
 	}
 }
