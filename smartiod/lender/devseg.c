@@ -31,6 +31,18 @@ unsigned smartiod_dev_seg_count(const struct smartiod_loan *l)
 	return n;
 }
 
+void smartiod_dev_seg_notify_gone(struct smartiod *d, const struct smartiod_device *dev,
+				  uint32_t node, uint64_t uid)
+{
+	struct sio_peer_dev_seg_end msg = {
+		.h.type = sio_to_le32(SIO_PEER_DEV_SEG_GONE),
+		.uid = sio_to_le64(uid),
+		.fdid = sio_to_le32(dev->fdid),
+	};
+
+	smartiod_notify(d, node, &msg, sizeof(msg));
+}
+
 /* So that its maker's daemon does not name it any more. */
 static void notify_gone(struct smartiod *d, const struct smartiod_device *dev,
 			const struct smartiod_dev_seg *s)

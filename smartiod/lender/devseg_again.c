@@ -132,18 +132,6 @@ int smartiod_dev_seg_placed(struct smartiod *d, struct smartiod_loan *l,
 	return 0;
 }
 
-void smartiod_dev_seg_notify_gone(struct smartiod *d, const struct smartiod_device *dev,
-				  uint32_t node, uint64_t uid)
-{
-	struct sio_peer_dev_seg_end msg = {
-		.h.type = sio_to_le32(SIO_PEER_DEV_SEG_GONE),
-		.uid = sio_to_le64(uid),
-		.fdid = sio_to_le32(dev->fdid),
-	};
-
-	smartiod_notify(d, node, &msg, sizeof(msg));
-}
-
 int smartiod_resume_made(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			 struct sio_err *reterr)
 {

@@ -302,6 +302,9 @@ struct smartiod_loan *smartiod_loan_get_holder(struct smartiod *d, const struct 
 struct smartiod_loan *smartiod_loan_find(struct smartiod *d, uint64_t id);
 /* The loan whose owner at the port is @owner. */
 struct smartiod_loan *smartiod_loan_by_owner(struct smartiod *d, uint64_t owner);
+/* The borrow that a message of a meeting is about; NULL: it is lost, and its host was notified. */
+struct smartiod_loan *smartiod_loan_of(struct smartiod *d, const struct smartiod_from *from,
+				       uint64_t borrower, uint32_t fdid);
 /* ---- loan_end.c ---- */
 
 void smartiod_loan_end(struct smartiod *d, struct smartiod_loan *loan);
@@ -699,9 +702,6 @@ bool smartiod_requester_adopt(struct smartiod *d, const struct sio_list_entry *e
 bool smartiod_dma_grant_again(struct smartiod *d, uint32_t node,
 			      const struct sio_peer_resume_grant *q);
 void smartiod_dma_fill_held(struct smartiod *d, uint32_t node, struct sio_peer_resume_held *held);
-/* The borrow that a message is about; NULL: it is lost, and its host was notified. */
-struct smartiod_loan *smartiod_loan_of(struct smartiod *d, const struct smartiod_from *from,
-				       uint64_t borrower, uint32_t fdid);
 /* What the borrowers of @node did not report ends. */
 void smartiod_loans_resumed(struct smartiod *d, uint32_t node);
 

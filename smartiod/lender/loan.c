@@ -112,3 +112,15 @@ uint64_t smartiod_loan_cookie(const struct smartiod_loan *l, bool exclusive)
 	       (uint64_t)l->node << SMARTIOD_COOKIE_NODE_SHIFT |
 	       (l->device->port.id & SMARTIOD_COOKIE_DEVICES) << 32 | (l->id & 0xffffffffu);
 }
+
+struct smartiod_loan *smartiod_loan_of(struct smartiod *d, const struct smartiod_from *from,
+				       uint64_t borrower, uint32_t fdid)
+{
+	struct smartiod_loan *l = smartiod_loan_find(d, borrower);
+
+	if (!l || l->node != from->node || l->device->fdid != fdid ||
+	    l->state != SMARTIOD_LOAN_LIVE ||
+	    l->meeting != smartiod_peer_find(d, from->node)->meeting)
+		return NULL;
+	return l;
+}

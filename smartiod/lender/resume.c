@@ -221,17 +221,6 @@ int smartiod_resume_borrow(struct smartiod *d, const struct smartiod_from *from,
 	return 0;
 }
 
-struct smartiod_loan *smartiod_loan_of(struct smartiod *d, const struct smartiod_from *from,
-				       uint64_t borrower, uint32_t fdid)
-{
-	struct smartiod_loan *l = smartiod_loan_find(d, borrower);
-
-	if (!l || l->node != from->node || l->device->fdid != fdid ||
-	    l->state != SMARTIOD_LOAN_LIVE || l->meeting != meeting_with(d, from->node))
-		return NULL;
-	return l;
-}
-
 static struct smartiod_loan *loan_of(struct smartiod *d, const struct smartiod_from *from,
 				     sio_le64 borrower, sio_le32 fdid)
 {
