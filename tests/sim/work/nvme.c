@@ -55,6 +55,7 @@ struct client {
 	uint32_t block, first, blocks, depth, in_flight; /* it uses @blocks from @first on */
 	uint64_t size;	 /* blocks of the namespace, of which @blocks are used */
 	uint64_t opened; /* when the queue began to be */
+	uint64_t resets; /* that the drive had had then */
 	bool interrupts;
 	bool moves;  /* its queues survive the loss of their pair */
 	bool shares; /* and share it with other programs */
@@ -98,10 +99,11 @@ static bool may_be_dead(const struct client *c, int rc)
 			return true;
 	/*
 	 * What the drive answers to who pushes its data before a completion are ones then, and when
-	 * it has just been pulled out.
+	 * it has just been pulled out or reset, which the client is told of a moment later.
 	 */
 	if (rc == -ENETDOWN &&
-	    (lossy() || sim_has_fault("stop") || sim_drive_pulled(c->n->d.fdid) > c->opened))
+	    (lossy() || sim_has_fault("stop") || sim_drive_pulled(c->n->d.fdid) > c->opened ||
+	     sim_resets_noted(c->n->d.fdid) != c->resets))
 		return true;
 	if (c->leases && rc == -ESTALE)
 		return true;
@@ -580,6 +582,7 @@ static int open_queue(struct client *c)
 	o.wait_ms = sim_pick(3) ? 0 : (uint32_t)sim_pick(1500); /* for a pair to become free */
 	resets = sim_resets_noted(c->n->d.fdid);
 	c->opened = sim_now();
+	c->resets = resets;
 	sim_call("smartio_nvme_queue_open", 0);
 	rc = smartio_nvme_queue_open(c->n, &o, &c->q);
 	if (rc == 0 && !c->moves) /* later pairs of a mover are not reported to oracles */
