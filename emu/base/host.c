@@ -18,7 +18,8 @@ int emu_adapter_use(struct emu_request *rq, unsigned index, struct emu_adapter *
 	if (rc == 0 && (*ret)->changing)
 		return sio_fail(
 			&rq->err, -EBUSY,
-			"adapter %u of %s is changed by a reload: when that is done is right",
+			"adapter %u of %s is changed by a reload; when that is done, or given again "
+			"if its command died, is right",
 			index, rq->host->topo->name);
 	return rc;
 }

@@ -146,50 +146,81 @@ static bool comes(const struct emu_host *h, const struct sio_topo_host *next, un
 }
 
 /*
- * The first adapter that the next file does not have, and whose window was where the one of its
- * adapter @index is to be; h->n_adapters: there is none.
+ * The first adapter that the next file does not have, and whose window was where these addresses
+ * are to be another part's; h->n_adapters: there is none.
  */
 static unsigned in_place_of(const struct emu_host *h, const struct sio_topo_host *next,
-			    unsigned index)
+			    uint64_t base, uint64_t size)
 {
-	const struct sio_topo_adapter *t = &next->adapter[index];
 	unsigned i = next->n_adapters;
 
 	for (; i < h->n_adapters; i++) {
 		const struct sio_topo_adapter *left = h->adapter[i].topo;
 
-		if (t->window_base < left->window_base + left->window_size &&
-		    left->window_base < t->window_base + t->window_size)
+		if (base < left->window_base + left->window_size && left->window_base < base + size)
 			break;
 	}
 	return i;
 }
 
-/* Is anything left there? They end from the last one on: it counts what those behind have, too. */
+/* The first of @place and those behind it, which end before it does, of which anything is left. */
+static unsigned first_left(const struct emu_host *h, unsigned place)
+{
+	while (place < h->n_adapters && !is_used(h, place))
+		place++;
+	return place;
+}
+
 static int check_window(const struct emu_host *h, const struct sio_topo_host *next, unsigned index,
 			struct sio_err *reterr)
 {
-	unsigned place = in_place_of(h, next, index);
+	const struct sio_topo_adapter *t = &next->adapter[index];
+	unsigned place = in_place_of(h, next, t->window_base, t->window_size);
+	unsigned left = first_left(h, place);
 
-	for (unsigned i = place; i < h->n_adapters; i++)
-		if (is_used(h, i))
-			return sio_fail(
-				reterr, -EBUSY,
-				"host '%s', adapter %u: its window would lie where that of "
-				"adapter %u was, and of adapter %u something is left; another "
-				"'window_base', or when its programs have ended that, is right",
-				next->name, index, place, i);
+	if (left >= h->n_adapters)
+		return 0;
+	return sio_fail(reterr, -EBUSY,
+			"host '%s', adapter %u: its window would lie where that of adapter %u was, "
+			"and of adapter %u something is left; another 'window_base', or when its "
+			"programs have ended that, is right",
+			next->name, index, place, left);
+}
+
+/* New devices are put in when the file is in force already. */
+static int check_bars(const struct emu_host *h, const struct sio_topo_host *next,
+		      struct sio_err *reterr)
+{
+	for (unsigned i = 0; i < next->n_devices; i++) {
+		const struct sio_topo_device *t = &next->device[i];
+		unsigned place = in_place_of(h, next, t->bar_base, sio_topology_bar_space(t));
+		unsigned left = first_left(h, place);
+
+		if (left < h->n_adapters)
+			return sio_fail(reterr, -EBUSY,
+					"device %s/%s: its BARs would lie where the window of "
+					"adapter %u was, and of adapter %u something is left; "
+					"another 'bar_base', or when its programs have ended that, "
+					"is right",
+					next->name, t->name, place, left);
+	}
 	return 0;
+}
+
+static void reserve_place(struct emu_host *h, const struct sio_topo_host *next, uint64_t base,
+			  uint64_t size)
+{
+	for (unsigned i = in_place_of(h, next, base, size); i < h->n_adapters; i++)
+		h->adapter[i].changing = true;
 }
 
 /* Until the change nobody begins to use @f's number, nor those in whose place its window is. */
 static void reserve(const struct emu_fresh *f, const struct sio_topo_host *next)
 {
-	struct emu_host *h = f->a.host;
+	const struct sio_topo_adapter *t = &next->adapter[f->a.index];
 
-	h->adapter[f->a.index].changing = true;
-	for (unsigned i = in_place_of(h, next, f->a.index); i < h->n_adapters; i++)
-		h->adapter[i].changing = true;
+	f->a.host->adapter[f->a.index].changing = true;
+	reserve_place(f->a.host, next, t->window_base, t->window_size);
 }
 
 static void free_tables(struct emu_adapter *a)
@@ -244,24 +275,31 @@ int emu_adapters_prepare(struct emu_room *r, const struct sio_topology *next,
 		     k++)
 			if (comes(h, &next->host[i], k))
 				rc = make(h, &next->host[i], k, &list, reterr);
+		if (rc == 0 && stays(r, next, i))
+			rc = check_bars(h, &next->host[i], reterr);
 	}
 	if (rc < 0) {
-		emu_adapters_drop(list);
+		emu_adapters_drop(r, list);
 		return rc;
 	}
 	LL_FOREACH (list, f)
 		reserve(f, &next->host[f->a.host->index]);
+	for (unsigned i = 0; i < r->n_hosts; i++)
+		for (unsigned k = 0; stays(r, next, i) && k < next->host[i].n_devices; k++)
+			reserve_place(&r->host[i], &next->host[i], next->host[i].device[k].bar_base,
+				      sio_topology_bar_space(&next->host[i].device[k]));
 	*ret = list;
 	return 0;
 }
 
-void emu_adapters_drop(struct emu_fresh *list)
+void emu_adapters_drop(struct emu_room *r, struct emu_fresh *list)
 {
 	struct emu_fresh *f, *tmp;
 
+	for (unsigned i = 0; i < r->n_hosts; i++)
+		for (unsigned k = 0; k < SIO_MAX_ADAPTERS; k++)
+			r->host[i].adapter[k].changing = false;
 	LL_FOREACH_SAFE (list, f, tmp) {
-		for (unsigned i = 0; i < SIO_MAX_ADAPTERS; i++)
-			f->a.host->adapter[i].changing = false;
 		free_tables(&f->a);
 		free(f);
 	}

@@ -130,7 +130,7 @@ static int make_all(struct emu_room *r, const struct sio_topology *next, bool tr
 	return rc;
 }
 
-static void free_change(struct emu_change *c)
+static void free_change(struct emu_room *r, struct emu_change *c)
 {
 	for (unsigned i = 0; c->host && i < c->n_hosts; i++)
 		free(c->host[i]);
@@ -139,7 +139,7 @@ static void free_change(struct emu_change *c)
 	free(c->n);
 	free(c->part);
 	free(c->links.link);
-	emu_adapters_drop(c->fresh);
+	emu_adapters_drop(r, c->fresh);
 	sio_outage_free(c->outage);
 	free(c);
 }
@@ -194,7 +194,7 @@ void emu_change_drop(struct emu_room *r, struct emu_change *c)
 			if (c->host[i][k] && is_new(&r->host[i], c->host[i][k]))
 				emu_device_free(c->host[i][k]);
 	drop_hosts(r, c);
-	free_change(c);
+	free_change(r, c);
 }
 
 /* ---- the change ---- */
@@ -528,7 +528,7 @@ int emu_change_apply(struct emu_room *r, struct sio_topology *own, struct sio_to
 	for (unsigned i = 0; i < r->n_hosts; i++)
 		emu_adapters_bury(&r->host[i]);
 	take_files(own, next);
-	free_change(c);
+	free_change(r, c);
 	r->watch_dirty = true;
 	emu_invalidate(r);
 	emu_removed_bury(r);

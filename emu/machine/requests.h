@@ -43,7 +43,7 @@ struct emu_fresh;
 /* -EBUSY: something uses one in the place of which another one is to come. */
 int emu_adapters_prepare(struct emu_room *r, const struct sio_topology *next,
 			 struct emu_fresh **ret, struct sio_err *reterr);
-void emu_adapters_drop(struct emu_fresh *list);
+void emu_adapters_drop(struct emu_room *r, struct emu_fresh *list);
 /* While the file of before is in force: links are down, and those without users end. */
 void emu_adapters_leave(struct emu_room *r, const struct sio_topology *next,
 			struct emu_fresh *list);

@@ -504,6 +504,60 @@ static void a_window_in_the_place_of_one_that_goes(void **unused)
 	}
 }
 
+/* One file leaves out the second adapter, and has a new device where its window was. */
+static int a_device_for_it(struct rig *g)
+{
+	struct sio_topo_host *h;
+
+	read_next(g->f, &g->n);
+	h = &g->n.host[CLIENT];
+	add(&g->n, CLIENT)->bar_base = h->adapter[SECOND].window_base;
+	h->n_adapters--;
+	return reload(&g->n);
+}
+
+static void a_device_in_the_place_of_one_that_goes(void **unused)
+{
+	struct sio_evt_grant grant;
+	struct emu_change *c = NULL;
+	struct sio_evt_map map;
+	struct window w;
+	struct rig g;
+
+	(void)unused;
+	set_up(&g, 7);
+	assert_int_equal(comes(&g), 0);
+	open_window(&g, SECOND, &w);
+	assert_int_equal(a_device_for_it(&g), -EBUSY);
+	assert_non_null(
+		strstr(g.n.err.text,
+		       "device host1/added: its BARs would lie where the window of adapter 1 "
+		       "was, and of adapter 1 something is left"));
+	assert_true(arrives(&g, &w.dma));
+	/* Nor in a later file. */
+	assert_int_equal(goes(&g), 0);
+	read_next(g.f, &g.n);
+	add(&g.n, CLIENT)->bar_base = g.f->room->host[CLIENT].adapter[SECOND].topo->window_base;
+	assert_int_equal(reload(&g.n), -EBUSY);
+	close_window(&g, &w);
+	/* Until the change nobody begins to use it, and when that is dropped somebody does. */
+	assert_int_equal(comes(&g), 0);
+	read_next(g.f, &g.n);
+	add(&g.n, CLIENT)->bar_base = g.n.host[CLIENT].adapter[SECOND].window_base;
+	g.n.host[CLIENT].n_adapters--;
+	measure(&g.n);
+	assert_int_equal(emu_room_prepare(g.f->room, &g.n.topo, false, &c, &g.n.err), 0);
+	assert_int_equal(try_grant(g.f, LENDER, g.owner, g.mem, 0, CLIENT, SECOND, &grant), 0);
+	assert_int_equal(try_map(g.f, CLIENT, g.theirs, SECOND, LENDER, 0, &grant, &map), -EBUSY);
+	emu_room_drop(g.f->room, c);
+	assert_int_equal(fake_end(g.f, LENDER, SIO_OP_UNGRANT, grant.id, g.owner), 0);
+	open_window(&g, SECOND, &w);
+	close_window(&g, &w);
+	assert_int_equal(a_device_for_it(&g), 0);
+	assert_true(arrives(&g, &g.first));
+	fake_free(g.f);
+}
+
 /* Also of one whose cable was out all the time a daemon hears that it is gone. */
 static void one_without_a_cable_goes(void **unused)
 {
@@ -547,6 +601,7 @@ int main(void)
 		cmocka_unit_test(the_engine_of_one_that_goes),
 		cmocka_unit_test(what_cannot_be_taken_changes_nothing),
 		cmocka_unit_test(a_window_in_the_place_of_one_that_goes),
+		cmocka_unit_test(a_device_in_the_place_of_one_that_goes),
 		cmocka_unit_test(one_without_a_cable_goes),
 		cmocka_unit_test(not_where_machines_are),
 	};
