@@ -99,7 +99,7 @@ static bool may_be_dead(const struct client *c, int rc)
 			return true;
 	/*
 	 * What the drive answers to who pushes its data before a completion are ones then, and when
-	 * it has just been pulled out or reset, which the client is told of a moment later.
+	 * it has just been pulled out or reset, of which the client is notified a moment later.
 	 */
 	if (rc == -ENETDOWN &&
 	    (lossy() || sim_has_fault("stop") || sim_drive_pulled(c->n->d.fdid) > c->opened ||
