@@ -282,8 +282,8 @@ static void what_cannot_be_taken_changes_nothing(void **state)
 	static const char *const text[] = {
 		"needs a restart: chassis 'b' of host 'host0': in is a slot of the host, was a",
 		"needs a restart: device host0/dev1: in is b, was a slot of the host",
-		"host 'host0', adapter 0 is another one, and this one is in use (maps: 1, "
-		"requester entries: 1); when its programs have ended that is right"};
+		("host 'host0', adapter 0 is another one, and this one is in use (maps: 1, "
+		 "requester entries: 1); when its programs have ended that is right")};
 	struct emu_change *c = NULL;
 	struct rig g;
 
