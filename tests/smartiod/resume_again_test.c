@@ -175,9 +175,19 @@ static void a_mapping_is_held_no_more(void **state)
 	give_back(*state);
 }
 
-static void a_vector_of_its_choice_is_set(void **state)
+/* The number of the vector that the lender has set. */
+static uint32_t set_vector(const struct fixture *f)
 {
-	struct fixture *f = *state;
+	const struct smartiod_loan *l =
+		smartiod_loan_find(f->w->host[LENDER].daemon, f->b.id);
+
+	assert_true(l && l->device->lent->vectors);
+	return l->device->lent->vectors->number;
+}
+
+/* @wanted: SIO_VECTOR_ANY, or the program's choice. */
+static void set_and_lose(struct fixture *f, uint32_t wanted)
+{
 	uint32_t interrupt, number, link;
 	bool over = false;
 
@@ -185,7 +195,7 @@ static void a_vector_of_its_choice_is_set(void **state)
 	assert_int_equal(call_plain_connect(f->w, f->c, NODE(BORROWER), number, &link), 0);
 	for (unsigned i = 0; !over; i++) {
 		struct sio_msg_dev_vector msg = {.device = sio_to_le32(f->b.handle),
-						 .vector = sio_to_le32(3),
+						 .vector = sio_to_le32(wanted),
 						 .link = sio_to_le32(link)};
 
 		assert_true(i < 200);
@@ -194,12 +204,22 @@ static void a_vector_of_its_choice_is_set(void **state)
 				     sizeof(msg), &over),
 				 0);
 		assert_int_equal(world_resources(f->w, SIO_KIND_VECTOR), 1);
-		assert_int_equal(call_unvector(f->w, f->c, f->b.handle, 3), 0);
+		assert_int_equal(call_unvector(f->w, f->c, f->b.handle, set_vector(f)), 0);
 		world_run(f->w);
 		assert_int_equal(world_resources(f->w, SIO_KIND_VECTOR), 0);
 		world_forget(f->c);
 	}
 	give_back(f);
+}
+
+static void a_vector_of_its_choice_is_set(void **state)
+{
+	set_and_lose(*state, 3);
+}
+
+static void any_vector_is_set(void **state)
+{
+	set_and_lose(*state, SIO_VECTOR_ANY);
 }
 
 /* The mapping of borrow @id, by the number that HOLD knows it by. */
@@ -408,6 +428,7 @@ int main(void)
 		TEST(a_mapping_is_held),
 		TEST(a_mapping_is_held_no_more),
 		TEST(a_vector_of_its_choice_is_set),
+		TEST(any_vector_is_set),
 		TEST(who_never_had_the_registers_holds_nothing),
 		TEST(a_pin_outlives_its_borrow),
 		TEST(a_connection_outlives_its_borrow),
