@@ -27,10 +27,19 @@ static struct smartiod_hold *hold_of(const struct smartiod_dma *dma, uint32_t no
 	return h;
 }
 
+/* A host that borrows, pins and returns for ever cannot fill the lender's memory with entries. */
 static int add(struct smartiod_dma *dma, uint32_t node, uint64_t borrow, struct sio_err *reterr)
 {
-	struct smartiod_hold *h = calloc(1, sizeof(*h));
+	struct smartiod_hold *h;
+	unsigned n = 0;
 
+	for (h = dma->holds; h; h = h->next)
+		n++;
+	if (n >= SMARTIOD_MAX_HOLDERS)
+		return sio_fail_exhausted(reterr, -ENOSPC, SIO_OUT_OF_HOLDS,
+					  "%s: queues of %u borrows lie in one mapping",
+					  dma->loan->device->topo->name, n);
+	h = calloc(1, sizeof(*h));
 	if (!h)
 		return sio_fail(reterr, -ENOMEM,
 				"the lender's daemon is out of memory: " SIO_MORE_MEMORY);
@@ -300,7 +309,7 @@ int smartiod_resume_hold(struct smartiod *d, const struct smartiod_from *from, c
 		return 0;
 	if (dev->generation != sio_from_le32(m->generation))
 		return 0; /* the queues went with a reset, of which it hears at the end */
-	if (!h && may_have_taken(d, from->node, dma, borrow)) {
+	if (!h && count && may_have_taken(d, from->node, dma, borrow)) {
 		if (add(dma, from->node, borrow, reterr) < 0)
 			smartiod_log(d, SMARTIOD_WARNING, "%s: %s", dev->topo->name, reterr->text);
 		else

@@ -679,6 +679,7 @@ void smartiod_reset_now(struct smartiod *d, struct smartiod_device *dev, bool fo
 
 /* ---- hold.c ---- */
 
+#define SMARTIOD_MAX_HOLDERS 1024 /* borrows whose queues lie in one mapping, ended ones too */
 /* One more queue lies in @dma: adds a hold of @borrow's, of @node. -ENOMEM, -ENOSPC. */
 int smartiod_hold_add(struct smartiod_dma *dma, uint32_t node, uint64_t borrow,
 		      struct sio_err *reterr);

@@ -9,6 +9,7 @@
 
 #include "device_calls.h"
 #include "fake_device.h"
+#include "smartiod/lender/lend.h"
 
 #define FDID 0x400001
 
@@ -364,6 +365,41 @@ static void listings_count_holds(void **state)
 				 sio_from_le64(rep->row[i].address) == f->c_at ? 3 : 0);
 }
 
+/* The client's, by the number that HOLD knows it by. */
+static uint64_t mapping(const struct fixture *f)
+{
+	const struct smartiod_loan *l = smartiod_loan_find(f->w->host[0].daemon, f->c.id);
+
+	assert_true(l && l->dmas);
+	return l->dmas->by_id.key;
+}
+
+/* Each borrow that leaves a pin behind is an entry of the lender's. */
+static void pins_of_so_many_borrows(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t number;
+
+	for (unsigned i = 0; i < SMARTIOD_MAX_HOLDERS; i++) {
+		assert_int_equal(hold(f, f->c.id, f->c_at, 64), 0);
+		assert_int_equal(call_handle(f->w, f->manager, SIO_MSG_SEG_UNMAP, f->map, 0), 0);
+		assert_int_equal(call_handle(f->w, f->manager, SIO_MSG_SEG_DISCONNECT, f->bar, 0),
+				 0);
+		assert_int_equal(call_handle(f->w, f->manager, SIO_MSG_DEV_RETURN, f->m.handle, 0),
+				 0);
+		world_run(f->w);
+		world_forget(f->manager);
+		take_registers(f->w, f->manager, &f->m, &f->bar, &f->map);
+	}
+	assert_int_equal(hold(f, f->c.id, f->c_at, 64), ENOSPC);
+	assert_int_equal(
+		call_hold(f->w, f->manager, f->m.handle, f->l.id, f->l_at, 64, &number), 0);
+	/* What another has left is let go of, and there is room for one's own. */
+	number = mapping(f);
+	assert_int_equal(call_unhold(f->w, f->manager, f->m.handle, number), 0);
+	assert_int_equal(hold(f, f->c.id, f->c_at, 64), 0);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -383,6 +419,7 @@ int main(void)
 		CASE(a_late_hold_of_the_dead_is_released),
 		CASE(a_late_hold_takes_no_other_with_it),
 		CASE(listings_count_holds),
+		CASE(pins_of_so_many_borrows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
