@@ -137,6 +137,18 @@ struct smartiod_device *smartiod_device_again(struct smartiod *d, uint32_t fdid,
 	return dev;
 }
 
+/* As a cluster's file has it (topofile/value.c): it goes to logs, and to users' terminals. */
+static bool is_name(const char *text)
+{
+	const char *other = text;
+
+	while ((*other >= 'a' && *other <= 'z') || (*other >= 'A' && *other <= 'Z') ||
+	       (other > text &&
+		((*other >= '0' && *other <= '9') || *other == '-' || *other == '_')))
+		other++;
+	return other > text && !*other;
+}
+
 /*
  * The file in force here lacks it, its host does not: a reload whose command died has not removed
  * it yet. It is known as one that our file has dropped while it was there: until it is gone, or
@@ -150,6 +162,7 @@ static struct smartiod_device *unlisted(struct smartiod *d, uint32_t node,
 	struct smartiod_device *dev;
 
 	if (!host || host->real || !present || strlen(info->name) >= sizeof(dev->found.name) ||
+	    !is_name(info->name) ||
 	    sio_topology_fdid(node, sio_topology_number(info->name)) != fdid)
 		return NULL;
 	dev = smartiod_device_found(d, host, fdid);

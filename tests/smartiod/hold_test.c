@@ -392,8 +392,8 @@ static void pins_of_so_many_borrows(void **state)
 		take_registers(f->w, f->manager, &f->m, &f->bar, &f->map);
 	}
 	assert_int_equal(hold(f, f->c.id, f->c_at, 64), ENOSPC);
-	assert_int_equal(
-		call_hold(f->w, f->manager, f->m.handle, f->l.id, f->l_at, 64, &number), 0);
+	assert_int_equal(call_hold(f->w, f->manager, f->m.handle, f->l.id, f->l_at, 64, &number),
+			 0);
 	/* What another has left is let go of, and there is room for one's own. */
 	number = mapping(f);
 	assert_int_equal(call_unhold(f->w, f->manager, f->m.handle, number), 0);

@@ -126,6 +126,13 @@ static void one_that_our_file_lacks_is_known_until_it_goes(void **state)
 	assert_false(w->open[0][1]);
 	world_pass(w, 1000000000);
 	assert_true(w->open[0][1]);
+	/* What no file of a cluster can list: it goes to logs, and to users' terminals. */
+	fdid = sio_topology_fdid(w->host[1].node, sio_topology_number("le\033[2J0"));
+	announce(w, fdid, "le\033[2J0", true);
+	assert_false(w->open[0][1]);
+	assert_null(smartiod_device_known(w->host[0].daemon, fdid));
+	world_pass(w, 1000000000);
+	assert_true(w->open[0][1]);
 	fdid = sio_topology_fdid(w->host[2].node, sio_topology_number(name));
 	announce(w, fdid, name, true);
 	assert_false(w->open[0][1]);

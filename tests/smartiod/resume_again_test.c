@@ -178,8 +178,7 @@ static void a_mapping_is_held_no_more(void **state)
 /* The number of the vector that the lender has set. */
 static uint32_t set_vector(const struct fixture *f)
 {
-	const struct smartiod_loan *l =
-		smartiod_loan_find(f->w->host[LENDER].daemon, f->b.id);
+	const struct smartiod_loan *l = smartiod_loan_find(f->w->host[LENDER].daemon, f->b.id);
 
 	assert_true(l && l->device->lent->vectors);
 	return l->device->lent->vectors->number;
