@@ -216,14 +216,27 @@ static bool all_have_reported(const struct smartiod *d)
 	return true;
 }
 
-/* Its last connection was given back while we were not there. A private one's is its maker's. */
-static bool is_over(struct smartiod *d, const struct smartiod_dev_seg *s)
+/* Has everybody said who is connected to it? To a private one only its maker can be. */
+static bool is_known(struct smartiod *d, const struct smartiod_dev_seg *s)
 {
 	const struct smartiod_loan *l = smartiod_loan_find(d, s->creator);
 	const struct smartiod_peer *p = l ? smartiod_peer_find(d, l->node) : NULL;
-	bool known = s->private_to ? p && !p->expected : all_have_reported(d);
 
-	return s->adopted && s->connected && known && s->segment->n_refs == 0;
+	return s->private_to ? p && !p->expected : all_have_reported(d);
+}
+
+bool smartiod_dev_seg_is_awaited(struct smartiod *d, struct smartiod_dev_seg *s)
+{
+	if (!s->adopted || is_known(d, s))
+		return false;
+	s->connected = true;
+	return true;
+}
+
+/* Its last connection was given back while we were not there, or before all were reported. */
+static bool is_over(struct smartiod *d, const struct smartiod_dev_seg *s)
+{
+	return s->adopted && s->connected && is_known(d, s) && s->segment->n_refs == 0;
 }
 
 static struct smartiod_device *next_lent(struct smartiod *d, uint64_t *key)

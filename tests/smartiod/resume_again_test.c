@@ -381,6 +381,39 @@ static void a_connection_is_reported_before_the_maker(void **state)
 	}
 }
 
+/* The last connection that the lender knows of ends, before it has heard of all. */
+static void a_connection_ends_before_another_is_reported(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *c[2];
+	uint32_t borrow, connection[2];
+
+	assert_int_equal(call_dev_seg_create(f->w, f->c, f->b.handle, 9, 4096, SCI_MEMTYPE_SHARED,
+					     0, SCI_FLAG_DEVICE_SIDE_ONLY),
+			 0);
+	for (unsigned i = 0; i < 2; i++)
+		c[i] = connected(f, i ? 2 : BORROWER, &borrow, &connection[i]);
+	f->w->lossy = true;
+	world_stop(f->w, BORROWER);
+	world_run(f->w);
+	world_restart(f->w, LENDER);
+	world_pass(f->w, MEET);
+	expect_connected(f, c[1], connection[1]);
+	library_gone(c[1]);
+	world_kill(f->w, c[1]);
+	world_run(f->w);
+	world_restart(f->w, BORROWER);
+	world_pass(f->w, MEET);
+	expect_connected(f, c[0], connection[0]);
+	/* And then it ends with the last one. */
+	library_gone(c[0]);
+	world_kill(f->w, c[0]);
+	world_run(f->w);
+	assert_int_equal(call_dev_seg_connect(f->w, f->c, f->b.handle, 9, SCI_MEMTYPE_SHARED,
+					      &connection[0], NULL),
+			 ENOENT);
+}
+
 /* The segment lies in its maker's memory, whose daemon is started again. */
 static void a_third_host_is_connected_to_the_makers_memory(void **state)
 {
@@ -432,6 +465,7 @@ int main(void)
 		TEST(a_pin_outlives_its_borrow),
 		TEST(a_connection_outlives_its_borrow),
 		TEST(a_connection_is_reported_before_the_maker),
+		TEST(a_connection_ends_before_another_is_reported),
 		TEST(a_third_host_is_connected_to_the_makers_memory),
 		TEST(who_does_not_report_is_lost),
 	};
