@@ -188,7 +188,7 @@ bool smartiod_dev_seg_idle(struct smartiod *d, struct smartiod_segment *seg)
 		key = n->key;
 		for (struct smartiod_dev_seg *s = dev->lent->segs; s; s = s->next)
 			if (s->segment == seg) {
-				if (!outlives(d, s) && !smartiod_dev_seg_is_awaited(d, s))
+				if (!outlives(d, s) && !smartiod_dev_seg_is_expected(d, s))
 					smartiod_dev_seg_drop(d, dev, s, false);
 				return true;
 			}

@@ -31,7 +31,7 @@ void smartiod_dev_seg_drop(struct smartiod *d, struct smartiod_device *dev,
  * Its last connection that is known ended. Is it of before our start, and may another host have one
  * that it has not reported? Then it ends when all have, if there is none.
  */
-bool smartiod_dev_seg_is_awaited(struct smartiod *d, struct smartiod_dev_seg *s);
+bool smartiod_dev_seg_is_expected(struct smartiod *d, struct smartiod_dev_seg *s);
 /* @node made device segment @uid, which is no more. */
 void smartiod_dev_seg_notify_gone(struct smartiod *d, const struct smartiod_device *dev,
 				  uint32_t node, uint64_t uid);

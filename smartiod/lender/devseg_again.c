@@ -225,7 +225,7 @@ static bool is_known(struct smartiod *d, const struct smartiod_dev_seg *s)
 	return s->private_to ? p && !p->expected : all_have_reported(d);
 }
 
-bool smartiod_dev_seg_is_awaited(struct smartiod *d, struct smartiod_dev_seg *s)
+bool smartiod_dev_seg_is_expected(struct smartiod *d, struct smartiod_dev_seg *s)
 {
 	if (!s->adopted || is_known(d, s))
 		return false;
