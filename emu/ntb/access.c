@@ -50,7 +50,8 @@ void emu_ntb_recall(const struct emu_ntb_adapter *a, const struct emu_ntb_adapte
 void emu_ntb_refused(struct emu_ntb_adapter *a, struct emu_ntb_row *row, bool read, uint64_t offset,
 		     uint64_t address, size_t len, uint32_t reason)
 {
-	bool has_peer = row && row != &a->own;
+	/* Adapters of the own machine, any of them, have no row in the table. */
+	bool has_peer = row && row != &row->peer->own;
 	struct emu_ntb_fault fault = {.kind = read ? SIO_VNTB_FAULT_READ : 0,
 				      .row = has_peer ? (uint32_t)(row - a->row) : EMU_NTB_NOWHERE,
 				      .address = offset,

@@ -240,6 +240,39 @@ static void members_in_devices(void **state)
 	ntbs_free(s);
 }
 
+/* No row of the sender's table is of an adapter of its own machine. */
+static void members_at_the_other_adapter(void **state)
+{
+	struct ntbs *s = ntbs_new_two();
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		ntbs_connect(s, i);
+	member(s, 1, 0, NTBS_RAM + AT, SIZE, OPEN);
+	send_to(s, 0);
+	write_all(s, 0, 0, 1);
+	assert_int_equal(ram32(s, 1, AT), 1);
+	assert_int_equal(count(s, 0, SIO_VNTB_COUNT_GROUP_OUT), 0);
+	no_fault(s);
+	control(s, 1, 0, 0);
+	member(s, 1, 0, NTBS_RAM + NTBS_RAM_BYTES - 4, 0x100, OPEN); /* nothing is behind that */
+	write_all(s, 0, 2, 2);
+	assert_int_equal(group(s, 0, SIO_VNTB_GROUP_MISSED), 1);
+	assert_int_equal(ntbs_get(s, 0, SIO_VNTB_FAULT_PEER), ONES);
+	assert_int_equal(next_fault(s, 0, 0, 2 * NTBS_ENTRY + 2), SIO_VNTB_REASON_PEER);
+	no_fault(s);
+	/* A device that refuses it. */
+	control(s, 1, 0, 0);
+	member(s, 1, 0, NTBS_DEVICE, 0x100, OPEN);
+	write_all(s, 0, 0, 3);
+	ntbs_refuse(s, 1, 0);
+	assert_int_equal(group(s, 0, SIO_VNTB_GROUP_MISSED), 2);
+	assert_int_equal(ntbs_get(s, 0, SIO_VNTB_FAULT_PEER), ONES);
+	assert_int_equal(next_fault(s, 0, 0, 2 * NTBS_ENTRY), SIO_VNTB_REASON_PEER);
+	no_fault(s);
+	ntbs_free(s);
+}
+
 /* The registers say what the view of the cluster says. */
 static void counters_are_registers(void **state)
 {
@@ -276,8 +309,11 @@ static void counters_are_registers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_member_has_a_copy), cmocka_unit_test(what_is_refused),
-		cmocka_unit_test(links_and_ends),	  cmocka_unit_test(members_in_devices),
+		cmocka_unit_test(each_member_has_a_copy),
+		cmocka_unit_test(what_is_refused),
+		cmocka_unit_test(links_and_ends),
+		cmocka_unit_test(members_in_devices),
+		cmocka_unit_test(members_at_the_other_adapter),
 		cmocka_unit_test(counters_are_registers),
 	};
 

@@ -72,6 +72,8 @@ struct ntbs {
 struct ntbs *ntbs_new(unsigned n, bool mapped);
 /* The same, not mapped, with multicast groups. */
 struct ntbs *ntbs_new_exact(unsigned n);
+/* The same, of one machine with two adapters, which are machines 0 and 1 here. */
+struct ntbs *ntbs_new_two(void);
 /* The same beside an emulated host, which has node id 4, and is off. */
 struct ntbs *ntbs_new_beside(unsigned n);
 void ntbs_free(struct ntbs *s);
