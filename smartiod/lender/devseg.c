@@ -176,6 +176,34 @@ void smartiod_dev_segs_free(struct smartiod_device *dev)
 	}
 }
 
+bool smartiod_all_have_reported(const struct smartiod *d)
+{
+	for (unsigned i = 0; i < d->n_peers; i++)
+		if (d->peer[i].expected)
+			return false;
+	return true;
+}
+
+bool smartiod_dev_seg_is_known(struct smartiod *d, const struct smartiod_dev_seg *s)
+{
+	const struct smartiod_loan *l = smartiod_loan_find(d, s->creator);
+	const struct smartiod_peer *p = l ? smartiod_peer_find(d, l->node) : NULL;
+
+	return s->private_to ? p && !p->expected : smartiod_all_have_reported(d);
+}
+
+/*
+ * Its last connection that is known ended. Is it of before our start, and may another host have one
+ * that it has not reported? Then it ends when all have, if there is none.
+ */
+static bool is_expected(struct smartiod *d, struct smartiod_dev_seg *s)
+{
+	if (!s->adopted || smartiod_dev_seg_is_known(d, s))
+		return false;
+	s->connected = true;
+	return true;
+}
+
 /* Return: it is one of ours. */
 bool smartiod_dev_seg_idle(struct smartiod *d, struct smartiod_segment *seg)
 {
@@ -188,7 +216,7 @@ bool smartiod_dev_seg_idle(struct smartiod *d, struct smartiod_segment *seg)
 		key = n->key;
 		for (struct smartiod_dev_seg *s = dev->lent->segs; s; s = s->next)
 			if (s->segment == seg) {
-				if (!outlives(d, s) && !smartiod_dev_seg_is_expected(d, s))
+				if (!outlives(d, s) && !is_expected(d, s))
 					smartiod_dev_seg_drop(d, dev, s, false);
 				return true;
 			}

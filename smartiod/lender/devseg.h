@@ -27,11 +27,10 @@ void smartiod_dev_seg_charge(struct smartiod *d, const struct smartiod_loan *l,
 /* Take it out of the directory; its memory, if it is here, goes when nobody uses it. */
 void smartiod_dev_seg_drop(struct smartiod *d, struct smartiod_device *dev,
 			   struct smartiod_dev_seg *s, bool owner_gone);
-/*
- * Its last connection that is known ended. Is it of before our start, and may another host have one
- * that it has not reported? Then it ends when all have, if there is none.
- */
-bool smartiod_dev_seg_is_expected(struct smartiod *d, struct smartiod_dev_seg *s);
+/* Has every daemon that is expected reported what it has? */
+bool smartiod_all_have_reported(const struct smartiod *d);
+/* Has everybody said who is connected to it? To a private one only its maker can be. */
+bool smartiod_dev_seg_is_known(struct smartiod *d, const struct smartiod_dev_seg *s);
 /* @node made device segment @uid, which is no more. */
 void smartiod_dev_seg_notify_gone(struct smartiod *d, const struct smartiod_device *dev,
 				  uint32_t node, uint64_t uid);

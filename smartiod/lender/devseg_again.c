@@ -208,35 +208,11 @@ static void resumed(struct smartiod *d, struct smartiod_device *dev, uint32_t no
 	}
 }
 
-static bool all_have_reported(const struct smartiod *d)
-{
-	for (unsigned i = 0; i < d->n_peers; i++)
-		if (d->peer[i].expected)
-			return false;
-	return true;
-}
-
-/* Has everybody said who is connected to it? To a private one only its maker can be. */
-static bool is_known(struct smartiod *d, const struct smartiod_dev_seg *s)
-{
-	const struct smartiod_loan *l = smartiod_loan_find(d, s->creator);
-	const struct smartiod_peer *p = l ? smartiod_peer_find(d, l->node) : NULL;
-
-	return s->private_to ? p && !p->expected : all_have_reported(d);
-}
-
-bool smartiod_dev_seg_is_expected(struct smartiod *d, struct smartiod_dev_seg *s)
-{
-	if (!s->adopted || is_known(d, s))
-		return false;
-	s->connected = true;
-	return true;
-}
-
 /* Its last connection was given back while we were not there, or before all were reported. */
 static bool is_over(struct smartiod *d, const struct smartiod_dev_seg *s)
 {
-	return s->adopted && s->connected && is_known(d, s) && s->segment->n_refs == 0;
+	return s->adopted && s->connected && smartiod_dev_seg_is_known(d, s) &&
+	       s->segment->n_refs == 0;
 }
 
 static struct smartiod_device *next_lent(struct smartiod *d, uint64_t *key)
@@ -257,7 +233,7 @@ void smartiod_dev_segs_idle(struct smartiod *d)
 {
 	struct smartiod_dev_seg *s, *next;
 	struct smartiod_device *dev;
-	bool all = all_have_reported(d);
+	bool all = smartiod_all_have_reported(d);
 	uint64_t key = 0;
 
 	while ((dev = next_lent(d, &key)))
