@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "smartiod/base/allow.h"
+#include "smartiod/base/room.h"
 #include "smartiod/lender/devseg.h"
 #include "smartiod/lender/requests.h"
 
