@@ -67,7 +67,7 @@ class Compare(lend.Lend):
             self.read(p, p.a, "local", row)
         p.a.run(f"rmmod nvme; smartio device add {PLACE}; until_ok has_device {DRIVE}")
         p.b.run(f"until_ok has_device {DRIVE}")
-        for name in ("first", "borrow"):  # the first one waits until the lender has reset the drive, which takes 0.1 s
+        for name in ("first", "borrow"):
             row[name] = int(p.b.run(f"until_disk {DISK} smartio borrow {DRIVE} {lend.words(p)}").split()[-1]) / 1e6
             if name == "first":
                 p.b.run(f"smartio return {DRIVE}")
@@ -114,8 +114,9 @@ class Compare(lend.Lend):
         lines = self.counted() if self.o.count else [
             (what, "measured, the emulator's", f"{self.median(name):.0f}") for what, name in (
                 ("own driver's bind until the disk is there, ms", "bind"), ("borrow until the disk is there, ms", "borrow"),
-                ("the same, with the lender's reset of the drive, ms", "first"))]
-        print(f"\nDebian's nvme.ko, and reads of 4 KiB by fio (psync, direct); medians of {self.o.count} reads, and of {self.o.rounds} rounds")
+                ("the first borrow since the drive was added, ms", "first"))]
+        reads = f"reads of 4 KiB by fio (psync, direct), medians of {self.o.count} of them; " if self.o.count else ""
+        print(f"\nDebian's nvme.ko: {reads}medians of {self.o.rounds} rounds")
         for what, label, value in lines:
             print(f"  {what:52} {value:>10}  {label}")
         os.makedirs(self.o.out, exist_ok=True)

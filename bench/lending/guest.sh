@@ -7,7 +7,7 @@ count_reads() { # DEVICE COUNT
 	fio --name=read --filename="$1" --rw=randread --randseed=1 --bs=4k --direct=1 --ioengine=psync --thread \
 		--number_ios="$2" --size=32M --output-format=terse >/tmp/fio.out 2>&1 || fail "$(cat /tmp/fio.out)"
 	mark end >/dev/null
-	# Microseconds: the median of the time of a read (terse version 3, field 18 is the tenth percentile listed).
+	# Microseconds: the median of the time of a read. Of reads it comes first in fio's line.
 	tr ';' '\n' </tmp/fio.out | grep '^50\.000000%=' | head -n 1 | cut -d = -f 2
 }
 
