@@ -358,7 +358,7 @@ class Bench:
     def instructions(self):
         """Of the client, between submit and the poll that returns it; exact."""
         row = Row("instructions", "instructions per I/O of the driver, depth 32, 4 KiB",
-                  "instructions", 32, 4096, False, ("<=", 120))
+                  "instructions", 32, 4096, False, ("<=", 90))
         row.pinned = "callgrind, the client's libraries alone: submit, ring, polls that find all"
         row.values = {}
         for who, node in ((LOCAL, "lender"), (REMOTE, "client1")):

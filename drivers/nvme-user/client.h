@@ -266,7 +266,12 @@ struct smartio_nvme_queue {
 	struct sio_nvme_slot *free; /* last in first out; NULL: none, or the queue is dead */
 	struct smartio_nvme *n;
 	uint64_t blocks, block_size; /* blocks: the end of the namespace, or of the lease */
-	/* most blocks of a command that need no check of @first: 0, or max_blocks */
+	/*
+	 * What transfers of one page are checked by: how many blocks they have at most, 0 if each
+	 * needs more than that, and where they begin: any such transfer from before there ends in
+	 * the namespace.
+	 */
+	uint64_t plain_end;
 	uint32_t plain_blocks;
 	uint32_t depth;
 	volatile uint8_t *sq, *sq_end, *sqe; /* begin, end, next entry to fill */

@@ -151,10 +151,10 @@ void sio_nvme_put(struct smartio_nvme_queue *q, uint32_t op, uint64_t lba, uint6
 /* Is it a transfer that the namespace, the buffer and this queue allow? */
 static inline bool is_good(const struct smartio_nvme_queue *q, enum smartio_nvme_op op,
 			   uint64_t lba, uint32_t blocks, const struct smartio_nvme_buffer *b,
-			   size_t offset, uint32_t most)
+			   size_t offset)
 {
 	/* blocks - 1: 0 becomes the largest number. No queue's max_blocks exceeds its namespace. */
-	return (uint32_t)op - 1 <= 1 && b && b->n == q->n && blocks - 1 < most &&
+	return (uint32_t)op - 1 <= 1 && b && b->n == q->n && blocks - 1 < q->max_blocks &&
 	       lba <= q->blocks - blocks && !(offset & OFFSET_WRONG) &&
 	       offset + blocks * q->block_size <= b->size;
 }
@@ -193,7 +193,7 @@ __attribute__((noinline)) static int submit_other(struct smartio_nvme_queue *q,
 		put_entry(q, (uint32_t)op, 0, 0, 0, 0, &sio_nvme_no_buffer, cookie);
 		return 0;
 	}
-	if (!is_good(q, op, lba, blocks, b, offset, q->max_blocks) || lba < q->first)
+	if (!is_good(q, op, lba, blocks, b, offset) || lba < q->first)
 		return refuse(q, op, lba, blocks, b, offset);
 	if (q->life)
 		note_transfer(q, op, lba, blocks, b, offset);
@@ -203,12 +203,25 @@ __attribute__((noinline)) static int submit_other(struct smartio_nvme_queue *q,
 	return 0;
 }
 
+/*
+ * Is it a good transfer within one page, of a queue with plain ones? Buffers begin with a page. A sum
+ * that wraps ends in another page than it begins.
+ */
+static inline bool is_plain_transfer(const struct smartio_nvme_queue *q, enum smartio_nvme_op op,
+				     uint64_t lba, uint32_t blocks,
+				     const struct smartio_nvme_buffer *b, size_t offset)
+{
+	uint64_t last = offset + blocks * q->block_size - 1;
+
+	return (uint32_t)op - 1 <= 1 && b && b->n == q->n && blocks - 1 < q->plain_blocks &&
+	       lba < q->plain_end && offset % 4 == 0 && last < b->size &&
+	       (offset ^ last) < SIO_NVME_PAGE;
+}
+
 int smartio_nvme_submit(struct smartio_nvme_queue *q, enum smartio_nvme_op op, uint64_t lba,
 			uint32_t blocks, struct smartio_nvme_buffer *b, size_t offset, void *cookie)
 {
-	/* Buffers begin with a page. */
-	if (unlikely(!q->free || !is_good(q, op, lba, blocks, b, offset, q->plain_blocks) ||
-		     offset % SIO_NVME_PAGE + blocks * q->block_size > SIO_NVME_PAGE))
+	if (unlikely(!q->free || !is_plain_transfer(q, op, lba, blocks, b, offset)))
 		return submit_other(q, op, lba, blocks, b, offset, cookie);
 	put_entry(q, (uint32_t)op, lba, blocks - 1, b->ioaddr + offset, 0, b, cookie);
 	return 0;

@@ -111,7 +111,12 @@ static int choose_sizes(struct smartio_nvme_queue *q, const struct smartio_nvme_
 	if (q->max_blocks > q->blocks - q->first)
 		q->max_blocks = (uint32_t)(q->blocks - q->first);
 	/* What is to be sent again is noted, which submits of one page have no instructions for. */
-	q->plain_blocks = q->lease || o->flags & SMARTIO_NVME_SURVIVE ? 0 : q->max_blocks;
+	if (!q->lease && !(o->flags & SMARTIO_NVME_SURVIVE)) {
+		q->plain_blocks = SIO_NVME_PAGE >> q->block_shift;
+		if (q->plain_blocks > q->max_blocks)
+			q->plain_blocks = q->max_blocks;
+		q->plain_end = q->blocks - q->plain_blocks + 1;
+	}
 	q->max_transfer = (q->max_transfer + SIO_NVME_PAGE - 1) & ~(SIO_NVME_PAGE - 1);
 	return 0;
 }

@@ -146,7 +146,7 @@ class Path(unittest.TestCase):
         self.assertGreater(local, 9600 * 20)
         self.assertEqual(local, remote)
         if optimized():
-            self.assertLessEqual(local, 9600 * 120)
+            self.assertLessEqual(local, 9600 * 115)
 
 
 if __name__ == "__main__":

@@ -144,6 +144,38 @@ static void submit_refuses(void **state)
 	smartio_nvme_close(other);
 }
 
+/*
+ * Around all limits at once, where the short way of transfers within a page ends: the last blocks of
+ * the namespace, pages, the buffer's end, sums that wrap.
+ */
+static void submit_takes_what_fits_alone(void **state)
+{
+	static const size_t offsets[] = {
+		0,    4,    512,  513,	3584, 3588,	4092,		4096,	     4604,
+		4608, 5632, 8188, 8192, 8704, SIZE_MAX, SIZE_MAX - 511, SIZE_MAX - 3};
+	const size_t size = 8192;
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q = queue(n, 2);
+	struct smartio_nvme_buffer *b = buffer(n, size);
+
+	(void)state;
+	for (uint64_t lba = FAKE_BLOCKS - 18; lba <= FAKE_BLOCKS + 1; lba++)
+		for (uint32_t blocks = 0; blocks <= 17; blocks++)
+			for (size_t i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+				size_t at = offsets[i], bytes = blocks * 512u;
+				bool fits = blocks > 0 && blocks <= 16 && at % 4 == 0 &&
+					    bytes <= size && at <= size - bytes &&
+					    lba + blocks <= FAKE_BLOCKS;
+				int rc = smartio_nvme_submit(q, SMARTIO_NVME_READ, lba, blocks, b,
+							     at, NULL);
+
+				assert_int_equal(rc == 0, fits);
+				if (rc == 0)
+					assert_int_equal(one(q).status, 0);
+			}
+	smartio_nvme_close(n);
+}
+
 /* Every list of pages against what the drive should do, through queues that wrap many times. */
 static void random_transfers_match_a_copy(void **state)
 {
@@ -415,6 +447,7 @@ int main(void)
 		TEST(blocking_helpers_refuse),
 		TEST(a_sleeping_drive_is_woken),
 		TEST(submit_refuses),
+		TEST(submit_takes_what_fits_alone),
 		TEST(random_transfers_match_a_copy),
 		TEST(commands_in_flight_keep_their_cookies),
 		TEST(depth_1_costs_one_fetch_and_one_completion),
