@@ -204,8 +204,8 @@ __attribute__((noinline)) static int submit_other(struct smartio_nvme_queue *q,
 }
 
 /*
- * Is it a good transfer within one page, of a queue with plain ones? Buffers begin with a page. A sum
- * that wraps ends in another page than it begins.
+ * Is it a good transfer within one page, of a queue with plain ones? Buffers begin with a page. A
+ * sum that wraps ends in another page than it begins.
  */
 static inline bool is_plain_transfer(const struct smartio_nvme_queue *q, enum smartio_nvme_op op,
 				     uint64_t lba, uint32_t blocks,

@@ -135,13 +135,24 @@ class Machine(base.CommandTest):
         self.smartio("cluster", "down")
         adapter = "adapters: [{ to: s, window: 64M, entries: 256 }]"
         two = "".join(f"  m{i}: {{ kind: machine, {adapter} }}\n" for i in range(2))
+
+        def addressed(ip):
+            return two.replace("kind", f"address: {ip}:7470, kind", 1).replace(
+                "m1: { kind", "m1: { address: 192.0.2.2:7470, kind")
+        there = addressed("192.0.2.1").replace("to: s", "to: s, pci: 0000:00:10.0")
         for hosts, say in [
                 ("".join(f"  m{i}: {{ kind: machine, {adapter} }}\n" for i in range(12)), "12 machines; "
                  "'smartio machine' runs those of a cluster with 11 at most"),
                 (two + "access: { rules: [{ segments: all, nodes: all }] }\n", "rules or quotas"),
                 (two + "quotas: { program: { borrows: 1 } }\n", "rules or quotas"),
-                (two.replace("kind", "address: 192.0.2.1:7470, kind", 1).replace(
-                    "m1: { kind", "m1: { address: 192.0.2.2:7470, kind"), "has an 'address'")]:
+                (addressed("192.0.2.1"), "'pci' left out, by which the machine finds it; 'pci: 0000:00:10.0' is right"),
+                (addressed("192.0.2.1").replace("to: s", "to: s, pci: 0000:00:11.0"), "'pci' 0000:00:11.0"),
+                (addressed("10.0.2.15"), "not in 127.0.0.0/8 nor in 10.0.2.0/24"),
+                (addressed("127.0.0.2"), "not in 127.0.0.0/8 nor in 10.0.2.0/24"),
+                (addressed('"[2001:db8::1]').replace(":7470,", ':7470",', 1), "2001:db8::1; an IPv4 address"),
+                (there + "  e: { address: 127.0.0.1:7471 }\n", "lower 'node' for 'e'"),
+                ("  e: { address: 127.0.0.2:7471 }\n" + there, "QEMU's network does not lead"),
+                ("  e: { address: 127.0.0.1:7471 }\n" + there + "quotas: { program: { borrows: 1 } }\n", "not fetched yet")]:
             with self.subTest(say):
                 self.smartio("cluster", "up", self.file("o.yaml", f"cluster: o\nswitches: [s]\nhosts:\n{hosts}"))
                 self.fails("machine", "start", "m0", say=say)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -10,11 +11,17 @@
 #include "base/output.h"
 #include "base/state.h"
 #include "cluster/keys.h"
+#include "machine/addressed.h"
 #include "machine/config.h"
 #include "topofile/topofile.h"
 
-const char *machine_address(unsigned index, char text[MACHINE_ADDRESS_TEXT])
+const char *machine_address(const struct sio_topology *t, unsigned index,
+			    char text[MACHINE_ADDRESS_TEXT])
 {
+	const struct sio_topo_address *own = &t->machine[index].address;
+
+	if (own->port)
+		return inet_ntop(own->v6 ? AF_INET6 : AF_INET, own->ip, text, MACHINE_ADDRESS_TEXT);
 	snprintf(text, MACHINE_ADDRESS_TEXT, "10.74.0.%u", index + 1);
 	return text;
 }
@@ -57,7 +64,7 @@ static struct json_object *host(const struct sio_topology *t, unsigned index)
 	struct json_object *o = tool_json_object(), *adapters = tool_json_array();
 	char ip[MACHINE_ADDRESS_TEXT], text[MACHINE_ADDRESS_TEXT + 8];
 
-	snprintf(text, sizeof(text), "%s:%d", machine_address(index, ip), MACHINE_PORT);
+	snprintf(text, sizeof(text), "%s:%d", machine_address(t, index, ip), MACHINE_PORT);
 	tool_json_number(o, "node", h->node);
 	tool_json_string(o, "address", text);
 	for (unsigned i = 0; i < h->n_adapters; i++)
@@ -110,38 +117,58 @@ static int write_file(const char *path, const char *text, struct sio_err *reterr
 	return r;
 }
 
-/* The keys first: whoever finds the file finds both. */
-static int make(const char *dir, const struct sio_topology *t, const char *path,
-		struct sio_err *reterr)
+/* Makes the cluster's file at @path. */
+static int make_file(const char *path, const struct sio_topology *t, struct sio_err *reterr)
 {
 	struct json_object *o = machine_cluster(t);
 	const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY);
-	char fresh[PATH_MAX], keys[PATH_MAX];
-	struct sio_topology *real = NULL;
+	char fresh[PATH_MAX];
 	int r;
 
 	r = tool_path(fresh, sizeof(fresh), reterr, "%s.new", path);
 	if (r == 0)
-		r = tool_path(keys, sizeof(keys), reterr, "%s/machine.keys", dir);
-	if (r == 0)
 		r = write_file(fresh, text, reterr);
-	if (r == 0)
-		r = sio_topofile_parse(fresh, text, strlen(text), &real, reterr);
-	if (r == 0 && access(keys, F_OK) < 0)
-		r = tool_keys_make(keys, real, TOOL_KEYS_DAYS, reterr);
 	if (r == 0 && rename(fresh, path) < 0)
 		r = sio_fail(reterr, -errno, "%s: %s", path, strerror(errno));
-	sio_topology_free(real);
 	json_object_put(o);
 	return r;
 }
 
-int machine_config(const char *dir, const struct sio_topology *t, struct sio_err *reterr)
+/* Makes keys of all hosts of the cluster's file. */
+static int make_keys(const struct machine_files *f, struct sio_err *reterr)
 {
-	char path[PATH_MAX], lock[PATH_MAX];
+	struct sio_topology *t = NULL;
+	int r = sio_topofile_read(f->cluster, &t, reterr);
+
+	if (r == 0)
+		r = tool_keys_make(f->keys, t, TOOL_KEYS_DAYS, reterr);
+	sio_topology_free(t);
+	return r;
+}
+
+static int make(const struct sio_topology *t, const struct machine_files *f, struct sio_err *reterr)
+{
+	int r = 0;
+
+	if (!machine_is_addressed(t) && access(f->cluster, F_OK) < 0)
+		r = make_file(f->cluster, t, reterr);
+	if (r == 0 && access(f->keys, F_OK) < 0)
+		r = make_keys(f, reterr);
+	return r;
+}
+
+int machine_config(const char *dir, const struct sio_topology *t, struct machine_files *ret,
+		   struct sio_err *reterr)
+{
+	bool addressed = machine_is_addressed(t);
+	char lock[PATH_MAX];
 	int fd, r;
 
-	r = tool_path(path, sizeof(path), reterr, "%s/machine.yaml", dir);
+	r = tool_path(ret->cluster, sizeof(ret->cluster), reterr, "%s/%s.yaml", dir,
+		      addressed ? "topology" : "machine");
+	if (r == 0)
+		r = tool_path(ret->keys, sizeof(ret->keys), reterr, "%s/%s", dir,
+			      addressed && t->n_hosts ? "keys" : "machine.keys");
 	if (r == 0)
 		r = tool_path(lock, sizeof(lock), reterr, "%s/machine.lock", dir);
 	if (r < 0)
@@ -150,8 +177,8 @@ int machine_config(const char *dir, const struct sio_topology *t, struct sio_err
 	fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || flock(fd, LOCK_EX) < 0)
 		r = sio_fail(reterr, -errno, "%s: %s", lock, strerror(errno));
-	else if (access(path, F_OK) < 0)
-		r = make(dir, t, path, reterr);
+	else
+		r = make(t, ret, reterr);
 	if (fd >= 0)
 		close(fd);
 	return r;

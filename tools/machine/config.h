@@ -3,6 +3,7 @@
 #ifndef TOOLS_MACHINE_CONFIG_H
 #define TOOLS_MACHINE_CONFIG_H
 
+#include <limits.h>
 #include <stddef.h>
 #include <json-c/json.h>
 
@@ -20,16 +21,28 @@ enum {
 #define MACHINE_MAX (MACHINE_SLOT_END - MACHINE_SLOT_PEER + 1)
 #define MACHINE_PORT 7470 /* of smartiod */
 
-/* The address of the machine of that index, in the caller's memory. */
-#define MACHINE_ADDRESS_TEXT 24
-const char *machine_address(unsigned index, char text[MACHINE_ADDRESS_TEXT]);
+/*
+ * The IP address of the machine of that index, in the caller's memory: its own, or one that we give
+ * it.
+ */
+#define MACHINE_ADDRESS_TEXT 48
+const char *machine_address(const struct sio_topology *t, unsigned index,
+			    char text[MACHINE_ADDRESS_TEXT]);
 
 /* Makes the cluster's file for the daemons: the machines as real hosts. The caller releases it. */
 struct json_object *machine_cluster(const struct sio_topology *t);
+/* What the machines' daemons get. */
+struct machine_files {
+	char cluster[PATH_MAX]; /* the cluster's file */
+	char keys[PATH_MAX];	/* the folder with all keys */
+};
+
 /*
- * Makes the file and the keys in @dir, unless they exist: "machine.yaml" and "machine.keys". They
- * live as long as the emulated cluster.
+ * Finds these files in @dir, the state folder of the cluster @t, or makes them: "machine.yaml", of a
+ * cluster whose hosts have no addresses; "machine.keys", where there are no emulated hosts that have
+ * keys already. They live as long as the emulated cluster.
  */
-int machine_config(const char *dir, const struct sio_topology *t, struct sio_err *reterr);
+int machine_config(const char *dir, const struct sio_topology *t, struct machine_files *ret,
+		   struct sio_err *reterr);
 
 #endif

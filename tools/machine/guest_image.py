@@ -7,7 +7,7 @@ from initrd import Initrd
 HERE = os.path.dirname(os.path.realpath(__file__))
 SLOT_DRIVE, SLOT_AGENT, SLOT_PEER = 0x08, 0x14, 0x15  # as in config.h
 DRIVE_PLACE = f"0000:00:{SLOT_DRIVE:02x}.0"
-AGENT_ADDRESS, AGENT_PORT = "10.0.2.15", 7471  # QEMU's user network
+AGENT_ADDRESS, AGENT_PORT, GATEWAY = "10.0.2.15", 7471, "10.0.2.2"  # QEMU's user network
 
 # A leader of a session would make the second serial line its own, and with its end what was still to be sent there
 # would be lost: /etc/rc is none.
@@ -49,6 +49,7 @@ def settings(asks, modules, late):
     peers = " ".join(f"{ether(asks['node'], p['node'])}={p['address']}" for p in asks["peers"])
     values = {"NAME": asks["name"], "ADDRESS": asks["address"], "PEERS": peers,
               "AGENT_ETHER": ether(asks["node"], 0), "AGENT_ADDRESS": AGENT_ADDRESS, "AGENT_PORT": str(AGENT_PORT),
+              "GATEWAY": GATEWAY, "HOSTS": " ".join(asks.get("hosts", [])),
               "DRIVE": DRIVE_PLACE if "drive" in asks else "", "MODULES": " ".join(modules),
               "MODULES_LATE": " ".join(late)}
     return "".join(f"{name}='{value}'\n" for name, value in values.items())
@@ -81,8 +82,8 @@ def build_initrd(asks, kernel, ntb, folder, busybox, into):
     with open(os.path.join(HERE, "guest_rc.sh"), encoding="utf-8") as f:
         image.add_data("/etc/rc", f.read(), 0o755)
     image.add_link("/init", "bin/busybox")
-    image.add_file("/etc/smartio/cluster.yaml", f"{asks['directory']}/machine.yaml")
-    keys = f"{asks['directory']}/machine.keys"
+    image.add_file("/etc/smartio/cluster.yaml", asks["cluster"])
+    keys = asks["keys"]
     for name in ("ca.pem", "crl.pem", f"{asks['name']}.pem"):
         image.add_file(f"/etc/smartio/keys/{name}", f"{keys}/{name}")
     with open(f"{keys}/{asks['name']}.key", "rb") as f:

@@ -43,6 +43,15 @@ done
 eth=$(interface "$AGENT_ETHER") || fail "no network function has the address $AGENT_ETHER"
 ip address add "$AGENT_ADDRESS/24" dev "$eth"
 ip link set "$eth" up
+[ -n "$PEERS" ] || ip address add "$ADDRESS/32" dev lo
+for host in $HOSTS; do
+	# Emulated hosts at the loopback address are those of the computer outside, where QEMU connects to it.
+	if [ "$host" = 127.0.0.1 ]; then
+		echo 1 >/proc/sys/net/ipv4/conf/all/route_localnet
+		ip address del 127.0.0.1/8 dev lo
+	fi
+	ip route add "$host/32" via "$GATEWAY" dev "$eth" src "$AGENT_ADDRESS" || fail "no way to $host"
+done
 
 # In sessions of their own: when this one ends, all in it are hung up.
 mkfifo /run/ready

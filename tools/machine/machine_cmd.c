@@ -201,7 +201,7 @@ static int list(const struct tool_command *self, int argc, char **argv)
 				tool_table_cell(table, "%d", (int)pid);
 			else
 				tool_table_cell(table, "-");
-			tool_table_cell(table, "%s", machine_address(i, ip));
+			tool_table_cell(table, "%s", machine_address(t, i, ip));
 			continue;
 		}
 		o = tool_json_object();
@@ -209,7 +209,7 @@ static int list(const struct tool_command *self, int argc, char **argv)
 		tool_json_number(o, "node", h->node);
 		tool_json_string(o, "state", state);
 		tool_json_number(o, "pid", (uint64_t)pid);
-		tool_json_string(o, "address", machine_address(i, ip));
+		tool_json_string(o, "address", machine_address(t, i, ip));
 		tool_json_append(array, o);
 	}
 	sio_topology_free(t);

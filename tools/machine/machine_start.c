@@ -13,6 +13,7 @@
 #include "base/output.h"
 #include "base/state.h"
 #include "cluster/start.h"
+#include "machine/addressed.h"
 #include "machine/asks.h"
 #include "machine/config.h"
 #include "machine/tsc.h"
@@ -58,7 +59,7 @@ static int check_drive(char path[PATH_MAX])
 	return 0;
 }
 
-/* The file for the machines' daemons has no access rules: all of them share everything. */
+/* The file that we make for machines without addresses has no rules: they share all they have. */
 static bool has_policy(const struct sio_policy *p)
 {
 	bool limits = false;
@@ -84,19 +85,18 @@ static int check_start(const struct machine *m, struct sio_err *reterr)
 	if (tool_state_machine(m->dir, m->host->node, &pid) == TOOL_MACHINE_RUNNING)
 		return sio_fail(reterr, -EBUSY, "machine '%s' is running already (process %d)",
 				m->host->name, (int)pid);
-	if (m->host->address.port)
+	if (machine_is_addressed(m->topology)) {
+		r = machine_check_addresses(m->topology, m->host, reterr);
+		if (r < 0)
+			return r;
+	} else if (has_policy(&m->topology->policy)) {
 		return sio_fail(
-			reterr, -EOPNOTSUPP,
-			"machine '%s' has an 'address', as machines beside emulated hosts have: "
-			"'smartio machine' runs those without; docs/virtual-ntb.md says how to "
-			"start a QEMU for it",
-			m->host->name);
-	if (has_policy(&m->topology->policy))
-		return sio_fail(
-			reterr, -EOPNOTSUPP,
-			"the file of cluster '%s' has rules or quotas, which 'smartio machine' does "
-			"not give to the machines yet; a file without 'rules' and 'quotas' is right",
-			m->topology->name);
+			reterr, -EINVAL,
+			"the file of cluster '%s' has rules or quotas, which machines follow that "
+			"have it: each needs an 'address', as 10.74.0.1:7470, and 'pci' for its "
+			"adapters, as 0000:00:%x.0 for the first",
+			m->topology->name, MACHINE_SLOT_ADAPTER);
+	}
 	if (m->topology->n_machines > MACHINE_MAX)
 		return sio_fail(reterr, -E2BIG,
 				"cluster '%s' has %u machines; 'smartio machine' runs those of a "
@@ -141,10 +141,12 @@ static void add_hardware(struct json_object *o, const struct machine *m)
 			continue;
 		peer = tool_json_object();
 		tool_json_number(peer, "node", m->topology->machine[i].node);
-		tool_json_string(peer, "address", machine_address(i, ip));
+		tool_json_string(peer, "address", machine_address(m->topology, i, ip));
 		tool_json_append(peers, peer);
 	}
-	tool_json_string(o, "address", machine_address(own, ip));
+	tool_json_string(o, "address", machine_address(m->topology, own, ip));
+	if (machine_is_addressed(m->topology))
+		tool_json_add(o, "hosts", machine_host_addresses(m->topology));
 	tool_json_add(o, "adapters", adapters);
 	tool_json_add(o, "devices", devices);
 	tool_json_add(o, "peers", peers);
@@ -182,17 +184,20 @@ static int add_programs(struct json_object *o, struct sio_err *reterr)
 
 static int start_machine(const struct machine *m, unsigned mb, const char *drive_path)
 {
+	struct machine_files files;
 	struct json_object *asks;
 	struct sio_err err;
 	int r;
 
 	r = check_start(m, &err);
 	if (r == 0)
-		r = machine_config(m->dir, m->topology, &err);
+		r = machine_config(m->dir, m->topology, &files, &err);
 	if (r < 0)
 		return tool_fail(&err);
 	asks = machine_asks(m->dir);
 	tool_json_string(asks, "directory", m->dir);
+	tool_json_string(asks, "cluster", files.cluster);
+	tool_json_string(asks, "keys", files.keys);
 	tool_json_string(asks, "name", m->host->name);
 	tool_json_number(asks, "node", m->host->node);
 	tool_json_number(asks, "memory", mb);

@@ -31,12 +31,14 @@ LEAVE = b"\x1d"  # Ctrl-]
 # ---- QEMU ----
 
 def networks(asks, prefix):
-    """To us, for the agent; and to each peer. What comes from the machine to us leads nowhere else."""
+    """To us, for the agent; and to each peer. What comes from the machine to us leads nowhere else, unless there are emulated
+    hosts, whose daemons it has to find.
+    """
     node = asks["node"]
     run = f"{prefix}.run"
     if os.path.exists(run):
         os.unlink(run)
-    words = ["-netdev", f"user,id=agent,restrict=on,ipv6=off,hostfwd=unix:{run}-{AGENT_ADDRESS}:{AGENT_PORT}",
+    words = ["-netdev", f"user,id=agent,restrict={'off' if asks.get('hosts') else 'on'},ipv6=off,hostfwd=unix:{run}-{AGENT_ADDRESS}:{AGENT_PORT}",
              "-device", f"e1000e,netdev=agent,mac={ether(node, 0)},romfile=,addr={SLOT_AGENT:x}"]
     for slot, peer in enumerate(asks["peers"], SLOT_PEER):
         other = peer["node"]

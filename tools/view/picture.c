@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "view/picture.h"
+#include "base/local.h"
 #include "base/output.h"
 
 struct picture {
@@ -33,19 +34,31 @@ static const char *device_note(const struct tool_view_device *d, char *text, siz
 	return text;
 }
 
+/* Of a real drive its manager alone knows these. */
+static const char *device_size(const struct sio_topo_device *d, char text[TOOL_SIZE_TEXT + 32])
+{
+	char size[TOOL_SIZE_TEXT];
+
+	*text = '\0';
+	if (d->size)
+		snprintf(text, TOOL_SIZE_TEXT + 32, ", %s, %u queue pairs",
+			 tool_size(d->size, size), d->queue_pairs);
+	return text;
+}
+
 static void draw_devices(const struct picture *p, const struct tool_view_host *h, const char *stem)
 {
-	char size[TOOL_SIZE_TEXT], note[80];
+	char size[TOOL_SIZE_TEXT + 32], note[80];
 
 	for (unsigned i = 0; i < h->topo->n_devices; i++) {
 		const struct sio_topo_device *d = h->device[i].topo;
 
 		const char *physical = tool_physical_function(h, &h->device[i]);
 
-		fprintf(p->out, "%s%*s  `-- %s: %s%s, %s, %u queue pairs, id %#x, %s\n", stem,
-			p->name_width, "", d->name, physical ? "function of " : "",
-			physical ? physical : d->type, tool_size(d->size, size), d->queue_pairs,
-			d->fdid, device_note(&h->device[i], note, sizeof(note)));
+		fprintf(p->out, "%s%*s  `-- %s: %s%s%s, id %#x, %s\n", stem, p->name_width, "",
+			d->name, physical ? "function of " : "", physical ? physical : d->type,
+			device_size(d, size), d->fdid,
+			device_note(&h->device[i], note, sizeof(note)));
 	}
 }
 
@@ -163,6 +176,14 @@ static void draw_link(struct picture *p, unsigned index)
 	}
 }
 
+/* No file on a real host says what its cables lead to. */
+static const char *place_of(const struct picture *p, const struct tool_view_host *h)
+{
+	bool real = strcmp(p->v->hosts->dir, TOOL_LOCAL_STATE) == 0;
+
+	return !real ? "joined to nothing" : h->host->up ? "this machine" : "another machine";
+}
+
 static void draw_alone(struct picture *p)
 {
 	for (unsigned i = 0; i < p->t->n_hosts; i++) {
@@ -170,12 +191,11 @@ static void draw_alone(struct picture *p)
 
 		if (p->drawn[i])
 			continue;
-		fprintf(p->out, "   %-*s  node %-3u  joined to nothing, %s\n", p->name_width,
-			h->name, h->node,
-			p->v->host[i].host->up
-				? "up"
-				: (p->v->host[i].host->state == TOOL_HOST_DOWN ? "DOWN"
-									       : "NO ANSWER"));
+		fprintf(p->out, "   %-*s  node %-3u  %s, %s\n", p->name_width, h->name, h->node,
+			place_of(p, &p->v->host[i]),
+			p->v->host[i].host->state == TOOL_HOST_DOWN	? "DOWN"
+			: p->v->host[i].host->state == TOOL_HOST_SILENT ? "NO ANSWER"
+									: "up");
 		draw_devices(p, &p->v->host[i], "   ");
 	}
 }

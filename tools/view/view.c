@@ -34,11 +34,12 @@ static int look_at_adapters(struct tool_view_host *h, struct sio_err *reterr)
 	return 0;
 }
 
-static int look_at_devices(struct tool_view_host *h, struct sio_err *reterr)
+static int look_at_devices(struct tool_view_host *h, struct tool_host *asked,
+			   struct sio_err *reterr)
 {
 	for (unsigned i = 0; i < h->topo->n_devices; i++) {
 		struct tool_view_device *d = &h->device[i];
-		int r = tool_host_device(h->host, d->topo->fdid, &d->info, reterr);
+		int r = tool_host_device(asked, d->topo->fdid, &d->info, reterr);
 
 		if (r < 0 && r != -ENODEV)
 			return r;
@@ -58,6 +59,18 @@ static void forget(struct tool_view_host *h)
 								      : TOOL_DEVICE_UNKNOWN;
 }
 
+/* What another machine's daemon has announced of its devices to ours, which is the first one. */
+static void look_at_other(struct tool_view *v, struct tool_view_host *h)
+{
+	struct tool_host *own = &v->hosts->host[0];
+	struct sio_err err;
+
+	if (!own->up || look_at_devices(h, own, &err) == 0)
+		return;
+	tool_host_lost(v->hosts, own, &err);
+	forget(h);
+}
+
 static int look_at_host(struct tool_view *v, struct tool_view_host *h, struct sio_err *reterr)
 {
 	struct sio_err err;
@@ -71,7 +84,7 @@ static int look_at_host(struct tool_view *v, struct tool_view_host *h, struct si
 	if (h->host->up)
 		r = look_at_adapters(h, &err);
 	if (h->host->up && r == 0)
-		r = look_at_devices(h, &err);
+		r = look_at_devices(h, h->host, &err);
 	if (r < 0 && !tool_host_lost(v->hosts, h->host, &err)) {
 		if (reterr)
 			*reterr = err;
@@ -79,6 +92,8 @@ static int look_at_host(struct tool_view *v, struct tool_view_host *h, struct si
 	}
 	if (!h->host->up)
 		forget(h);
+	if (h->host->state == TOOL_HOST_AWAY)
+		look_at_other(v, h);
 	if (h->host->state == TOOL_HOST_SILENT)
 		tool_note("smartio: note: %s", h->host->why.text);
 	return 0;

@@ -145,8 +145,8 @@ static void submit_refuses(void **state)
 }
 
 /*
- * Around all limits at once, where the short way of transfers within a page ends: the last blocks of
- * the namespace, pages, the buffer's end, sums that wrap.
+ * Around all limits at once, where the short way of transfers within a page ends: the last blocks
+ * of the namespace, pages, the buffer's end, sums that wrap.
  */
 static void submit_takes_what_fits_alone(void **state)
 {
