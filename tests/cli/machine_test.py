@@ -114,6 +114,8 @@ class Machine(base.CommandTest):
                 (("start", "v", "--memory", "12"), 2, "256M to 64G"),
                 (("start", "v", "--memory", "128M"), 2, "256M to 64G"),
                 (("start", "w", "--memory", "512M"), 2, "'ram' of the topology file"),
+                (("start", "w", "--iommu", "amd"), 2, "past an IOMMU; 'window: exact' is right"),
+                (("start", "v", "--iommu", "arm"), 2, "none, intel or amd is right"),
                 (("start", "v", "--drive", "nowhere"), 1, ("nowhere", "truncate")),
                 (("start", "v", "--drive", self.dir), 1, "neither a file nor a block device"),
                 (("start", "v", "--drive", drive), 1, "100 bytes; 1M or more"),

@@ -34,10 +34,7 @@ hosts:
     kind: machine
     adapters: [{ to: a, window: 64M, entries: 1024 }]
 """
-# QEMU wants to hear of every mapping that the kernel makes. AMD's model takes an interrupt message that comes by vfio-user for the
-# I/O APIC's, since no requester id is with it, and refuses it where it remaps interrupts.
-IOMMU = {"none": (), "intel": ("-device", "intel-iommu,intremap=on,caching-mode=on"),
-         "amd": ("-device", "amd-iommu,intremap=off,dma-remap=on")}
+IOMMU = qemu.IOMMU
 
 
 class Kind:

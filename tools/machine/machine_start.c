@@ -21,7 +21,7 @@
 #define MEMORY_MB 512u
 #define LEAST_MB 256u
 
-static const char *memory, *drive;
+static const char *memory, *drive, *iommu;
 static bool emulated;
 
 /* "512M", "1G". Return: megabytes; 0: no such size. */
@@ -202,6 +202,7 @@ static int start_machine(const struct machine *m, unsigned mb, const char *drive
 	tool_json_number(asks, "node", m->host->node);
 	tool_json_number(asks, "memory", mb);
 	tool_json_bool(asks, "emulated", emulated);
+	tool_json_string(asks, "iommu", iommu ? iommu : "none");
 	tool_json_number(asks, "tsc_khz", machine_tsc_khz());
 	if (m->host->mapped)
 		tool_json_number(asks, "ram_offset", ram_offset(m));
@@ -229,6 +230,9 @@ static int start(const struct tool_command *self, int argc, char **argv)
 	if (mb == 0)
 		return tool_usage(self->name, "--memory %s: %uM to 64G, as in 512M or 1G, is right",
 				  memory, LEAST_MB);
+	if (iommu && strcmp(iommu, "none") != 0 && strcmp(iommu, "intel") != 0 &&
+	    strcmp(iommu, "amd") != 0)
+		return tool_usage(self->name, "--iommu %s: none, intel or amd is right", iommu);
 	status = machine_check_kernel(self);
 	if (status == 0 && drive)
 		status = check_drive(path);
@@ -236,7 +240,13 @@ static int start(const struct tool_command *self, int argc, char **argv)
 		status = machine_find(argv[first], &m);
 	if (status != 0)
 		return status;
-	if (m.host->mapped && memory)
+	if (m.host->mapped && iommu && strcmp(iommu, "none") != 0)
+		status = tool_usage(
+			self->name,
+			"--iommu %s: machine '%s' has 'window: mapped', through which peers "
+			"reach its memory past an IOMMU; 'window: exact' is right",
+			iommu, m.host->name);
+	else if (m.host->mapped && memory)
 		status = tool_usage(self->name,
 				    "--memory: machine '%s' has 'window: mapped', so its memory is "
 				    "'ram' of the topology file",
@@ -253,6 +263,8 @@ static const struct tool_option start_options[] = {
 	{"drive", .value = &drive, .takes = "FILE", .kind = TOOL_FILES,
 	 .text = "an NVMe drive with this content, lent to the cluster as NODE/0000:00:08.0"},
 	MACHINE_OPTION_KERNEL,
+	{"iommu", .value = &iommu, .takes = "none|intel|amd", .kind = TOOL_CHOICES,
+	 .text = "an IOMMU that translates for its devices; none if not given"},
 	{"emulated", .flag = &emulated, .text = "emulate its processors, though there is /dev/kvm"},
 	{.name = NULL}};
 

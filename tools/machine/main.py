@@ -74,7 +74,7 @@ def command(asks, accel, kernel, initrd, prefix, control):
             "-chardev", f"socket,id=console,path={prefix}.console,server=on,wait=off,logfile={prefix}.log",
             "-serial", "chardev:console",
             "-chardev", f"socket,id=control,fd={control}", "-serial", "chardev:control",
-            *networks(asks, prefix), *functions(asks)]
+            *qemu.IOMMU[asks["iommu"]], *networks(asks, prefix), *functions(asks)]
 
 
 def last_line(path):
@@ -142,6 +142,7 @@ def start(asks):
     finally:
         os.unlink(initrd)  # it has the key of the machine
     say(f"machine '{asks['name']}' is up: {asks['memory']} MB, Linux {kernel.release}"
+        + ("" if asks["iommu"] == "none" else f", an IOMMU like {asks['iommu']}'s")
         + (f", drive {asks['name']}/{DRIVE_PLACE}" if "drive" in asks else ""))
     return {"name": asks["name"], "node": asks["node"], "pid": process.pid, "address": asks["address"],
             "device": f"{asks['name']}/{DRIVE_PLACE}" if "drive" in asks else None, "console": f"{prefix}.log"}

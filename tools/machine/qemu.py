@@ -17,6 +17,10 @@ APPEND = ("console=ttyS0 panic=-1 oops=panic no_timer_check random.trust_cpu=on 
 # numbers kernels measure jitter for a second or more of each start.
 TCG = ("-accel", "tcg,thread=single", "-cpu", "qemu64,+rdrand")
 KVM = ("-accel", "kvm", "-cpu", "host")
+# QEMU wants to hear of every mapping that the kernel makes. AMD's model takes an interrupt message that comes by vfio-user for the
+# I/O APIC's, since no requester id is with it, and refuses it where it remaps interrupts.
+IOMMU = {"none": (), "intel": ("-device", "intel-iommu,intremap=on,caching-mode=on"),
+         "amd": ("-device", "amd-iommu,intremap=off,dma-remap=on")}
 
 
 def has_kvm():
@@ -55,6 +59,8 @@ def part_of(path, megabytes, offset):
 
 def words(kernel, initrd, memory, backend, accel=TCG, append="", processors=2):
     """Without serial lines, networks and devices: those are the caller's."""
-    return [*vfio_qemu.command(), *accel, "-M", "q35,memory-backend=ram0", "-smp", str(processors), "-m", str(memory),
+    # With KVM's own interrupt controllers no IOMMU can remap interrupts.
+    split = ",kernel-irqchip=split" if accel is KVM else ""
+    return [*vfio_qemu.command(), *accel, "-M", f"q35,memory-backend=ram0{split}", "-smp", str(processors), "-m", str(memory),
             "-object", backend, "-display", "none", "-vga", "none", "-nic", "none", "-nodefaults", "-no-reboot",
             "-kernel", kernel.image, "-initrd", initrd, "-append", f"{APPEND} {append}".strip()]
