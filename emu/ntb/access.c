@@ -128,16 +128,42 @@ static void end(struct emu_ntb_access *x)
 	free(x);
 }
 
-/* It comes to nothing, which is reported if its sender is still the same. */
-static void drop(struct emu_ntb_access *x, uint32_t reason)
+/* A write comes to nothing, which is reported if its sender is still the same. */
+static void lose(struct emu_ntb_access *x, uint32_t reason)
 {
+	if (x->late) /* it was reported */
+		return;
 	if (is_copy(x))
 		x->from->missed[x->group]++;
-	if (x->read && x->ticket >= 0)
-		give_up(x, reason);
-	else if (!x->read && x->start == x->from->start)
+	if (x->start == x->from->start)
 		emu_ntb_refused(x->from, x->row, false, x->offset, x->address, x->len, reason);
+}
+
+static void drop(struct emu_ntb_access *x, uint32_t reason)
+{
+	if (!x->read)
+		lose(x, reason);
+	else if (x->ticket >= 0)
+		give_up(x, reason);
 	end(x);
+}
+
+/* Is there somebody who waits for its end? */
+static bool has_waiter(const struct emu_ntb_access *x)
+{
+	return x->read ? x->ticket >= 0 : is_copy(x) && !x->late;
+}
+
+/* Its machine has not answered in time: nobody waits any more. Where it rests it goes no more. */
+static void expire(struct emu_ntb_access *x)
+{
+	if (x->read)
+		give_up(x, SIO_VNTB_REASON_PEER);
+	else
+		lose(x, SIO_VNTB_REASON_PEER);
+	x->late = true;
+	if (x->rests)
+		end(x);
 }
 
 /* ---- what rests ---- */
@@ -182,7 +208,7 @@ static bool is_passed(const struct emu_ntb_access *x)
 /* Does somebody still want it, and may it still go there? */
 static bool is_wanted(const struct emu_ntb_access *x)
 {
-	return x->start == x->from->start && (!x->read || x->ticket >= 0) &&
+	return x->start == x->from->start && !x->late && (!x->read || x->ticket >= 0) &&
 	       control_of(x) & SIO_VNTB_RANGE_VALID && x->to->session &&
 	       emu_ntb_reaches(x->from, x->to);
 }
@@ -315,7 +341,7 @@ int emu_ntb_send(const struct emu_ntb_access *access, const void *data)
 	}
 	*(x->read ? &x->row->reads : &x->row->writes) += 1;
 	DL_APPEND(n->accesses, x);
-	if (x->read) {
+	if (has_waiter(x)) {
 		x->deadline = n->ops->now(n->ctx) + EMU_NTB_PATIENCE_NS;
 		n->ops->alarm(n->ctx, x->deadline);
 	}
@@ -350,7 +376,7 @@ bool emu_ntb_is_silent(const struct emu_ntb *n, const struct emu_ntb_adapter *to
 	const struct emu_ntb_access *x;
 
 	DL_FOREACH (n->accesses, x)
-		if (x->read && x->deadline <= now && x->to->machine == to->machine)
+		if (x->deadline && x->deadline <= now && x->to->machine == to->machine)
 			return true;
 	return false;
 }
@@ -393,7 +419,8 @@ uint32_t emu_ntb_pending(const struct emu_ntb_adapter *a, unsigned group)
 	uint32_t n = 0;
 
 	DL_FOREACH (a->ntb->accesses, x)
-		n += x->from == a && x->start == a->start && is_copy(x) && x->group == group;
+		n += x->from == a && x->start == a->start && is_copy(x) && !x->late &&
+		     x->group == group;
 	return n;
 }
 
@@ -426,15 +453,12 @@ void emu_ntb_expire_accesses(struct emu_ntb *n)
 	DL_FOREACH_SAFE (n->accesses, x, next) {
 		if (x->rests && x->rests <= now)
 			x->rests = EMU_NTB_BEHIND;
-		if (x->ticket >= 0 && x->deadline <= now) {
-			give_up(x, SIO_VNTB_REASON_PEER);
-			if (x->rests)
-				end(x);
-		}
+		if (has_waiter(x) && x->deadline <= now)
+			expire(x);
 	}
 	wake(n);
 	DL_FOREACH (n->accesses, x) {
-		if (x->ticket >= 0)
+		if (has_waiter(x))
 			n->ops->alarm(n->ctx, x->deadline);
 		if (x->rests && x->rests != EMU_NTB_BEHIND)
 			n->ops->alarm(n->ctx, x->rests);

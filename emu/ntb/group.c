@@ -116,7 +116,8 @@ static uint32_t ask(const struct fanout *f, struct emu_ntb_row *row, unsigned me
 
 	if (row->writes >= EMU_NTB_WRITES)
 		return SIO_VNTB_REASON_LIMIT;
-	if (len > sio_vfio_session_dma_max(row->peer->session) ||
+	if (emu_ntb_is_silent(f->from->ntb, row->peer) ||
+	    len > sio_vfio_session_dma_max(row->peer->session) ||
 	    emu_ntb_send(&access, f->data) < 0)
 		return SIO_VNTB_REASON_PEER;
 	return 0;

@@ -122,7 +122,8 @@ struct emu_ntb_access {
 	bool again; /* a message that came meanwhile, and is sent when this one has been taken */
 	uint32_t message;
 	int ticket; /* of a read that @from waits for; -1: not, or not any more */
-	uint64_t deadline;
+	bool late; /* it was given up at its deadline, and counted: what comes of it is discarded */
+	uint64_t deadline;	  /* of reads, and of copies for groups; 0: there is none */
 	uint64_t offset, address; /* in the window; on the peer's bus */
 	size_t len;
 	unsigned refusals; /* by the peer's bus, so far */
@@ -200,8 +201,9 @@ bool emu_ntb_join(const struct emu_ntb_access *access, const void *data);
 bool emu_ntb_waits(const struct emu_ntb *n, const struct emu_ntb_adapter *to,
 		   const struct emu_ntb_adapter *from);
 /*
- * Has the machine of @to a read to answer for which nobody waits any more? Another one would be
- * waited for as long, and all that a processor reads are waited for one after the other.
+ * Has the machine of @to a read to answer, or a copy for a group to take, for which nobody waits
+ * any more? Another one would be waited for as long, and all that a processor reads or sends are
+ * waited for one after the other.
  */
 bool emu_ntb_is_silent(const struct emu_ntb *n, const struct emu_ntb_adapter *to);
 /* Returns what @a last read there, or ones. */
@@ -219,7 +221,7 @@ void emu_ntb_abandon_cut(struct emu_ntb *n);
  * the next one.
  */
 void emu_ntb_expire_accesses(struct emu_ntb *n);
-/* Writes of @a that members of @group have not taken yet. */
+/* Writes of @a that members of @group have not taken yet, and may still take in time. */
 uint32_t emu_ntb_pending(const struct emu_ntb_adapter *a, unsigned group);
 /* Is an access to the range under way? */
 bool emu_ntb_range_busy(const struct emu_ntb_adapter *a, unsigned range);

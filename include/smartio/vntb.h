@@ -144,7 +144,9 @@
  * Multicast groups. SIZE: bytes, the first member's, as long as there are members. MEMBERS: of all
  * machines; OPEN: those of them that writes reach. MISSED: writes by this adapter that some open
  * member has not got, or may not have. PENDING: writes by this adapter that devices of members have
- * not taken yet; when it is 0, all others have arrived, or are in MISSED.
+ * not taken yet, and may still take in time; when it is 0, all others have arrived, or are in
+ * MISSED. In time is within two seconds; of a machine that has let them pass every further write
+ * counts as missed at once, until it has answered.
  */
 #define SIO_VNTB_MAX_GROUPS 8
 #define SIO_VNTB_GROUP(g) (0x400 + 0x20 * (g))

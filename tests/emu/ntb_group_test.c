@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Virtual NTBs: multicast groups, whose members are in several machines. */
+#include <errno.h>
+
 #include "ntb_checks.h"
 
 #define GROUP 3u
@@ -240,6 +242,51 @@ static void members_in_devices(void **state)
 	ntbs_free(s);
 }
 
+/* Until a machine that is stopped is heard again it costs its senders one wait, for all of them. */
+static void a_member_that_is_silent(void **state)
+{
+	struct ntbs *s = exact(3);
+	uint32_t got = 0;
+
+	(void)state;
+	s->now = 1000;
+	member(s, 1, 0, NTBS_DEVICE, 0x100, OPEN);
+	member(s, 2, 0, NTBS_RAM + AT, 0x100, OPEN);
+	send_to(s, 0);
+	send_to(s, 2);
+	lead_to_device(s, 0, 1);
+	write_all(s, 0, 0, 1);
+	assert_true(s->alarm == s->now + EMU_NTB_PATIENCE_NS);
+	s->now += EMU_NTB_PATIENCE_NS;
+	emu_ntb_expire(s->ntb);
+	assert_int_equal(group(s, 0, SIO_VNTB_GROUP_PENDING), 0);
+	assert_int_equal(group(s, 0, SIO_VNTB_GROUP_MISSED), 1);
+	assert_int_equal(next_fault(s, 0, 0, 2 * NTBS_ENTRY), SIO_VNTB_REASON_PEER);
+	assert_true(ntbs_get(s, 1, SIO_VNTB_MEMBER(0)) & SIO_VNTB_MEMBER_BUSY); /* it may come */
+	/* More, and another sender's, are missed at once, and nothing more is sent there. */
+	write_all(s, 0, 0, 2);
+	write_all(s, 2, 0, 3);
+	assert_int_equal(group(s, 0, SIO_VNTB_GROUP_PENDING), 0);
+	assert_int_equal(group(s, 0, SIO_VNTB_GROUP_MISSED), 2);
+	assert_int_equal(group(s, 2, SIO_VNTB_GROUP_MISSED), 1);
+	assert_int_equal(s->machine[1].n_asks, 1);
+	assert_int_equal(ram32(s, 2, AT), 3); /* the others have them */
+	/* Nor is a read waited for. */
+	assert_true(ntbs_read(s, 0, NTBS_WINDOW, 0, &got, 4));
+	assert_int_equal(got, ONES);
+	/* It answers, and what had been given up counts once. */
+	ntbs_answer(s, 1, 0, -EFAULT, NULL);
+	assert_int_equal(group(s, 0, SIO_VNTB_GROUP_MISSED), 2);
+	assert_false(ntbs_get(s, 1, SIO_VNTB_MEMBER(0)) & SIO_VNTB_MEMBER_BUSY);
+	write_all(s, 0, 0, 4);
+	assert_int_equal(s->machine[1].n_asks, 2);
+	assert_int_equal(group(s, 0, SIO_VNTB_GROUP_PENDING), 1);
+	ntbs_answer(s, 1, 1, 0, NULL);
+	assert_int_equal(group(s, 0, SIO_VNTB_GROUP_PENDING), 0);
+	assert_int_equal(group(s, 0, SIO_VNTB_GROUP_MISSED), 2);
+	ntbs_free(s);
+}
+
 /* No row of the sender's table is of an adapter of its own machine. */
 static void members_at_the_other_adapter(void **state)
 {
@@ -313,6 +360,7 @@ int main(void)
 		cmocka_unit_test(what_is_refused),
 		cmocka_unit_test(links_and_ends),
 		cmocka_unit_test(members_in_devices),
+		cmocka_unit_test(a_member_that_is_silent),
 		cmocka_unit_test(members_at_the_other_adapter),
 		cmocka_unit_test(counters_are_registers),
 	};
