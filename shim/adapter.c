@@ -33,6 +33,11 @@ struct smartio_adapter *sio_adapter_find(struct sio_request *rq, u32 index)
 	return NULL;
 }
 
+struct smartio_adapter *sio_adapter_at(u32 index)
+{
+	return adapters[index] && adapters[index]->ops ? adapters[index] : NULL;
+}
+
 void sio_obj_of_adapter(struct sio_obj *o, struct smartio_adapter *a, u32 node)
 {
 	o->adapter = a;
@@ -50,8 +55,10 @@ void sio_adapters_report(void)
 void sio_adapters_free(void)
 {
 	for (u32 i = 0; i < SIO_MAX_ADAPTERS; i++) {
-		if (adapters[i])
+		if (adapters[i]) {
 			cancel_work_sync(&adapters[i]->work);
+			cancel_delayed_work_sync(&adapters[i]->again);
+		}
 		kfree(adapters[i]);
 	}
 }
@@ -257,6 +264,7 @@ static struct smartio_adapter *place(u32 index)
 	INIT_LIST_HEAD(&a->lines);
 	init_rwsem(&a->views);
 	INIT_WORK(&a->work, look);
+	INIT_DELAYED_WORK(&a->again, sio_settle_again);
 	spin_lock_init(&a->fault_lock);
 	adapters[index] = a;
 	return a;
@@ -266,11 +274,11 @@ static struct smartio_adapter *place(u32 index)
 static int check(const struct smartio_bridge_info *info)
 {
 	if (info->pdev && info->index < SIO_MAX_ADAPTERS && info->boot && info->boot < 1 << 24 &&
-	    info->alignment >= PAGE_SIZE && is_power_of_2(info->alignment))
+	    info->alignment >= PAGE_SIZE && is_power_of_2(info->alignment) && info->groups <= 64)
 		return 0;
 	pr_err("smartio: a bridge of index %u (under %d is right), start %llu (1 to 2^24 - 1), "
-	       "alignment %#llx (a power of 2, %#lx at least)\n",
-	       info->index, SIO_MAX_ADAPTERS, info->boot, info->alignment, PAGE_SIZE);
+	       "alignment %#llx (a power of 2, %#lx at least), %u groups (64 at most)\n",
+	       info->index, SIO_MAX_ADAPTERS, info->boot, info->alignment, PAGE_SIZE, info->groups);
 	return -EINVAL;
 }
 
@@ -325,21 +333,25 @@ static void cut(struct sio_obj *o)
 		sio_group_lose(o);
 	else
 		sio_requester_cut((struct sio_requester *)o);
-	sio_obj_falls(o);
+	sio_keep_over(o); /* and what was kept may end */
 }
 
 /* First nobody here goes through it, then nobody comes in by it. */
 void smartio_bridge_unregister(struct smartio_adapter *a)
 {
-	struct sio_obj *o;
+	struct sio_obj *o, *next;
 
 	mutex_lock(&sio.lock);
 	sio_links_lose(a);
-	list_for_each_entry(o, &a->objects, of_adapter)
+	a->going = true;
+	list_for_each_entry_safe(o, next, &a->objects, of_adapter)
 		cut(o);
+	a->going = false;
 	a->ops = NULL;
+	a->unsettled = 0;
 	sio_fall();
 	mutex_unlock(&sio.lock);
 	cancel_work_sync(&a->work);
+	cancel_delayed_work_sync(&a->again);
 }
 EXPORT_SYMBOL_GPL(smartio_bridge_unregister);

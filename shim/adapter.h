@@ -34,6 +34,9 @@ struct smartio_adapter {
 	u64 aperture_first, aperture_end; /* I/O addresses that are ours; 0: none */
 	struct rw_semaphore views;	  /* faults read; who takes pages out of mappings writes */
 	struct work_struct work;
+	u64 unsettled; /* groups, by number: what was written there may not have arrived */
+	struct delayed_work again; /* a look at what is kept */
+	bool going;		   /* nobody will tell any more that an access has come */
 	spinlock_t fault_lock;
 	struct sio_fault fault[SIO_FAULTS];
 	unsigned int n_faults;
@@ -94,6 +97,8 @@ void sio_obj_of_adapter(struct sio_obj *o, struct smartio_adapter *a, u32 node);
 /* As INFO tells them: how many adapters; what counts this host's starts (0: nothing does). */
 u32 sio_adapters_count(void);
 u64 sio_adapters_boot(void);
+/* NULL: there is none. */
+struct smartio_adapter *sio_adapter_at(u32 index);
 void sio_adapters_free(void);
 /* Tell the daemon of all adapters' own links. */
 void sio_adapters_report(void);
@@ -118,7 +123,7 @@ sio_handler sio_op_status;
 
 /* grant.c */
 sio_handler sio_op_grant, sio_op_ungrant;
-/* Nobody reaches it any more; it stays until it is ended. */
+/* Nobody reaches it any more; it stays until it is ended, or longer (sio_keep()). */
 void sio_grant_cut(struct sio_grant *g);
 /* Those of @target. */
 void sio_grants_cut(const struct sio_obj *target);
@@ -158,13 +163,24 @@ bool sio_group_has_memory(const struct sio_obj *o);
 void sio_groups_cut(const struct sio_obj *target);
 /* Is it a member, which peers write to (@in), or the way of who sends? *ret: its bus address. */
 bool sio_group_is_reached(const struct sio_obj *o, bool in, u64 *ret);
-/* What devices sent by it has arrived, or never will. */
+/* What devices sent by it may not have arrived: SIO_IOC_SETTLE waits for it. */
 void sio_group_settle(const struct sio_obj *o);
 /* The bridge goes. */
 void sio_group_lose(struct sio_obj *o);
 /* Hooks of every memory object: its owner has ended; it ends. */
 void sio_group_leave(struct sio_obj *o);
 void sio_group_end(struct sio_obj *o);
+
+/* settle.c; with sio.lock: */
+/* What was written to the group may not have arrived. */
+void sio_settle_group(struct smartio_adapter *a, u32 group);
+/* An access to the grant or member @o may still come: it cannot be taken back yet. */
+void sio_keep(struct sio_obj *o);
+/* It has been taken back. */
+void sio_keep_over(struct sio_obj *o);
+void sio_settle_again(struct work_struct *work);
+/* Without: SIO_IOC_SETTLE. 0; -EINTR: the caller dies. */
+int sio_settle(void);
 
 /* aperture.c */
 /* Which addresses are ours: when a bridge comes, before anything is mapped for its function. */

@@ -40,7 +40,7 @@ struct smartio_bridge_info {
 	u32 entries_total, entries_free;
 	u32 requesters_total, requesters_free;
 	u32 dma_bits; /* of bus addresses that a map may lead to */
-	u32 groups;   /* multicast groups, from 0 on; 0: the hardware has none */
+	u32 groups;   /* multicast groups, from 0 on, 64 at most; 0: the hardware has none */
 };
 
 /* A multicast group, as all hosts see it. */
@@ -62,6 +62,7 @@ struct smartio_bridge_peer {
 struct smartio_bridge_map {
 	phys_addr_t at; /* by processors and devices */
 	bool memory;	/* processors' accesses may be combined: it is the peer's RAM itself */
+	bool uncut;	/* cut does not stop what goes there: smartio.ko does, as far as it can */
 	u64 handle;
 };
 
@@ -70,16 +71,20 @@ struct smartio_bridge_ops {
 	/* The @i-th peer, in an order that does not change. Return: 0; -ENOENT: no more. */
 	int (*peer)(void *bridge, u32 i, struct smartio_bridge_peer *ret);
 	/*
-	 * Let the peer reach @length bytes at @bus (an address as @pdev uses it). revoke: no access
-	 * of the peer is under way when it returns. Return: 0; -ENOSPC; -ERANGE: no window can lead
-	 * there; -EOPNOTSUPP: whatever the peer asks for is let through, and revoke is not called.
+	 * Let the peer reach @length bytes at @bus (an address as @pdev uses it). Return: 0;
+	 * -ENOSPC; -ERANGE: no window can lead there; -EOPNOTSUPP: whatever the peer asks for is
+	 * let through, and revoke is not called.
 	 */
 	int (*grant)(void *bridge, u32 node, u32 adapter, dma_addr_t bus, u64 length, u32 access,
 		     u64 *ret_handle);
 	/* The same, of one message: @data at @address, which is an interrupt's of this host. */
 	int (*grant_message)(void *bridge, u32 node, u32 adapter, u64 address, u32 data,
 			     u64 *ret_handle);
-	void (*revoke)(void *bridge, u64 handle);
+	/*
+	 * Return: 0: no access of the peer is under way. -EBUSY: none begins, but one that had
+	 * begun may still come: it is called again until there is none, or the bridge goes.
+	 */
+	int (*revoke)(void *bridge, u64 handle);
 	/*
 	 * A vector of @pdev that the bridge does not need: its interrupt and message are for a
 	 * peer's devices and processors. Return: the number that request_irq() takes; -ENOSPC.
@@ -126,21 +131,21 @@ struct smartio_bridge_ops {
 	void (*group)(void *bridge, u32 group, struct smartio_bridge_group *ret);
 	/*
 	 * @length bytes at @bus (an address as @pdev uses it) are a member's, not open yet.
-	 * leave: no write is under way there when it returns. Return: 0; -ENOSPC: no row is left;
-	 * -ERANGE: the group is shorter.
+	 * Return: 0; -ENOSPC: no row is left; -ERANGE: the group is shorter.
 	 */
 	int (*join)(void *bridge, u32 group, dma_addr_t bus, u64 length, u64 *ret_handle);
-	void (*leave)(void *bridge, u64 handle);
+	/* Return: as revoke. */
+	int (*leave)(void *bridge, u64 handle);
 	/* What is written to the group reaches the member, or does so no more. */
 	void (*open)(void *bridge, u64 handle, bool yes);
 	/* A way to write to a group, of whole @alignment. unmap ends it. -ENOSPC. */
 	int (*map_group)(void *bridge, u32 group, u64 length, struct smartio_bridge_map *ret);
 	/*
-	 * How many writes of this host to the group some open member has not got. @wait: what was
-	 * written before has arrived, or counts. Unlike the others it is called without the lock,
-	 * as long as there is a way to write. -ETIMEDOUT: some do not arrive.
+	 * How many writes of this host to the group some open member has not got. It is called
+	 * without the lock, too, as long as there is a way to write. @all: of all that were written
+	 * before. Return: 0; -EAGAIN: @all, and it is not known of some yet.
 	 */
-	int (*group_missed)(void *bridge, u32 group, bool wait, u32 *ret);
+	int (*group_missed)(void *bridge, u32 group, bool all, u32 *ret);
 	/*
 	 * What the hardware counts, by names that never change. Return: how many counters, @room at
 	 * most. NULL: nothing.

@@ -235,7 +235,7 @@ static void channel_end(struct sio_obj *o)
 		return;
 	c->adapter->n_channels--;
 	WRITE_ONCE(c->ended, true);
-	cancel_work_sync(&c->work);
+	cancel_delayed_work_sync(&c->work);
 	for (u32 i = 0; i < SIO_DMA_SLOTS; i++)
 		if (c->slot[i])
 			sio_obj_end(&c->slot[i]->o);
@@ -247,7 +247,7 @@ static void channel_free(struct sio_obj *o)
 	struct sio_channel *c = (struct sio_channel *)o;
 
 	if (c->adapter)
-		cancel_work_sync(&c->work);
+		cancel_delayed_work_sync(&c->work);
 	vfree(c->ring);
 }
 
@@ -293,7 +293,7 @@ int sio_op_dma(struct sio_request *rq, const void *msg, void *answer)
 	c->ring->asleep = 1; /* it looks when it is woken */
 	mutex_init(&c->lock);
 	sio_count_init(&c->finished);
-	INIT_WORK(&c->work, sio_channel_work);
+	INIT_DELAYED_WORK(&c->work, sio_channel_work);
 	a->n_channels++;
 	c->adapter = a;
 	evt->size = c->o.length;

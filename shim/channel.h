@@ -38,7 +38,7 @@ struct sio_channel {
 	struct smartio_adapter *adapter;
 	struct sio_dma_ring *ring; /* the program's, too: nothing in it is believed */
 	struct sio_count finished;
-	struct work_struct work;
+	struct delayed_work work;
 	bool ended;
 	u64 settled; /* by which sio_ranges_settle() last */
 	struct mutex lock;
@@ -52,6 +52,7 @@ struct sio_channel {
 	int error;			/* of the transfer so far */
 	const struct sio_range *pushed; /* where it wrote last, beyond this host's memory */
 	u32 missed;			/* by members of the group that is @pushed, before that */
+	u64 push_until;			/* as long it is waited for; 0: it was not asked for yet */
 	u8 bounce[SZ_1K];
 };
 
@@ -62,7 +63,7 @@ bool sio_group_map(struct sio_reach *r, const struct sio_mem *m);
 bool sio_group_is_there(const struct sio_obj *o);
 /* How many writes of this host to it some member has not got. */
 u32 sio_group_missed(const struct sio_obj *o);
-/* The same, when what was written has arrived; or -errno. */
+/* The same, of all that was written; -EAGAIN: it is not known of some yet; or -errno. */
 int sio_group_push(const struct sio_obj *o, u32 *ret_missed);
 
 /* engine.c */

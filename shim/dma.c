@@ -400,7 +400,7 @@ int sio_op_dmamap(struct sio_request *rq, const void *msg, void *answer)
 
 /* ---- ending ---- */
 
-/* What it had sent through a window has arrived, or never will. */
+/* What it had sent through a window has arrived, or never will; that to a group is waited for. */
 static void push(const struct sio_dmamap *m)
 {
 	if (!m->dma.mapped || !m->o.target)
@@ -473,15 +473,23 @@ u64 sio_dmamaps_settle(struct sio_dev *d, u64 epoch)
 	return n;
 }
 
+/* Of a dma-buf the driver alone can give the address back; functions that had it are silent. */
 void sio_dmamaps_cut(const struct sio_obj *target)
 {
 	struct sio_dev *d;
 	struct sio_obj *o;
 
 	list_for_each_entry(d, &sio.devices, node)
-		list_for_each_entry(o, &d->objects, of_dev)
-			if (o->kind == SIO_KIND_DMAMAP && o->target == target)
-				sio_dma_unmap(&((struct sio_dmamap *)o)->dma);
+		list_for_each_entry(o, &d->objects, of_dev) {
+			struct sio_dmamap *m = (struct sio_dmamap *)o;
+
+			if (o->kind != SIO_KIND_DMAMAP || o->target != target)
+				continue;
+			if (m->dma.attached)
+				sio_dma_unmap(&m->dma);
+			else
+				cut(&m->dma);
+		}
 }
 
 void sio_dmamaps_leave(struct sio_obj *target)

@@ -6,6 +6,7 @@
  * rings that are never empty hold up nobody.
  */
 #include <linux/cpumask.h>
+#include <linux/delay.h>
 #include <linux/io.h>
 #include <linux/nospec.h>
 #include <linux/rcupdate.h>
@@ -17,7 +18,10 @@
 #define PIECE_IO SZ_4K	 /* of a bus, which takes longer */
 #define PIECE_READ SZ_1K /* through a bus: each word is waited for */
 #define TURN_NS NSEC_PER_MSEC
-#define LOOK_NS (50 * NSEC_PER_USEC) /* at an empty ring, before the program has to wake it */
+#define LOOK_NS (50 * NSEC_PER_USEC)  /* at an empty ring, before the program has to wake it */
+#define PUSH_NS (4ULL * NSEC_PER_SEC) /* members of a group may take: twice what they are given */
+
+static struct workqueue_struct *engine;
 
 /* ---- where the bytes are ---- */
 
@@ -97,33 +101,53 @@ static void copy(struct sio_channel *c, const struct place *to, const struct pla
 	}
 }
 
+/* 0; -EAGAIN: members have not taken all yet; -EFAULT: some missed it, or never take it. */
+static int push_group(struct sio_channel *c)
+{
+	u64 now = ktime_get_ns();
+	u32 missed;
+	int error = sio_group_push(c->pushed->of, &missed);
+
+	if (error == -EAGAIN && !c->push_until)
+		c->push_until = now + PUSH_NS;
+	if (error == -EAGAIN && now < c->push_until)
+		return error;
+	c->push_until = 0;
+	c->pushed = NULL;
+	return error || missed != c->missed ? -EFAULT : 0;
+}
+
 /*
  * What was written through a bus has arrived: a read of the same way comes behind it. 0; -EFAULT:
- * the way is gone, and who knows how far it came.
+ * the way is gone, and who knows how far it came; -EAGAIN: it has not all arrived, to be called
+ * again without the lock in between.
  */
 static int push(struct sio_channel *c)
 {
 	const struct sio_range *g = c->pushed;
-	u32 missed;
 
-	c->pushed = NULL;
 	if (!g)
 		return 0;
 	if (sio_group_sends(g->of))
-		return sio_group_push(g->of, &missed) || missed != c->missed ? -EFAULT : 0;
+		return push_group(c);
+	c->pushed = NULL;
 	wmb(); /* write-combining buffers are empty: pairs with the read, which comes behind them */
 	if (is_there(g->of))
 		readl(g->of->reach->io + g->offset);
 	return is_there(g->of) ? 0 : -EFAULT;
 }
 
-/* A piece of the entry under way. 0; -EINVAL: the entry; -EFAULT: the pages are not there. */
+/*
+ * A piece of the entry under way. 0; -EINVAL: the entry; -EFAULT: the pages are not there; -EAGAIN:
+ * as push().
+ */
 static int copy_piece(struct sio_channel *c)
 {
 	const struct sio_dma_entry *e = &c->entry;
 	const struct sio_range *from = range_of(c, e->source, e->source_offset, SIO_ACCESS_READ);
 	const struct sio_range *to = range_of(c, e->target, e->target_offset, SIO_ACCESS_WRITE);
 	u64 end = min_t(u64, e->length, c->copied + PIECE);
+	int error;
 
 	if (!from || !to)
 		return -EINVAL;
@@ -133,10 +157,13 @@ static int copy_piece(struct sio_channel *c)
 		end = min_t(u64, end, c->copied + PIECE_IO);
 	if (from->of->reach->io)
 		end = min_t(u64, end, c->copied + PIECE_READ);
-	if (c->pushed && c->pushed != to && push(c))
-		return -EFAULT;
-	if (!c->pushed && sio_group_sends(to->of))
+	error = c->pushed != to ? push(c) : 0;
+	if (error)
+		return error;
+	if (!c->pushed && sio_group_sends(to->of)) {
 		c->missed = sio_group_missed(to->of);
+		c->push_until = 0;
+	}
 	if (from->of->reach->io)
 		/* Behind the tail, for write-combined memory: pairs with submit() in libsmartio. */
 		rmb();
@@ -159,10 +186,7 @@ static int copy_piece(struct sio_channel *c)
 static void finish(struct sio_channel *c)
 {
 	struct sio_dma_ring *ring = c->ring;
-	int lost = push(c);
 
-	if (!c->error)
-		c->error = lost;
 	WRITE_ONCE(ring->result[c->done % SIO_DMA_RESULTS], c->error);
 	smp_store_release(&ring->done, ++c->done); /* pairs with sio_dma_settle() in libsmartio */
 	c->error = 0;
@@ -206,18 +230,42 @@ static bool is_aborted(const struct sio_channel *c)
 	return (s32)(READ_ONCE(c->ring->abort) - c->done) > 0;
 }
 
-/* With the channel's lock. Return: was there anything to do? */
-static bool step(struct sio_channel *c)
+/* The entry is copied, or has failed. The last one of a transfer is over when all has arrived. */
+static int settle_entry(struct sio_channel *c)
 {
-	if (c->broken || c->ended || (!c->busy && !take_entry(c)))
-		return false;
+	int error = c->entry.flags & SIO_DMA_LAST ? push(c) : 0;
+
+	if (error == -EAGAIN)
+		return error;
+	if (!c->error)
+		c->error = error;
+	entry_done(c);
+	return 0;
+}
+
+static int work_on_entry(struct sio_channel *c)
+{
+	int error = 0;
+
 	if (!c->error && is_aborted(c))
 		c->error = -ECANCELED;
+	if (!c->error && (!c->copied || c->copied < c->entry.length))
+		error = copy_piece(c);
+	if (error == -EAGAIN)
+		return error;
 	if (!c->error)
-		c->error = copy_piece(c);
-	if (c->error || c->copied == c->entry.length)
-		entry_done(c);
-	return true;
+		c->error = error;
+	return c->error || c->copied == c->entry.length ? settle_entry(c) : 0;
+}
+
+enum did { NOTHING, SOMETHING, WAITED };
+
+/* With the channel's lock, which must be free while it waits for others. */
+static enum did step(struct sio_channel *c)
+{
+	if (c->broken || c->ended || (!c->busy && !take_entry(c)))
+		return NOTHING;
+	return work_on_entry(c) == -EAGAIN ? WAITED : SOMETHING;
 }
 
 /* Programs that start one transfer after the other find it awake. */
@@ -246,20 +294,22 @@ static bool doze(struct sio_channel *c)
 
 void sio_channel_work(struct work_struct *work)
 {
-	struct sio_channel *c = container_of(work, struct sio_channel, work);
+	struct sio_channel *c = container_of(work, struct sio_channel, work.work);
 	u64 until = local_clock() + TURN_NS;
-	bool worked;
+	enum did did;
 
 	WRITE_ONCE(c->ring->asleep, 0);
 	for (;;) {
 		mutex_lock(&c->lock);
-		worked = step(c);
+		did = step(c);
 		mutex_unlock(&c->lock);
 		cond_resched_tasks_rcu_qs(); /* a ring that is never empty is no task that waits */
-		if (worked && local_clock() < until)
+		if (did == WAITED)
+			usleep_range(20, 50);
+		if (did != NOTHING && local_clock() < until)
 			continue;
-		if (worked) {
-			sio_channel_wake(c);
+		if (did != NOTHING) { /* who waits longer leaves the processor to others */
+			queue_delayed_work(engine, &c->work, did == WAITED);
 			return;
 		}
 		if (READ_ONCE(c->ended) || c->broken || (!look(c) && !doze(c)))
@@ -269,11 +319,9 @@ void sio_channel_work(struct work_struct *work)
 
 /* ---- turns ---- */
 
-static struct workqueue_struct *engine;
-
 void sio_channel_wake(struct sio_channel *c)
 {
-	queue_work(engine, &c->work);
+	queue_delayed_work(engine, &c->work, 0);
 }
 
 /*

@@ -195,11 +195,15 @@ int sio_op_grant(struct sio_request *rq, const void *msg, void *answer)
 
 /* ---- ending ---- */
 
-static void forbid(struct sio_grant *g)
+/* False: an access may still come. */
+static bool forbid(struct sio_grant *g)
 {
-	if (g->let)
-		g->o.adapter->ops->revoke(g->o.adapter->bridge, g->handle);
+	const struct smartio_adapter *a = g->o.adapter;
+
+	if (g->let && a->ops->revoke(a->bridge, g->handle) && !a->going)
+		return false;
 	g->let = false;
+	return true;
 }
 
 static int map_zeros(struct iommu_domain *domain, u64 iova)
@@ -266,7 +270,10 @@ void sio_grant_cut(struct sio_grant *g)
 {
 	if (g->cut)
 		return;
-	forbid(g);
+	if (!forbid(g)) {
+		sio_keep(&g->o);
+		return;
+	}
 	if (refill(g)) {
 		pr_warn("smartio: no memory: %#llx bytes of I/O addresses are lost\n", g->o.length);
 		if (g->dma.attached)
@@ -293,7 +300,10 @@ static bool can_vacate(const struct sio_grant *g)
 	       iommu_iova_to_phys(iommu_get_domain_for_dev(g->dma.dev), g->o.address);
 }
 
-/* A dma-buf is held as long as the address is, which its driver made; the memory may move. */
+/*
+ * A dma-buf is held as long as the address is, which its driver made; the memory may move. An
+ * access that still comes finds nothing there.
+ */
 static void vacate(struct sio_grant *g)
 {
 	forbid(g);

@@ -101,6 +101,7 @@ u32 sio_group_missed(const struct sio_obj *o)
 	return missed;
 }
 
+/* Without a wait: who asks for it has locks. */
 int sio_group_push(const struct sio_obj *o, u32 *ret_missed)
 {
 	const struct smartio_adapter *a = o->adapter;
@@ -113,9 +114,8 @@ int sio_group_push(const struct sio_obj *o, u32 *ret_missed)
 
 void sio_group_settle(const struct sio_obj *o)
 {
-	u32 missed;
-
-	sio_group_push(o, &missed);
+	if (sio_group_is_there(o))
+		sio_settle_group(o->adapter, group_of(o)->index);
 }
 
 /* Channels first, under whose lock a piece may be on its way. */
@@ -135,21 +135,22 @@ static void send_no_more(struct sio_obj *o)
 
 /* ---- members ---- */
 
-/* Nothing is under way to it when this returns. */
-static void leave(struct sio_group *g, const struct smartio_adapter *a)
+/* False: a write may still come. */
+static bool leave(struct sio_group *g, const struct smartio_adapter *a)
 {
-	if (g->joined)
-		a->ops->leave(a->bridge, g->handle);
+	if (g->joined && a->ops->leave(a->bridge, g->handle) && !a->going)
+		return false;
 	g->joined = false;
 	sio_dma_unmap(&g->dma);
+	return true;
 }
 
 void sio_group_leave(struct sio_obj *o)
 {
 	struct sio_group *g = group_of(o);
 
-	if (g && g->member && o->adapter)
-		leave(g, o->adapter);
+	if (g && g->member && o->adapter && !leave(g, o->adapter))
+		sio_keep(o);
 }
 
 void sio_groups_cut(const struct sio_obj *target)
@@ -347,7 +348,7 @@ static int publish(struct sio_request *rq, const struct sio_req_mcast *m, struct
 	if (!g || !g->member || g->index != m->group || o->adapter != a)
 		return sio_fail(rq, -EINVAL, "memory %#llx is no member of group %u of adapter %u",
 				o->id, m->group, m->adapter);
-	if (!g->joined)
+	if (!g->joined || o->kept)
 		return sio_fail(rq, -ENODEV,
 				"the pages of the BAR that member %#llx lay in are "
 				"gone, or it has left the group",

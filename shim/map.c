@@ -138,10 +138,10 @@ void sio_map_up(struct sio_map *m, u64 start)
 	}
 	m->dead = true;
 	sio_map_down(m);
-	if (a->ops->cut) {
+	if (a->ops->cut)
 		a->ops->cut(a->bridge, m->where.handle);
+	if (a->ops->cut && !m->where.uncut)
 		return;
-	}
 	sio_dmamaps_cut(&m->v.o);
 	sio_vectors_cut(&m->v.o);
 }

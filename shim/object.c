@@ -245,6 +245,8 @@ void sio_obj_through(struct sio_obj *o, struct sio_obj *entry)
 /* A device, a peer or a driver may still use it. */
 static bool in_use(const struct sio_obj *o)
 {
+	if (o->kept)
+		return true;
 	if (o->kind == SIO_KIND_GRANT)
 		return !((struct sio_grant *)o)->cut;
 	if (o->kind == SIO_KIND_SHADOW)
@@ -278,13 +280,39 @@ void sio_obj_quarantine(struct sio_obj *o)
 	sio_obj_falls(o);
 }
 
+/*
+ * It has ended, but an access that the bridge has under way may still come: nobody's, it stays
+ * until then, and with it what backs its target, whose end it does not hold up.
+ */
+static void linger(struct sio_obj *o)
+{
+	list_del_init(&o->falling);
+	if (o->lingers)
+		return;
+	o->lingers = true;
+	o->state = SIO_STATE_QUARANTINED;
+	o->backing = o->target;
+	if (o->backing) {
+		kref_get(&o->backing->kref);
+		sio_obj_unref(o->backing);
+	}
+	o->target = NULL;
+	sio_obj_give(o);
+}
+
 void sio_obj_end(struct sio_obj *o)
 {
 	sio_ranges_end(o);
 	if (kind_of(o->kind)->end)
 		kind_of(o->kind)->end(o);
+	if (o->kept) {
+		linger(o);
+		return;
+	}
 	if (o->target)
 		sio_obj_unref(o->target);
+	if (o->backing)
+		kref_put(&o->backing->kref, destroy);
 	if (o->through)
 		sio_obj_unref(o->through);
 	if (o->owner)

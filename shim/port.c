@@ -293,11 +293,14 @@ static void serve(struct sio_request *rq)
 {
 	const struct operation *op = find_operation(rq->u.h.op);
 	int error = -EOPNOTSUPP;
+	u64 unsettled;
 
 	if (op) {
 		mutex_lock(&sio.lock);
+		unsettled = sio.unsettled;
 		error = run(rq, op);
 		sio_fall();
+		rq->unsettled = sio.unsettled != unsettled;
 		mutex_unlock(&sio.lock);
 	} else {
 		sio_fail(rq, error, "operation %u is not served by smartio.ko", rq->u.h.op);
@@ -315,6 +318,8 @@ static long hand_over(struct sio_request *rq, struct sio_ioc_packet *p, void __u
 	bool lost, good = !rq->a.h.error;
 
 	p->size = rq->a.h.size;
+	p->unsettled = rq->unsettled;
+	p->reserved2 = 0;
 	p->n_fds = good ? rq->n_out : 0;
 	memset(p->fd, 0xff, sizeof(p->fd));
 	memcpy(p->fd, rq->out_fd, p->n_fds * sizeof(p->fd[0]));
@@ -422,6 +427,8 @@ static long port_ioctl(struct file *f, unsigned int cmd, unsigned long arg)
 {
 	if (cmd == SIO_IOC_PIN)
 		return sio_pin(&sio.daemon, (const void __user *)arg);
+	if (cmd == SIO_IOC_SETTLE)
+		return sio_settle();
 	return cmd == SIO_IOC_REQUEST ? request((void __user *)arg) : -ENOTTY;
 }
 

@@ -8,6 +8,8 @@
  *   irq;  dmamap, vector through a map -> requester entry;  shadow -> map, irq;  mem that is a
  *   group's member in a BAR -> bar;  all -> owner
  *
+ * What an access of a peer keeps that is late (settle.c) has a kref of its target instead.
+ *
  * A range of a DMA channel counts nowhere: it ends with what it is of.
  *
  * An object is in the table from its making until FREE and the like, or until its owner has ended
@@ -64,6 +66,7 @@ struct sio_request {
 	struct file *out[SIO_MAX_OUT];
 	int out_fd[SIO_MAX_OUT];
 	unsigned int n_out;
+	bool unsettled;		  /* what it ended has not settled */
 	u32 reason;		  /* of a refusal: SIO_OUT_OF_* */
 	char text[SIO_PORT_TEXT]; /* "": no refusal yet */
 	union {
@@ -96,7 +99,14 @@ struct sio_obj {
 	struct sio_obj *target;
 	struct sio_obj *through;	 /* a requester entry; NULL: none */
 	struct smartio_adapter *adapter; /* NULL: of none */
-	u32 node;			 /* of the peer */
+	/*
+	 * Since when (jiffies) an access that the bridge has under way keeps it; 0: none does. It
+	 * may have ended for all but that, and then has a reference (kref) to what was its target.
+	 */
+	u64 kept;
+	bool lingers;
+	struct sio_obj *backing;
+	u32 node; /* of the peer */
 	struct list_head of_owner, of_dev, of_adapter, falling;
 	struct sio_reach *reach; /* by DMA channels; NULL: no range is of it */
 	struct inode *inode;	 /* while there are files */
@@ -234,6 +244,7 @@ struct sio_state {
 	struct sio_owner daemon;
 	struct list_head falling, devices;
 	u64 epoch;
+	u64 unsettled; /* how often something was left under way */
 };
 extern struct sio_state sio;
 
@@ -403,12 +414,12 @@ void sio_dmabufs_exit(void);
 sio_handler sio_op_dmamap, sio_op_dmaunmap;
 /* Ends the mappings whose owners had ended by @epoch. */
 u64 sio_dmamaps_settle(struct sio_dev *d, u64 epoch);
-/* Cuts all mappings of @target: no device reaches it any more. */
-void sio_dmamaps_cut(const struct sio_obj *target);
 /*
- * The same for a BAR view, which may be freed; addresses stay reserved until their devices have
- * released them.
+ * Cuts all mappings of @target: behind an IOMMU no device reaches it any more. Addresses stay
+ * reserved until their devices have released them; but those of a dma-buf, which are given back.
  */
+void sio_dmamaps_cut(const struct sio_obj *target);
+/* The same for a BAR view, which may be freed. */
 void sio_dmamaps_leave(struct sio_obj *target);
 /* The device is gone for good: ends its mappings. */
 void sio_dmamaps_lose(struct sio_dev *d);

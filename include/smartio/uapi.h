@@ -1227,7 +1227,14 @@ SIO_PORT_SIZE(struct sio_evt_overflow, 40);
  * descriptors), -ENOMEM: nothing has happened; never -ENOMEM of OWNER_CLOSE, DEVICE_CLOSE and what
  * ends something by its id. -EFAULT: it may have happened, and its descriptors are closed. RESET
  * takes up to seconds; requests about that device are refused meanwhile by -EAGAIN, but those that
- * end something are served.
+ * end something are served. @unsettled is not 0 if not all that was sent before by what the request
+ * has ended is known to have arrived: its answer must not be passed on before SIO_IOC_SETTLE has
+ * returned.
+ *
+ * SIO_IOC_SETTLE: waits until all has arrived that was sent by what has ended before, or for as
+ * long as an access may take (four seconds); other requests are served meanwhile. What a later
+ * access may still reach is listed then: a grant, or a member of a group, in quarantine and owner
+ * 0's, until that has come. Returns 0; -EINTR.
  *
  * read(): the next event that nobody asked for (LINK, FAULT, DEVICE_GONE, DEVICE_BACK, OWNER_GONE,
  * OWNER_END, OVERFLOW) since the node was opened; -EAGAIN: none, also without O_NONBLOCK; -EINVAL:
@@ -1245,8 +1252,9 @@ struct sio_ioc_packet {
 	__u64 data, answer; /* addresses */
 	__u32 size, n_fds;
 	__s32 fd[SIO_PORT_MAX_FDS];
+	__u32 unsettled, reserved2; /* of the answer */
 };
-SIO_PORT_SIZE(struct sio_ioc_packet, 40);
+SIO_PORT_SIZE(struct sio_ioc_packet, 48);
 struct sio_ioc_pin {
 	__u64 address, length;	/* whole pages */
 	__u32 access, reserved; /* SIO_ACCESS_* of devices; reserved 0 */
@@ -1254,6 +1262,7 @@ struct sio_ioc_pin {
 SIO_PORT_SIZE(struct sio_ioc_pin, 24);
 #define SIO_IOC_REQUEST _IOWR(0xf7, 3, struct sio_ioc_packet)
 #define SIO_IOC_PIN _IOW(0xf7, 2, struct sio_ioc_pin)
+#define SIO_IOC_SETTLE _IO(0xf7, 4)
 
 #ifdef __cplusplus
 }

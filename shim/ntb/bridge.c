@@ -24,6 +24,9 @@ struct piece {
 	u64 bus, size, offset;
 };
 
+/* What smartio.ko waits for with its lock; longer it waits without. */
+#define MOMENT_US 10000
+
 struct vntb_bridge {
 	struct vntb *v;
 	struct smartio_adapter *a;
@@ -38,6 +41,9 @@ struct vntb_bridge {
 	DECLARE_BITMAP(requester, SIO_VNTB_MAX_REQUESTERS);
 	DECLARE_BITMAP(vector, SIO_VNTB_VECTORS);
 	DECLARE_BITMAP(member, SIO_VNTB_MAX_MEMBERS);
+	/* Of those, they have ended, but an access of before may still come. */
+	DECLARE_BITMAP(late_range, SIO_VNTB_MAX_RANGES);
+	DECLARE_BITMAP(late_member, SIO_VNTB_MAX_MEMBERS);
 	struct piece piece[SIO_VNTB_MAX_PIECES];
 };
 
@@ -143,15 +149,28 @@ static int bridge_grant_message(void *bridge, u32 node, u32 adapter, u64 address
 		   SIO_VNTB_RANGE_WRITE | SIO_VNTB_RANGE_MESSAGE, ret_handle);
 }
 
-static void bridge_revoke(void *bridge, u64 handle)
+/* Row @i has ended, and @busy is whether an access to it may still come. */
+static int leave_row(struct vntb_bridge *b, const char *what, u32 i, bool busy, unsigned long *late,
+		     unsigned long *used)
+{
+	if (busy && !__test_and_set_bit(i, late))
+		dev_warn(&b->v->pdev->dev, "a peer's access does not end: %s %u is kept\n", what,
+			 i);
+	if (busy)
+		return -EBUSY;
+	__clear_bit(i, late);
+	__clear_bit(i, used);
+	return 0;
+}
+
+static int bridge_revoke(void *bridge, u64 handle)
 {
 	struct vntb_bridge *b = bridge;
+	bool busy = test_bit(handle, b->late_range)
+			    ? vntb_range_is_busy(b->v, handle)
+			    : vntb_range_clear(b->v, handle, MOMENT_US) != 0;
 
-	if (vntb_range_clear(b->v, handle) == 0)
-		__clear_bit(handle, b->range);
-	else
-		dev_warn(&b->v->pdev->dev, "a peer's access does not end: range %llu is lost\n",
-			 handle);
+	return leave_row(b, "range", handle, busy, b->late_range, b->range);
 }
 
 /* ---- interrupts ---- */
@@ -243,8 +262,8 @@ static int bridge_map(void *bridge, u32 node, u32 adapter, u64 bus, u64 length, 
 	for (u32 i = 0; i < n; i++)
 		vntb_entry_set(v, first + i, row, bus + ((u64)i << v->entry_shift), start, 0);
 	ret->at = v->window + ((u64)first << v->entry_shift);
-	/* There nothing can be cut from devices: who has mapped windows trusts the peer. */
-	ret->memory = find_piece(b, row, bus, length, &ret->at);
+	/* That way does not lead through the entries, so that closing these stops nothing there. */
+	ret->memory = ret->uncut = find_piece(b, row, bus, length, &ret->at);
 	ret->handle = n << 32 | first;
 	return 0;
 }
@@ -290,15 +309,14 @@ static int bridge_join(void *bridge, u32 group, dma_addr_t bus, u64 length, u64 
 	return error;
 }
 
-static void bridge_leave(void *bridge, u64 handle)
+static int bridge_leave(void *bridge, u64 handle)
 {
 	struct vntb_bridge *b = bridge;
+	bool busy = test_bit(handle, b->late_member)
+			    ? vntb_member_is_busy(b->v, handle)
+			    : vntb_member_clear(b->v, handle, MOMENT_US) != 0;
 
-	if (vntb_member_clear(b->v, handle) == 0)
-		__clear_bit(handle, b->member);
-	else
-		dev_warn(&b->v->pdev->dev,
-			 "a peer's write does not end: member %llu of a group is lost\n", handle);
+	return leave_row(b, "member", handle, busy, b->late_member, b->member);
 }
 
 static void bridge_open(void *bridge, u64 handle, bool yes)
@@ -320,18 +338,20 @@ static int bridge_map_group(void *bridge, u32 group, u64 length, struct smartio_
 		vntb_entry_set(v, first + i, group, (u64)i << v->entry_shift, 0,
 			       SIO_VNTB_LUT_GROUP);
 	ret->at = v->window + ((u64)first << v->entry_shift);
-	ret->memory = false;
+	ret->memory = ret->uncut = false;
 	ret->handle = n << 32 | first;
 	return 0;
 }
 
-static int bridge_group_missed(void *bridge, u32 group, bool wait, u32 *ret)
+/* Which is pending first: what ends between the two counts. */
+static int bridge_group_missed(void *bridge, u32 group, bool all, u32 *ret)
 {
-	struct vntb *v = ((struct vntb_bridge *)bridge)->v;
-	int error = wait ? vntb_group_wait(v, group) : 0;
+	const struct vntb *v = ((struct vntb_bridge *)bridge)->v;
+	u32 at = SIO_VNTB_GROUP(group);
+	u32 pending = all ? vntb_read(v, at + SIO_VNTB_GROUP_PENDING) : 0;
 
-	*ret = vntb_read(v, SIO_VNTB_GROUP(group) + SIO_VNTB_GROUP_MISSED);
-	return error;
+	*ret = vntb_read(v, at + SIO_VNTB_GROUP_MISSED);
+	return pending && pending != ~0U ? -EAGAIN : 0;
 }
 
 /* ---- counters ---- */

@@ -10,9 +10,6 @@
 
 #include "vntb.h"
 
-/* What a peer's access to one of this host's devices may take: twice what it is given. */
-#define BUSY_LIMIT_US 4000000
-
 /* ---- tables ---- */
 
 u32 vntb_peer_state(const struct vntb *v, u32 row)
@@ -40,7 +37,7 @@ void vntb_entry_clear(struct vntb *v, u32 entry)
 int vntb_range_set(struct vntb *v, u32 range, u32 row, u64 base, u64 size, u32 flags)
 {
 	u32 at = SIO_VNTB_RANGE(range);
-	int error = vntb_range_clear(v, range);
+	int error = vntb_range_clear(v, range, VNTB_BUSY_LIMIT_US);
 
 	if (error)
 		return error;
@@ -51,15 +48,31 @@ int vntb_range_set(struct vntb *v, u32 range, u32 row, u64 base, u64 size, u32 f
 	return 0;
 }
 
-int vntb_range_clear(struct vntb *v, u32 range)
+/* A row's register says so. All ones: the function is dead, and with it the way to the row. */
+static bool is_busy(struct vntb *v, u32 at, u32 busy)
 {
-	u32 at = SIO_VNTB_RANGE(range) + SIO_VNTB_RANGE_CONTROL, control;
+	u32 control = vntb_read(v, at);
+
+	return control & busy && control != ~0U;
+}
+
+static int clear(struct vntb *v, u32 at, u32 busy, u64 limit_us)
+{
+	bool some;
 
 	vntb_write(v, at, 0);
-	/* All ones: the function is dead, and with it the way to the range. */
-	return read_poll_timeout(vntb_read, control,
-				 !(control & SIO_VNTB_RANGE_BUSY) || control == ~0U, 100,
-				 BUSY_LIMIT_US, false, v, at);
+	return read_poll_timeout(is_busy, some, !some, 100, limit_us, false, v, at, busy);
+}
+
+int vntb_range_clear(struct vntb *v, u32 range, u64 limit_us)
+{
+	return clear(v, SIO_VNTB_RANGE(range) + SIO_VNTB_RANGE_CONTROL, SIO_VNTB_RANGE_BUSY,
+		     limit_us);
+}
+
+bool vntb_range_is_busy(struct vntb *v, u32 range)
+{
+	return is_busy(v, SIO_VNTB_RANGE(range) + SIO_VNTB_RANGE_CONTROL, SIO_VNTB_RANGE_BUSY);
 }
 
 int vntb_member_set(struct vntb *v, u32 member, u32 group, u64 base, u64 size)
@@ -81,22 +94,15 @@ void vntb_member_open(struct vntb *v, u32 member, bool yes)
 	vntb_write(v, at, control | (yes ? SIO_VNTB_MEMBER_OPEN : 0));
 }
 
-int vntb_member_clear(struct vntb *v, u32 member)
+int vntb_member_clear(struct vntb *v, u32 member, u64 limit_us)
 {
-	u32 at = SIO_VNTB_MEMBER(member) + SIO_VNTB_MEMBER_CONTROL, control;
-
-	vntb_write(v, at, 0);
-	return read_poll_timeout(vntb_read, control,
-				 !(control & SIO_VNTB_MEMBER_BUSY) || control == ~0U, 100,
-				 BUSY_LIMIT_US, false, v, at);
+	return clear(v, SIO_VNTB_MEMBER(member) + SIO_VNTB_MEMBER_CONTROL, SIO_VNTB_MEMBER_BUSY,
+		     limit_us);
 }
 
-int vntb_group_wait(struct vntb *v, u32 group)
+bool vntb_member_is_busy(struct vntb *v, u32 member)
 {
-	u32 at = SIO_VNTB_GROUP(group) + SIO_VNTB_GROUP_PENDING, n;
-
-	return read_poll_timeout(vntb_read, n, n == 0 || n == ~0U, 100, BUSY_LIMIT_US, false, v,
-				 at);
+	return is_busy(v, SIO_VNTB_MEMBER(member) + SIO_VNTB_MEMBER_CONTROL, SIO_VNTB_MEMBER_BUSY);
 }
 
 /* ---- what happens ---- */

@@ -137,7 +137,7 @@ static int mw_set_trans(struct ntb_dev *ntb, int pidx, int widx, dma_addr_t addr
 	if (!is_window(v, pidx, widx) || !PAGE_ALIGNED(addr))
 		return -EINVAL;
 	if (!size)
-		return vntb_range_clear(v, range_of(v, pidx, widx));
+		return vntb_range_clear(v, range_of(v, pidx, widx), VNTB_BUSY_LIMIT_US);
 	return vntb_range_set(v, range_of(v, pidx, widx), v->api.rows[pidx], addr, size,
 			      SIO_VNTB_RANGE_READ | SIO_VNTB_RANGE_WRITE);
 }

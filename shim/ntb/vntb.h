@@ -25,6 +25,9 @@
 #define VNTB_API_WINDOWS 2
 #define VNTB_API_PEERS 64 /* bits of ntb_link_is_up() */
 
+/* What a peer's access to one of this host's devices may take: twice what it is given. */
+#define VNTB_BUSY_LIMIT_US 4000000
+
 struct vntb {
 	struct ntb_dev ntb;
 	struct pci_dev *pdev;
@@ -91,20 +94,22 @@ void vntb_entry_clear(struct vntb *v, u32 entry);
  */
 int vntb_range_set(struct vntb *v, u32 range, u32 row, u64 base, u64 size, u32 flags);
 /*
- * End it; may sleep. Return: 0: no access to it is under way; -ETIMEDOUT: there still is one, which
- * is the case only if one of this host's devices does not answer; never for plain memory.
+ * End it; sleeps for @limit_us at most. Return: 0: no access to it is under way; -ETIMEDOUT: there
+ * still is one, which is the case only if one of this host's devices does not answer; never for
+ * plain memory.
  */
-int vntb_range_clear(struct vntb *v, u32 range);
+int vntb_range_clear(struct vntb *v, u32 range, u64 limit_us);
+/* What has been ended: is an access to it still under way? */
+bool vntb_range_is_busy(struct vntb *v, u32 range);
 
 /*
  * Bytes of this host at bus address @base become a member of a group, closed. Return: 0; -ERANGE:
- * the group is shorter. Clear: as a range.
+ * the group is shorter. Clear, is busy: as of a range.
  */
 int vntb_member_set(struct vntb *v, u32 member, u32 group, u64 base, u64 size);
 void vntb_member_open(struct vntb *v, u32 member, bool yes);
-int vntb_member_clear(struct vntb *v, u32 member);
-/* Return: 0: what this host wrote to the group has been taken; -ETIMEDOUT. */
-int vntb_group_wait(struct vntb *v, u32 group);
+int vntb_member_clear(struct vntb *v, u32 member, u64 limit_us);
+bool vntb_member_is_busy(struct vntb *v, u32 member);
 
 /*
  * ntb_api.c. Start: 0, also if no peer is a machine and there is no NTB device; the layout of

@@ -130,7 +130,7 @@ static int bridge_grant_message(void *bridge, u32 node, u32 adapter, u64 address
 			    ret_handle);
 }
 
-static void bridge_revoke(void *bridge, u64 handle)
+static int bridge_revoke(void *bridge, u64 handle)
 {
 	struct ntb_bridge *b = bridge;
 	struct ntb_bridge_peer *p = &b->peer[handle >> 32];
@@ -142,6 +142,7 @@ static void bridge_revoke(void *bridge, u64 handle)
 		ntb_mw_clear_trans(b->ntb, p->pidx, (u32)handle);
 	}
 	mutex_unlock(&b->lock);
+	return 0;
 }
 
 /* ---- bells: one doorbell, and in a word of the exporter's memory which one it is for ---- */
@@ -223,6 +224,7 @@ static int bridge_map(void *bridge, u32 node, u32 adapter, u64 bus, u64 length, 
 	if (!error)
 		ret->at = p->out[w].base + offset;
 	ret->memory = false; /* what is there the NTB API does not tell */
+	ret->uncut = false;
 	mutex_unlock(&b->lock);
 	return error;
 }

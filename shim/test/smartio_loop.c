@@ -7,7 +7,8 @@
  *
  * Parameters, to be written while it is loaded: link (0 or 1), turn and boot (of the second host),
  * fault ("in|out read|write NODE ADDRESS LENGTH", reported for the first adapter), miss (0 or 1: some
- * member of a group misses what is written there).
+ * member of a group misses what is written there), late (0 or 1: accesses that were sent to grants
+ * that end and to members of groups may still come).
  */
 #include <linux/dma-mapping.h>
 #include <linux/interrupt.h>
@@ -61,6 +62,7 @@ static struct adapter loop[2];
 static struct member member[MEMBERS];
 static u64 group_size[GROUPS];
 static bool miss; /* what is waited for is always missed by some member */
+static bool late;
 static struct pci_dev *pdev;
 static bool link = true;
 static unsigned int turn, changes = 1;
@@ -148,9 +150,16 @@ static int loop_grant_message(void *bridge, u32 node, u32 adapter, u64 address, 
 		   ret_handle);
 }
 
-static void loop_revoke(void *bridge, u64 handle)
+/* Nobody is let through, and the row is kept. */
+static int loop_revoke(void *bridge, u64 handle)
 {
-	((struct adapter *)bridge)->grant[handle].access = 0;
+	struct grant *g = &((struct adapter *)bridge)->grant[handle];
+
+	g->length = 0;
+	if (READ_ONCE(late))
+		return -EBUSY;
+	g->access = 0;
+	return 0;
 }
 
 static bool is_granted(const struct adapter *l, u64 bus, u64 length)
@@ -158,7 +167,7 @@ static bool is_granted(const struct adapter *l, u64 bus, u64 length)
 	for (u32 i = 0; i < GRANTS; i++) {
 		const struct grant *g = &l->grant[i];
 
-		if (g->access && bus >= g->bus && length <= g->length &&
+		if (g->access && g->length && bus >= g->bus && length <= g->length &&
 		    bus - g->bus <= g->length - length)
 			return true;
 	}
@@ -270,7 +279,7 @@ static int loop_map(void *bridge, u32 node, u32 adapter, u64 bus, u64 length, u6
 		return -ESTALE;
 	if (!is_granted(l->peer, bus, length))
 		return -EACCES;
-	*ret = (struct smartio_bridge_map){.memory = true};
+	*ret = (struct smartio_bridge_map){.memory = true, .uncut = true};
 	ret->at = place_of(l->peer, bus, length);
 	return ret->at ? take_entries(l, length, &ret->handle) : -EINVAL;
 }
@@ -318,9 +327,13 @@ static int loop_join(void *bridge, u32 group, dma_addr_t bus, u64 length, u64 *r
 	return -ENOSPC;
 }
 
-static void loop_leave(void *bridge, u64 handle)
+static int loop_leave(void *bridge, u64 handle)
 {
+	member[handle].open = false;
+	if (READ_ONCE(late))
+		return -EBUSY;
 	member[handle].of = NULL;
+	return 0;
 }
 
 static void loop_open(void *bridge, u64 handle, bool yes)
@@ -337,10 +350,10 @@ static int loop_map_group(void *bridge, u32 group, u64 length, struct smartio_br
 	return ret->at ? take_entries(bridge, length, &ret->handle) : -ENOSPC;
 }
 
-static int loop_group_missed(void *bridge, u32 group, bool wait, u32 *ret)
+static int loop_group_missed(void *bridge, u32 group, bool all, u32 *ret)
 {
-	*ret = wait && READ_ONCE(miss);
-	return 0;
+	*ret = all && READ_ONCE(miss);
+	return all && READ_ONCE(late) ? -EAGAIN : 0;
 }
 
 /* ---- requesters ---- */
@@ -446,6 +459,7 @@ static const struct kernel_param_ops turn_ops = {.set = set_turn, .get = param_g
 static const struct kernel_param_ops boot_ops = {.set = set_boot};
 static const struct kernel_param_ops fault_ops = {.set = set_fault};
 module_param(miss, bool, 0600);
+module_param(late, bool, 0600);
 module_param_cb(link, &link_ops, &link, 0600);
 module_param_cb(turn, &turn_ops, &turn, 0600);
 module_param_cb(boot, &boot_ops, NULL, 0200);

@@ -22,8 +22,9 @@ struct list {
 	struct shim_call *first, **last;
 };
 
-struct reset {
-	struct reset *next;
+/* One that takes long. */
+struct beside {
+	struct beside *next;
 	struct shim_port *port;
 	struct shim_call *call;
 	pthread_t thread;
@@ -33,9 +34,9 @@ struct shim_port {
 	int node, wake, poll; /* wake: an eventfd, not 0 while there are answers */
 	pthread_mutex_t lock; /* of done, and who arms wake */
 	bool armed;
-	struct list done;     /* answered */
-	struct list behind;   /* wait for a reset */
-	struct reset *resets; /* under way, or not yet read */
+	struct list done;	/* answered */
+	struct list behind;	/* wait for a reset */
+	struct beside *besides; /* under way, or not yet read */
 	uint64_t requests, refused;
 	struct shim_call spare; /* for whoever waits for no answer, when there is no memory */
 };
@@ -139,6 +140,7 @@ void shim_call_module(struct shim_call *c)
 				 c->req.h.op, strerror(errno));
 		return;
 	}
+	c->unsettled = packet.unsettled;
 	c->n_answer_fds = packet.n_fds;
 	memcpy(c->answer_fd, packet.fd, sizeof(c->answer_fd));
 	if (c->answer.h.error && c->answer.h.size != sizeof(c->answer.error))
@@ -146,7 +148,7 @@ void shim_call_module(struct shim_call *c)
 				 strerror(-c->answer.h.error));
 }
 
-/* ---- resets ---- */
+/* ---- what takes long: resets, drivers that come and go, peers ---- */
 
 /* The device that a request is about; 0: none. It is their first field. */
 static uint64_t device_of(const struct shim_call *c)
@@ -170,7 +172,7 @@ static uint64_t device_of(const struct shim_call *c)
 
 static bool in_reset(const struct shim_port *p, uint64_t device)
 {
-	for (const struct reset *r = p->resets; device && r; r = r->next)
+	for (const struct beside *r = p->besides; device && r; r = r->next)
 		if (device_of(r->call) == device)
 			return true;
 	return false;
@@ -186,30 +188,48 @@ static void answered(struct shim_port *p, struct shim_call *c)
 	pthread_mutex_unlock(&p->lock);
 }
 
-static void *reset_thread(void *data)
+/* What was ended may have something under way, which a peer may hold up. */
+static void settle(const struct shim_call *c)
 {
-	struct reset *r = data;
+	if (c->unsettled)
+		ioctl(c->node, SIO_IOC_SETTLE);
+}
+
+static void *serve_thread(void *data)
+{
+	struct beside *r = data;
 
 	shim_call_serve(r->call);
+	settle(r->call);
+	answered(r->port, r->call);
+	return NULL;
+}
+
+/* Of one that was served. */
+static void *settle_thread(void *data)
+{
+	struct beside *r = data;
+
+	settle(r->call);
 	answered(r->port, r->call);
 	return NULL;
 }
 
 /* Return: it is under way. */
-static bool start_reset(struct shim_port *p, struct shim_call *c)
+static bool start(struct shim_port *p, struct shim_call *c, void *(*thread)(void *))
 {
-	struct reset *r = calloc(1, sizeof(*r));
+	struct beside *r = calloc(1, sizeof(*r));
 
 	if (!r)
 		return false;
 	r->port = p;
 	r->call = c;
-	if (pthread_create(&r->thread, NULL, reset_thread, r) != 0) {
+	if (pthread_create(&r->thread, NULL, thread, r) != 0) {
 		free(r);
 		return false;
 	}
-	r->next = p->resets;
-	p->resets = r;
+	r->next = p->besides;
+	p->besides = r;
 	return true;
 }
 
@@ -227,17 +247,20 @@ static void run(struct shim_port *p, struct shim_call *c)
 	c->requests = ++p->requests;
 	c->refused = p->refused;
 	/* Without a thread all have to wait for it. */
-	if (takes_long(c) && start_reset(p, c))
+	if (takes_long(c) && start(p, c, serve_thread))
 		return;
 	shim_call_serve(c);
+	if (c->unsettled && start(p, c, settle_thread))
+		return;
+	settle(c);
 	answered(p, c);
 }
 
-/* If @c is a reset: those behind it go on, in their order. */
+/* If @c took long: those behind a reset go on, in their order. */
 static void over(struct shim_port *p, struct shim_call *c)
 {
 	struct list behind = p->behind;
-	struct reset **at = &p->resets, *r;
+	struct beside **at = &p->besides, *r;
 
 	while (*at && (*at)->call != c)
 		at = &(*at)->next;
@@ -274,7 +297,7 @@ static int send_spare(struct shim_port *p, const void *req, size_t len)
 	memcpy(&c->req, req, len);
 	if (device_of(c))
 		return -ENOMEM; /* it may have to wait */
-	shim_call_serve(c);
+	shim_call_serve(c);	/* settled or not */
 	return 0;
 }
 
@@ -413,7 +436,7 @@ void shim_port_close(struct shim_port *p)
 
 	if (!p)
 		return;
-	for (struct reset *r = p->resets, *next; r; r = next) {
+	for (struct beside *r = p->besides, *next; r; r = next) {
 		next = r->next;
 		pthread_join(r->thread, NULL);
 		free(r);

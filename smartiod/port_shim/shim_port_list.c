@@ -61,7 +61,7 @@ int shim_call_for_all(const struct shim_call *c, uint32_t kind,
 /* ---- SETTLE: the mappings of ended owners, one after the other ---- */
 
 struct settle {
-	const struct shim_call *call;
+	struct shim_call *call;
 	uint64_t device, owner;
 	uint64_t n, mems, bytes;
 	int error; /* of the first that could not be ended */
@@ -83,6 +83,7 @@ static void settle_one(const struct sio_list_entry *e, void *data)
 		return;
 	q.req.h.flags = SIO_DMAUNMAP_SETTLED;
 	r = shim_call_ask(s->call, &q, SIO_OP_DMAUNMAP, sizeof(struct sio_req_dmaunmap));
+	s->call->unsettled |= q.unsettled;
 	s->n += r == 0;
 	if (r < 0 && r != -ENOENT && !s->error)
 		s->error = r;

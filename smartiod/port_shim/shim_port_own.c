@@ -95,6 +95,7 @@ int shim_call_ask(const struct shim_call *c, struct shim_call *q, uint32_t op, s
 	q->req.h = (struct sio_req){.size = (uint32_t)size, .op = op, .flags = q->req.h.flags};
 	if (ioctl(c->node, SIO_IOC_REQUEST, &packet) < 0)
 		return -errno;
+	q->unsettled = packet.unsettled;
 	return q->answer.h.error;
 }
 

@@ -24,6 +24,7 @@ struct shim_call {
 		uint64_t words[SIO_PORT_MAX_PACKET / 8];
 	} answer;
 	uint64_t requests, refused; /* until now, for STATS */
+	bool unsettled;		    /* SIO_IOC_SETTLE before it is answered */
 };
 
 /* The module's answer. */

@@ -613,7 +613,8 @@ static void bridge_gone(struct port_world *w)
 	struct group_held g;
 	struct shim_ask a;
 
-	if (!loop_begin(w, &x, 0, SHIM_PAGE) || !begin_interrupt(w, &told, 0) || !group_hold(w, &g))
+	if (!late_grant(w) || !loop_begin(w, &x, 0, SHIM_PAGE) || !begin_interrupt(w, &told, 0) ||
+	    !group_hold(w, &g))
 		goto out;
 	entry = requester(w, 0);
 	x.here[0] = 1;
@@ -627,6 +628,7 @@ static void bridge_gone(struct port_world *w)
 	loop_end(w, SIO_OP_REQUESTER_DEL, entry, 0);
 	end_interrupt(w, &told);
 	loop_finish(w, &x);
+	shim_check(w, shim_count(w, SIO_KIND_GRANT) == 0, "nothing is kept any more");
 out:
 	port_report(w, "the bridge goes");
 }
@@ -645,6 +647,7 @@ void port_adapters(struct port_world *w)
 	start_again(w, "boot", "9", 9, 1, 1);
 	shim_channels(w);
 	shim_groups(w);
+	shim_late(w);
 	statistics(w);
 	fault(w);
 	bridge_gone(w);

@@ -583,6 +583,15 @@ static void group(struct port_world *w)
 	expect(w, &t.c, -EFAULT, "the same within a longer one");
 	loop_set(w, "miss", "0");
 	copy(w, &t.c, MEMORY, GROUP_SLOT, 0, "the next one");
+	/* While it is not known whether it has arrived others are served, of that channel, too. */
+	loop_set(w, "late", "1");
+	enter(&t.c, MEMORY, 0, GROUP_SLOT, 0, BYTES, SIO_DMA_LAST);
+	go(w, &t.c);
+	loop_end(w, SIO_OP_DMA_DETACH, attach(w, &t.c, 0, SIO_KIND_MEM, t.x.source, GROUP_SLOT + 1),
+		 0);
+	loop_set(w, "late", "0");
+	if (result(w, &t.c) != 0)
+		port_failed(w, "one that arrives late: the result is not 0");
 	loop_end(w, SIO_OP_FREE, sender, 0);
 	copy(w, &t.c, MEMORY, GROUP_SLOT, -EINVAL, "a way to the group that has ended");
 	loop_end(w, SIO_OP_FREE, member, 0);

@@ -262,7 +262,7 @@ static void by_a_drive(struct port_world *w)
 			   "the drive's answer is at the member");
 	}
 	shim_drive_stop(&d);
-	loop_end(w, SIO_OP_DMAUNMAP, mapping, 0);
+	late_end(w, SIO_OP_DMAUNMAP, mapping);
 	loop_end(w, SIO_OP_REQUESTER_DEL, entry, 0);
 	loop_end(w, SIO_OP_FREE, sender, 0);
 	loop_end(w, SIO_OP_FREE, member, 0);

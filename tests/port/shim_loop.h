@@ -45,4 +45,13 @@ void group_lost(struct port_world *w, struct group_held *g);
 
 void shim_channels(struct port_world *w); /* shim_channel.c */
 
+/*
+ * shim_late.c: the end of @id by @op is asked for while an access may still come, which holds up
+ * its answer alone.
+ */
+void late_end(struct port_world *w, uint32_t op, uint64_t id);
+/* A grant that is kept for such an access, and is late until somebody says otherwise. */
+bool late_grant(struct port_world *w);
+void shim_late(struct port_world *w);
+
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Resets at the port of a real host, with and without a thread for them: the device did not come or
- * go.
+ * go. And what is answered when the fabric has settled it.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,6 +34,8 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
 static bool no_threads;
 static unsigned threads;
 static uint64_t generation;
+static sem_t settled;	 /* how often SIO_IOC_SETTLE may return */
+static unsigned settles; /* that it was called */
 
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
 			  void *data)
@@ -46,18 +49,28 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
 /* A module with one device, and nobody who has anything of it. */
 int __wrap_ioctl(int fd, unsigned long request, struct sio_ioc_packet *packet)
 {
-	const struct sio_req *req = (const void *)(uintptr_t)packet->data;
-	struct sio_evt_error *refusal = (void *)(uintptr_t)packet->answer;
+	const struct sio_req *req;
+	struct sio_evt_error *refusal;
 	union {
 		struct sio_evt h;
 		struct sio_evt_list list;
 		struct sio_evt_device device;
 		struct sio_evt_reset reset;
-	} evt = {.h = {.op = req->op, .cookie = req->cookie}};
+	} evt = {0};
 
 	(void)fd;
+	if (request == SIO_IOC_SETTLE) {
+		settles++;
+		return sem_wait(&settled);
+	}
 	assert_int_equal(request, SIO_IOC_REQUEST);
-	if (req->op == SIO_OP_LIST) {
+	req = (const void *)(uintptr_t)packet->data;
+	refusal = (void *)(uintptr_t)packet->answer;
+	evt.h = (struct sio_evt){.op = req->op, .cookie = req->cookie};
+	packet->unsettled = req->op == SIO_OP_DMAUNMAP;
+	if (packet->unsettled) {
+		evt.h.size = sizeof(evt.h);
+	} else if (req->op == SIO_OP_LIST) {
 		evt.h.size = sizeof(evt.list);
 	} else if (req->op == SIO_OP_RESET) {
 		evt.h.size = sizeof(evt.reset);
@@ -91,7 +104,9 @@ static struct fixture *start(void)
 
 	no_threads = false;
 	threads = 0;
+	settles = 0;
 	generation = 1;
+	assert_int_equal(sem_init(&settled, 0, 0), 0);
 	assert_int_equal(test_tempdir("shim-reset", f.dir, sizeof(f.dir)), 0);
 	snprintf(f.path, sizeof(f.path), "%s/node", f.dir);
 	assert_int_equal(mkfifo(f.path, 0600), 0);
@@ -105,6 +120,7 @@ static void stop(struct fixture *f)
 {
 	shim_port_close(f->port);
 	close(f->node);
+	sem_destroy(&settled);
 	unlink(f->path);
 	rmdir(f->dir);
 }
@@ -172,12 +188,60 @@ static void the_word_of_a_reset_takes_no_thread(void **state)
 	stop(f);
 }
 
+/* Send DMAUNMAP with this cookie. */
+static void unmap(struct fixture *f, uint64_t cookie)
+{
+	struct sio_req_dmaunmap req = {
+		.h = {.size = sizeof(req), .op = SIO_OP_DMAUNMAP, .cookie = cookie}, .id = 1};
+
+	assert_int_equal(shim_port_send(f->port, &req, sizeof(req), NULL, 0), 0);
+}
+
+static void answered(struct fixture *f, uint64_t cookie)
+{
+	struct pollfd poll_fd = {.fd = shim_port_fd(f->port), .events = POLLIN};
+	union {
+		struct sio_evt h;
+		char room[SIO_PORT_MAX_PACKET];
+	} evt;
+	int fds[SIO_PORT_MAX_FDS];
+	unsigned n_fds;
+
+	while (shim_port_event(f->port, &evt, fds, &n_fds) < 0)
+		assert_int_equal(poll(&poll_fd, 1, -1), 1);
+	assert_int_equal(evt.h.op, SIO_OP_DMAUNMAP);
+	assert_int_equal(evt.h.cookie, cookie);
+	assert_int_equal(evt.h.error, 0);
+}
+
+/* It holds up its own answer, and nothing else. */
+static void what_a_peer_holds_up(void **state)
+{
+	struct fixture *f = start();
+
+	(void)state;
+	unmap(f, 1);
+	reset(f, SIO_RESET_DONE);
+	assert_int_equal(threads, 1);
+	sem_post(&settled);
+	answered(f, 1);
+	assert_int_equal(settles, 1);
+	/* Without a thread it is waited for. */
+	no_threads = true;
+	sem_post(&settled);
+	unmap(f, 2);
+	assert_int_equal(settles, 2);
+	answered(f, 2);
+	stop(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_reset_in_a_thread),
 		cmocka_unit_test(a_reset_for_which_there_is_no_thread),
 		cmocka_unit_test(the_word_of_a_reset_takes_no_thread),
+		cmocka_unit_test(what_a_peer_holds_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
