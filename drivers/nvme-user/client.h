@@ -218,7 +218,13 @@ struct sio_nvme_survivor {
  */
 struct sio_nvme_share_head {
 	uint32_t magic, version;
-	uint32_t depth, most, entries, reserved;
+	uint32_t depth, most, entries;
+	/*
+	 * The number of the shared interrupt that the vector of the common completion queue
+	 * triggers, + 1: every program that sleeps for completions owns it. 0: none, for who has
+	 * made the pair polls.
+	 */
+	uint32_t interrupt;
 	uint32_t lock; /* 0: free; the holder's place + 1; SIO_NVME_SHUT: for ever */
 	/* Under the lock: the next entries, and the phase of the next new completion. */
 	uint32_t sq_tail, cq_head, cq_phase;
@@ -637,6 +643,16 @@ void sio_nvme_share_ring(struct smartio_nvme_queue *q);
  * queue has some. If the pair has ended, the queue is dead.
  */
 bool sio_nvme_share_take(struct smartio_nvme_queue *q);
+/*
+ * share_lock.c: the same for a program that is about to sleep, which looks seldom: it waits a
+ * moment for another program that is handing completions on.
+ */
+bool sio_nvme_share_await(struct smartio_nvme_queue *q);
+/*
+ * share_lock.c: can something come of which no interrupt notifies: another program's release of the
+ * lock, or completions of a pair without a vector?
+ */
+bool sio_nvme_share_is_silent(const struct smartio_nvme_queue *q);
 /* share_lock.c: are there completions in the common queue that nobody has taken? A check only. */
 bool sio_nvme_share_waits(const struct smartio_nvme_queue *q);
 /*
@@ -663,8 +679,17 @@ static inline bool sio_nvme_completion_waits(const struct smartio_nvme_queue *q)
 }
 /* Return: why the queue is dead, as an error with its text. */
 int sio_nvme_queue_dead(struct smartio_nvme_queue *q);
-/* interrupt.c, under the lock. The end accepts a half-made one. */
-int sio_nvme_interrupt_open(struct smartio_nvme_queue *q);
+/*
+ * interrupt.c, under the lock. The end accepts a half-made one. -EBUSY: the drive has no vector
+ * left.
+ * @ret_shared: the number of an interrupt that several programs may own; NULL: it is not shared.
+ */
+int sio_nvme_interrupt_open(struct smartio_nvme_queue *q, unsigned *ret_shared);
+/*
+ * Takes a part in the shared interrupt @shared - 1, which the vector of another program triggers.
+ * -EAGAIN: it has another use by now, so its maker has ended. @shared 0: nothing triggers it.
+ */
+int sio_nvme_interrupt_join(struct smartio_nvme_queue *q, uint32_t shared);
 void sio_nvme_interrupt_close(struct smartio_nvme_queue *q);
 /* The error for blocks that the queue may not use. */
 int sio_nvme_out_of_range(const struct smartio_nvme_queue *q, uint64_t lba, uint64_t blocks);

@@ -111,19 +111,20 @@ uint32_t sio_nvme_ledger_of_node(const struct sio_nvme_ledger *l, uint32_t node)
 }
 
 uint32_t sio_nvme_ledger_joinable(const struct sio_nvme_ledger *l, uint32_t node, uint32_t over,
-				  uint32_t depth, uint32_t *ret_place)
+				  uint32_t depth, bool raises, uint32_t *ret_place)
 {
-	uint32_t best = 0, fewest = UINT32_MAX;
+	uint32_t best = 0, least = UINT32_MAX;
 
 	for (uint32_t i = 1; i <= l->pairs; i++) {
 		const struct sio_nvme_pair *pair = &l->pair[i];
 		const uint32_t n = sio_nvme_ledger_sharers(pair);
+		const uint32_t cost = n + (raises && !pair->raises ? SIO_NVME_SHARERS : 0);
 
 		if (pair->state != SIO_NVME_PAIR_TAKEN || !pair->share || pair->node != node ||
-		    pair->over != over || pair->depth < depth || n >= pair->most || n >= fewest)
+		    pair->over != over || pair->depth < depth || n >= pair->most || cost >= least)
 			continue;
 		best = i;
-		fewest = n;
+		least = cost;
 	}
 	*ret_place = 0;
 	while (best && l->pair[best].sharer[*ret_place].borrower)

@@ -55,6 +55,7 @@ struct sio_nvme_pair {
 	uint32_t share, depth, most;
 	uint32_t over; /* the adapter of @node by which all of them use it */
 	uint32_t dead; /* bits: places of the programs that have ended */
+	bool raises;   /* its completions raise a vector of the drive */
 	struct sio_nvme_sharer sharer[SIO_NVME_SHARERS];
 };
 
@@ -85,11 +86,11 @@ uint32_t sio_nvme_ledger_place(const struct sio_nvme_pair *pair, uint64_t borrow
 			       uint64_t sequence);
 /*
  * Finds a pair that a program on @node, which uses it over adapter @over, may join, with so many
- * commands of its own in flight: the one with the fewest programs. @ret_place: a free one. 0: there
- * is none.
+ * commands of its own in flight: the one with the fewest programs. @raises: rather one whose
+ * completions raise a vector. @ret_place: a free one. 0: there is none.
  */
 uint32_t sio_nvme_ledger_joinable(const struct sio_nvme_ledger *l, uint32_t node, uint32_t over,
-				  uint32_t depth, uint32_t *ret_place);
+				  uint32_t depth, bool raises, uint32_t *ret_place);
 /* The number of pairs that clients on @node have. */
 uint32_t sio_nvme_ledger_of_node(const struct sio_nvme_ledger *l, uint32_t node);
 /* The number of programs that share @pair and have not ended. */

@@ -98,6 +98,11 @@ bool sio_nvme_manager_send(struct smartio_nvme_manager *m, uint32_t node, uint32
 			   const struct sio_nvme_rep *rep);
 /* serve_share.c: checks what a request says of a shared pair; refuses it if that is wrong. */
 bool sio_nvme_manager_may_share(const struct sio_nvme_req *req, struct sio_nvme_rep *rep);
+/*
+ * serve_share.c: is a pair of its own to raise a vector, which the client could not have? Then it
+ * can join others.
+ */
+bool sio_nvme_manager_lacks_vector(const struct sio_nvme_req *req);
 /* serve_share.c: takes a place in a pair of other programs of the same host. 0: there is none. */
 uint32_t sio_nvme_manager_join(struct smartio_nvme_manager *m, const struct sio_nvme_req *req);
 /* serve_share.c: the program of that place has left the pair, with nothing in flight. */

@@ -20,6 +20,8 @@
 #define SQ_HINTS (SCI_MEMACCESS_DEVICE_READ | SCI_MEMACCESS_HOST_WRITE)
 #define CQ_HINTS (SCI_MEMACCESS_DEVICE_WRITE | SCI_MEMACCESS_HOST_READ)
 #define JOIN_TRIES 1000u /* of shared pairs that end before they are joined */
+/* While programs that ask at the same time have a vector each, all but one for a moment. */
+#define VECTOR_TRIES 100u
 
 /* ---- memory ---- */
 void sio_nvme_put_spare(struct smartio_nvme *n, struct sio_nvme_mem *mem)
@@ -282,7 +284,7 @@ static void put_program(struct sio_nvme_req *req)
 }
 
 /* Of a pair that is to be shared: what others need to know of it. */
-static void put_share(const struct sio_nvme_share *s, struct sio_nvme_req *req)
+static void put_share(const struct sio_nvme_share *s, bool raises, struct sio_nvme_req *req)
 {
 	req->create.sq = s->ioaddr + (uint64_t)(s->sq - (volatile uint8_t *)s->head);
 	req->create.cq = s->ioaddr + (uint64_t)(s->cq - (volatile uint8_t *)s->head);
@@ -292,6 +294,7 @@ static void put_share(const struct sio_nvme_share *s, struct sio_nvme_req *req)
 	req->create.share_depth = s->depth;
 	req->create.share_most = s->most;
 	req->create.share_over = s->leg->d.adapter;
+	req->create.share_raises = raises;
 }
 
 static bool is_valid_reply(const struct smartio_nvme_queue *q, const struct sio_nvme_rep_pair *pair)
@@ -347,7 +350,7 @@ static int ask_create(struct smartio_nvme_queue *q, const struct sio_nvme_turn *
 		return sio_nvme_no_memory("a reply");
 	put_program(&req);
 	if (q->share)
-		put_share(q->share, &req);
+		put_share(q->share, q->options.flags & SMARTIO_NVME_INTERRUPT, &req);
 	rep->h.error = 0;
 	rc = sio_nvme_ask(n, &req, rep, ret_unsure);
 	if (rc == 0 && !is_valid_reply(q, &rep->create))
@@ -512,6 +515,15 @@ static int join(struct smartio_nvme_queue *q, bool *ret_unsure)
 	return sio_nvme_fail(rc, "%s", why);
 }
 
+/* After @i times that this was the end of it: is there another try? */
+static bool may_join_again(const struct smartio_nvme_queue *q, int rc, unsigned i)
+{
+	const bool lacks_vector = q->options.flags & SMARTIO_NVME_INTERRUPT && !q->vector;
+
+	return (rc == -EAGAIN && i < JOIN_TRIES) ||
+	       (rc == -EBUSY && lacks_vector && i < VECTOR_TRIES);
+}
+
 /* The manager is notified that nobody rings for the last one any more: so that is made sure of. */
 static int open_shared(struct smartio_nvme_queue *q, bool *ret_unsure)
 {
@@ -527,7 +539,8 @@ static int open_shared(struct smartio_nvme_queue *q, bool *ret_unsure)
 	rc = get_memory(q->leg, list_bytes(q), SQ_HINTS, 0, &q->sq_mem);
 	if (rc == 0)
 		rc = join(q, ret_unsure);
-	for (unsigned i = 0; rc == -EAGAIN && !*ret_unsure && i < JOIN_TRIES; i++) {
+	for (unsigned i = 0; !*ret_unsure && may_join_again(q, rc, i); i++) {
+		sio_nvme_interrupt_close(q);
 		sio_nvme_share_close(q->share);
 		q->share = NULL;
 		sio_nvme_pause(&pauses);
@@ -547,7 +560,7 @@ int sio_nvme_pair_open(struct smartio_nvme_queue *q, bool *ret_unsure)
 		return open_shared(q, ret_unsure);
 	rc = get_queue_memory(q);
 	if (rc == 0 && q->options.flags & SMARTIO_NVME_INTERRUPT)
-		rc = sio_nvme_interrupt_open(q);
+		rc = sio_nvme_interrupt_open(q, NULL);
 	if (rc == 0)
 		rc = wait_create(q, &pair, ret_unsure);
 	return rc ? rc : take_up(q, &pair, ret_unsure);

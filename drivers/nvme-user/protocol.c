@@ -53,6 +53,7 @@ static void body_swap(struct sio_nvme_req *r, uint32_t op)
 		r->create.share_over = le32toh(r->create.share_over);
 		r->create.cmb = le32toh(r->create.cmb);
 		r->create.cq_of = le32toh(r->create.cq_of);
+		r->create.share_raises = le32toh(r->create.share_raises);
 		r->create.cq_key = le64toh(r->create.cq_key);
 		break;
 	case SIO_NVME_OP_DELETE:

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SIO_NVME_VERSION 14u
+#define SIO_NVME_VERSION 15u
 #define SIO_NVME_SEGMENT 0x53494f4eu /* id of the manager's shared segment */
 #define SIO_NVME_META_MAGIC 0x4d4e4953u
 #define SIO_NVME_REQ_MAGIC 0x514e4953u
@@ -148,7 +148,14 @@ struct sio_nvme_req {
 			 * whose completion queue its commands complete; then cq, cq_entries and the
 			 * vector are 0. 0: it gets a completion queue.
 			 */
-			uint32_t cq_of, reserved;
+			uint32_t cq_of;
+			/*
+			 * Of a shared pair: 1: the program sleeps for its completions, so rather
+			 * one that raises a vector of the drive. A vector of 0 means then that the
+			 * drive had none left: the program can join others, but have no pair of its
+			 * own.
+			 */
+			uint32_t share_raises;
 			uint64_t cq_key;
 		} create;
 		struct {

@@ -170,10 +170,6 @@ static int check_options(const struct smartio_nvme_queue_options *o)
 				     "a shared queue pair ends with any program that shares it: "
 				     "shared is for queues that survive (flag %#x)",
 				     SMARTIO_NVME_SURVIVE);
-	if (o->flags & SMARTIO_NVME_SHARED && o->flags & SMARTIO_NVME_INTERRUPT)
-		return sio_nvme_fail(
-			-EINVAL,
-			"an interrupt goes to one program: a shared queue cannot have one");
 	if (o->flags & SMARTIO_NVME_SHARED && (o->sq_placement || o->cq_placement))
 		return sio_nvme_fail(-EINVAL, "shared queue pairs lie in this host's memory: a "
 					      "placement cannot be chosen");

@@ -29,7 +29,7 @@ struct pair {
 	char program[16];
 	uint32_t share, depth, most, dead, over;
 	uint16_t cmb, cmb_pages;
-	uint32_t cq_of, reserved;
+	uint32_t cq_of, raises;
 };
 SIO_NVME_SIZE(struct pair, 96);
 struct sharer {
@@ -207,7 +207,8 @@ void sio_nvme_record_pair(struct sio_nvme_record *b, uint32_t qid, const struct 
 			 .over = htole32(pair->over),
 			 .cmb = htole16(pair->cmb),
 			 .cmb_pages = htole16(pair->cmb_pages),
-			 .cq_of = htole32(pair->cq_of)};
+			 .cq_of = htole32(pair->cq_of),
+			 .raises = htole32(pair->raises)};
 
 	if (!b->at.at)
 		return;
@@ -252,6 +253,7 @@ void sio_nvme_record_read_pair(const struct sio_nvme_record *b, uint32_t qid,
 	ret->cmb = le16toh(p.cmb);
 	ret->cmb_pages = le16toh(p.cmb_pages);
 	ret->cq_of = le32toh(p.cq_of);
+	ret->raises = p.raises != 0;
 	if (ret->share)
 		read_sharers(b, qid, ret);
 	memcpy(ret->program, p.program, sizeof(ret->program));

@@ -251,6 +251,7 @@ static int make_pair(struct smartio_nvme_manager *m, const struct sio_nvme_req *
 				     .depth = req->create.share_depth,
 				     .most = req->create.share_most,
 				     .over = req->create.share_over,
+				     .raises = req->vector != 0,
 				     .cq_of = req->create.cq_of};
 	int rc;
 
@@ -385,6 +386,19 @@ static uint32_t choose(struct smartio_nvme_manager *m, const struct sio_nvme_req
 	return free > sio_nvme_waiters_before(&m->waiters, node, own, false) ? qid : 0;
 }
 
+/* No pair was found that the client may have, or a place in one. */
+static void refuse_pair(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
+			struct sio_nvme_rep *rep)
+{
+	if (sio_nvme_manager_lacks_vector(req) && m->ledger.used < m->ledger.pairs)
+		refuse(rep, -EBUSY,
+		       "all interrupt vectors of %s are taken, and no program of node %u shares a "
+		       "queue pair that has a place",
+		       m->d.name, req->reply_node);
+	else
+		no_pair(m, req, rep);
+}
+
 static int op_create(struct smartio_nvme_manager *m, const struct sio_nvme_req *req,
 		     struct sio_nvme_rep *rep)
 {
@@ -405,13 +419,15 @@ static int op_create(struct smartio_nvme_manager *m, const struct sio_nvme_req *
 	if (req->create.notify)
 		sio_nvme_waiters_asks(&m->waiters, req->borrower, req->create.notice);
 	sio_nvme_waiters_look(&m->waiters, &m->ledger, smartio_now_ns());
-	qid = choose(m, req, sio_nvme_ledger_free_id(&m->ledger), &joined);
+	if (!sio_nvme_manager_lacks_vector(req))
+		qid = sio_nvme_ledger_free_id(&m->ledger);
+	qid = choose(m, req, qid, &joined);
 	if (qid && !joined)
 		return make_pair(m, req, qid, rep);
 	if (qid)
 		fill_pair(m, qid, req, rep);
 	else
-		no_pair(m, req, rep);
+		refuse_pair(m, req, rep);
 	return 0;
 }
 

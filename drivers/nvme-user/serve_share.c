@@ -26,20 +26,25 @@ bool sio_nvme_manager_may_share(const struct sio_nvme_req *req, struct sio_nvme_
 		return true;
 	if (most >= 2 && most <= SIO_NVME_SHARERS && depth >= 1 && depth <= UINT16_MAX &&
 	    req->create.sq_entries > most * depth && req->create.cq_entries > most * depth &&
-	    !req->vector)
+	    req->create.share_raises <= 1 && (req->create.share_raises || !req->vector))
 		return true;
 	refuse(rep, -EINVAL,
 	       "a shared queue pair is for 2 to %u programs, of 1 command each at least, has an "
-	       "entry for each and one more, and no interrupt",
+	       "entry for each and one more, and says whether its completions raise a vector",
 	       SIO_NVME_SHARERS);
 	return false;
 }
 
+bool sio_nvme_manager_lacks_vector(const struct sio_nvme_req *req)
+{
+	return req->create.share && req->create.share_raises && !req->vector;
+}
+
 uint32_t sio_nvme_manager_join(struct smartio_nvme_manager *m, const struct sio_nvme_req *req)
 {
-	uint32_t place,
-		qid = sio_nvme_ledger_joinable(&m->ledger, req->reply_node, req->create.share_over,
-					       req->create.share_depth, &place);
+	uint32_t place, qid = sio_nvme_ledger_joinable(
+				&m->ledger, req->reply_node, req->create.share_over,
+				req->create.share_depth, req->create.share_raises, &place);
 	struct sio_nvme_sharer *s;
 
 	if (!qid)

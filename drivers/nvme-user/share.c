@@ -170,6 +170,22 @@ static int reach_segment(struct sio_nvme_share *s)
 	return 0;
 }
 
+/*
+ * The vector of a pair of our own, whose completions wake all that share it. Without one the
+ * manager can have us join others only.
+ */
+static int make_interrupt(struct smartio_nvme_queue *q, struct sio_nvme_share *s)
+{
+	unsigned number = 0;
+	int rc = sio_nvme_interrupt_open(q, &number);
+
+	if (rc == 0)
+		sio_write32(&s->head->interrupt, number + 1);
+	else
+		sio_nvme_interrupt_close(q);
+	return rc == -EBUSY ? 0 : rc;
+}
+
 /* A pair of our own, until the manager says that there is none, and whose is to be joined. */
 static int make(struct smartio_nvme_queue *q, struct sio_nvme_share *s)
 {
@@ -183,6 +199,8 @@ static int make(struct smartio_nvme_queue *q, struct sio_nvme_share *s)
 	rc = make_segment(s);
 	if (rc == 0)
 		rc = reach_segment(s);
+	if (rc == 0 && q->options.flags & SMARTIO_NVME_INTERRUPT)
+		rc = make_interrupt(q, s);
 	if (rc)
 		return rc;
 	s->maker = true;
@@ -239,6 +257,14 @@ static void place_queue(struct smartio_nvme_queue *q)
 		q->slot[i].cid = htole16((uint16_t)(s->place << s->shift | i));
 }
 
+/* Of a pair that another program has made. */
+static int join_interrupt(struct smartio_nvme_queue *q)
+{
+	if (!(q->options.flags & SMARTIO_NVME_INTERRUPT) || q->share->maker)
+		return 0;
+	return sio_nvme_interrupt_join(q, sio_read32(&q->share->head->interrupt));
+}
+
 /* Our completions go on where those of who had the place before ended. */
 static int enter(struct smartio_nvme_queue *q)
 {
@@ -267,6 +293,7 @@ int sio_nvme_share_take_place(struct smartio_nvme_queue *q, const struct sio_nvm
 	s->key = pair->key;
 	s->place = pair->place;
 	if (pair->share != s->id || pair->place) {
+		sio_nvme_interrupt_close(q);
 		leave_segment(s);
 		s->maker = false;
 		s->id = pair->share;
@@ -279,5 +306,6 @@ int sio_nvme_share_take_place(struct smartio_nvme_queue *q, const struct sio_nvm
 		return rc;
 	find_parts(s);
 	place_queue(q);
-	return enter(q);
+	rc = enter(q);
+	return rc ? rc : join_interrupt(q);
 }

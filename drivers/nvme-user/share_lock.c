@@ -20,6 +20,7 @@
 #define SPINS_PER_YIELD 100u
 #define LOOKS_PER_TIME 64u /* so that few ask for the time */
 #define LOOK_NS 1000000ull /* between two looks at what the manager tells */
+#define HANDS_ON 100u	   /* yields in which a program that runs has handed completions on */
 #define SQ_DELETED 0x08u   /* status: aborted, for its queue was deleted */
 
 /* The place is the holder's. Pairs with the release in unlock(). */
@@ -223,7 +224,7 @@ bool sio_nvme_share_waits(const struct smartio_nvme_queue *q)
 	return !(second & SIO_NVME_CQE_PHASE) == !(sio_read32_acquire(&h->cq_phase) & 1);
 }
 
-bool sio_nvme_share_take(struct smartio_nvme_queue *q)
+static bool take(struct smartio_nvme_queue *q, bool now)
 {
 	struct sio_nvme_share *s = q->share;
 	uint32_t is;
@@ -237,11 +238,34 @@ bool sio_nvme_share_take(struct smartio_nvme_queue *q)
 	}
 	if (sio_nvme_completion_waits(q))
 		return true;
-	if (++s->looks % LOOKS_PER_TIME == 0 && smartio_now_ns() >= s->look_at) {
+	if (now || (++s->looks % LOOKS_PER_TIME == 0 && smartio_now_ns() >= s->look_at)) {
 		look(s);
 		s->look_at = smartio_now_ns() + LOOK_NS;
 	}
 	if (is_over(s))
 		end(q);
 	return false;
+}
+
+bool sio_nvme_share_take(struct smartio_nvme_queue *q)
+{
+	return take(q, false);
+}
+
+bool sio_nvme_share_is_silent(const struct smartio_nvme_queue *q)
+{
+	return !sio_read32(&q->share->head->interrupt) || sio_nvme_share_waits(q) ||
+	       q->sqe != q->rung;
+}
+
+bool sio_nvme_share_await(struct smartio_nvme_queue *q)
+{
+	bool mine = take(q, true);
+
+	/* Who has the lock is at it, if it runs: all were woken by the same completion. */
+	for (unsigned i = 0; i < HANDS_ON && !mine && !q->error && sio_nvme_share_waits(q); i++) {
+		smartio_yield();
+		mine = take(q, false);
+	}
+	return mine;
 }

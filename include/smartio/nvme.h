@@ -481,10 +481,10 @@ struct smartio_nvme_queue_options {
 #define SMARTIO_NVME_ALONE 4u
 /**
  * Let programs of this host share queue pairs where the drive has too few. With
- * SMARTIO_NVME_SURVIVE, without SMARTIO_NVME_INTERRUPT. While the drive has a free pair the queue
- * gets one, which others with this flag may join; when all are taken it joins the one of this host
- * that fewest programs share, eight at most, and whose first program has asked for as large a depth
- * at least and uses the same adapter. Each program has its own depth, buffers, lists and
+ * SMARTIO_NVME_SURVIVE. While the drive has a free pair the queue gets one, which others with this
+ * flag may join; when all are taken it joins the one of this host that fewest programs share, eight
+ * at most, and whose first program has asked for as large a depth at least and uses the same
+ * adapter. Each program has its own depth, buffers, lists and
  * completions; one lock in memory that they share is taken for each ring and for completions, and
  * no daemon or manager has a part in it. They trust each other: who shares a pair can stop the
  * others, put any command into their queue, and have what was not done pass for done.
@@ -494,6 +494,11 @@ struct smartio_nvme_queue_options {
  * another one, as told at SMARTIO_NVME_SURVIVE. One that is stopped while it has the lock (at
  * each ring, for the copy of its entries and a store) keeps the others waiting until it goes on or
  * ends; if the pair ends meanwhile, for survive_ms at most.
+ *
+ * With SMARTIO_NVME_INTERRUPT each completion of the pair wakes all that sleep for it, through this
+ * host's daemon; a pair of one's own needs a free vector of the drive (-EBUSY). In a pair whose
+ * first program polls there is none, and who sleeps there looks each millisecond: it joins one only
+ * if there is no other.
  *
  * The queues lie in this host's memory, which costs the drive a read across the fabric for each
  * batch of commands, where a pair of one's own has its submission queue with the lender; the lists

@@ -300,6 +300,11 @@ struct smartiod_loan *smartiod_loan_get(struct smartiod *d, const struct smartio
 struct smartiod_loan *smartiod_loan_get_holder(struct smartiod *d, const struct smartiod_from *from,
 					       uint32_t fdid, uint64_t id, struct sio_err *reterr);
 struct smartiod_loan *smartiod_loan_find(struct smartiod *d, uint64_t id);
+/*
+ * Has this host given a borrow this number, whichever of its devices that was of? Also one of
+ * before our start, of which we may know nothing else.
+ */
+bool smartiod_loan_was_given(const struct smartiod *d, uint64_t id);
 /* The loan whose owner at the port is @owner. */
 struct smartiod_loan *smartiod_loan_by_owner(struct smartiod *d, uint64_t owner);
 /* The borrow that a message of a meeting is about; NULL: it is lost, and its host was notified. */

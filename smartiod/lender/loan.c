@@ -30,12 +30,15 @@ struct smartiod_loan *smartiod_loan_after(struct smartiod *d, uint64_t after)
 	return SMARTIOD_OF(smartiod_tree_after(&d->loans, after), struct smartiod_loan, by_id);
 }
 
-/* It was a borrow of this device, which may not have heard yet that it has ended. */
+bool smartiod_loan_was_given(const struct smartiod *d, uint64_t id)
+{
+	return id && id <= ((d->boot_generation & 0xffffffffu) << 32 | d->last_loan);
+}
+
+/* It was a borrow of this host, which may not have heard yet that it has ended. */
 static bool known_once(struct smartiod *d, uint32_t fdid, uint64_t id)
 {
-	struct smartiod_device *dev = smartiod_device_known(d, fdid);
-
-	return dev && id && id <= dev->ledger.last_id;
+	return smartiod_device_known(d, fdid) && smartiod_loan_was_given(d, id);
 }
 
 struct smartiod_loan *smartiod_loan_get(struct smartiod *d, const struct smartiod_from *from,

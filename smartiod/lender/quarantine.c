@@ -253,7 +253,7 @@ int smartiod_lend_settled(struct smartiod *d, const struct smartiod_from *from, 
 		return reterr->code;
 	if (!all) {
 		gone = smartiod_loan_find(d, settled);
-		if (settled == 0 || settled > l->device->ledger.last_id ||
+		if (!smartiod_loan_was_given(d, settled) ||
 		    (gone && (!smartiod_loan_ended(gone) || gone->device != l->device)))
 			return sio_fail(reterr, -EINVAL,
 					"%s: borrow %" PRIu64 " has not ended: nothing to settle",

@@ -139,6 +139,29 @@ static void many_that_went_are_told_in_one_word(void **state)
 	assert_null(world_event(p->a.c, SIO_EVM_SEGMENT_LOCAL, 4));
 }
 
+/* The manager asks of a borrow that left nothing, and of which only its number tells. */
+static void what_ended_before_has_ended(void **state)
+{
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	uint64_t gone;
+
+	make_all(f->w, p);
+	gone = p->c.b.id;
+	assert_true(gone > p->b.b.id);
+	world_kill(f->w, p->c.c);
+	library_gone(p->c.c);
+	world_run(f->w);
+	OK(call_settled(f->w, p->b.c, p->b.b.handle, gone));
+	for (unsigned i = 0; i < 2; i++) {
+		OK(call_settled(f->w, p->b.c, p->b.b.handle, gone));
+		assert_int_equal(call_settled(f->w, p->b.c, p->b.b.handle, gone + 100), EINVAL);
+		assert_int_equal(call_settled(f->w, p->b.c, p->b.b.handle, p->b.b.id), EINVAL);
+		restart(f->w);
+		assert_true(library_settled(f->w));
+	}
+}
+
 /* The exporter dies: connections, links and the device's view of its memory are lost. */
 static void what_the_dead_had_is_lost(void **state)
 {
@@ -487,6 +510,7 @@ int main(void)
 		TEST(death_without_a_daemon_is_told),
 		TEST(who_connects_hears_first),
 		TEST(many_that_went_are_told_in_one_word),
+		TEST(what_ended_before_has_ended),
 		TEST(what_the_dead_had_is_lost),
 		TEST(handles_of_the_lost_are_not_given_anew),
 		TEST(who_is_late_waits_for_nobody),

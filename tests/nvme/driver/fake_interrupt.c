@@ -8,8 +8,16 @@
 
 struct line {
 	unsigned number, senders;
-	bool pending;
+	bool shared;
+	struct owner *owners;
 	struct line *next;
+};
+
+/* One of those who wait for it; of one that is not shared there is one. */
+struct owner {
+	struct line *of;
+	bool pending;
+	struct owner *next;
 };
 
 struct sender {
@@ -26,7 +34,8 @@ void fake_raise(struct emu_dev *dev, unsigned vector)
 	assert(vector < FAKE_VECTORS);
 	if (!vectors[vector])
 		return;
-	vectors[vector]->pending = true;
+	for (struct owner *o = vectors[vector]->owners; o; o = o->next)
+		o->pending = true;
 	fake.raised++;
 }
 
@@ -35,6 +44,12 @@ void fake_interrupt_stop(void)
 	struct line *l;
 
 	while ((l = lines)) {
+		struct owner *o;
+
+		while ((o = l->owners)) {
+			l->owners = o->next;
+			free(o);
+		}
 		lines = l->next;
 		free(l);
 	}
@@ -52,35 +67,67 @@ static struct line **find(unsigned number)
 	return at;
 }
 
+static struct line *add_line(unsigned number, bool shared)
+{
+	struct line *l = calloc(1, sizeof(*l));
+
+	assert(l);
+	l->number = number;
+	l->shared = shared;
+	l->next = lines;
+	lines = l;
+	if (number > last_number)
+		last_number = number;
+	return l;
+}
+
 void SCICreateInterrupt(sci_desc_t sd, sci_local_interrupt_t *interrupt,
 			unsigned int localAdapterNo, unsigned int *interruptNo,
 			sci_cb_interrupt_t callback, void *callbackArg, unsigned int flags,
 			sci_error_t *error)
 {
+	const bool shared = flags & SCI_FLAG_SHARED_INT, fixed = flags & SCI_FLAG_FIXED_INTNO;
+	struct owner *o;
 	struct line *l;
 
-	assert(sd && localAdapterNo < FAKE_ADAPTERS && !callback && !callbackArg && flags == 0);
+	assert(sd && localAdapterNo < FAKE_ADAPTERS && !callback && !callbackArg);
+	assert(!(flags & ~(SCI_FLAG_SHARED_INT | SCI_FLAG_FIXED_INTNO)) && (shared || !fixed));
 	if (fake_injected(error))
 		return;
-	l = calloc(1, sizeof(*l));
-	assert(l);
-	l->number = *interruptNo = ++last_number;
-	l->next = lines;
-	lines = l;
+	l = fixed ? *find(*interruptNo) : NULL;
+	if (l && !l->shared) {
+		*error = SCI_ERR_INTNO_USED;
+		return;
+	}
+	if (!l)
+		l = add_line(fixed ? *interruptNo : last_number + 1, shared);
+	*interruptNo = l->number;
+	o = calloc(1, sizeof(*o));
+	assert(o);
+	o->of = l;
+	o->next = l->owners;
+	l->owners = o;
 	fake.objects++;
-	*interrupt = (sci_local_interrupt_t)l;
+	*interrupt = (sci_local_interrupt_t)o;
 }
 
 void SCIRemoveInterrupt(sci_local_interrupt_t interrupt, unsigned int flags, sci_error_t *error)
 {
-	struct line *l = (struct line *)interrupt, **at = find(l->number);
+	struct owner *o = (struct owner *)interrupt, **its = &o->of->owners;
+	struct line *l = o->of, **at = find(l->number);
 
 	assert(*at == l && flags == 0);
+	while (*its != o)
+		its = &(*its)->next;
+	*its = o->next;
+	free(o);
+	fake.objects--;
+	*error = SCI_ERR_OK;
+	if (l->owners)
+		return;
 	assert(l->senders == 0); /* the API says BUSY; the driver must not try */
 	*at = l->next;
 	free(l);
-	fake.objects--;
-	*error = SCI_ERR_OK;
 }
 
 void SCIConnectInterrupt(sci_desc_t sd, sci_remote_interrupt_t *interrupt, unsigned int nodeId,
@@ -117,15 +164,15 @@ void SCIDisconnectInterrupt(sci_remote_interrupt_t interrupt, unsigned int flags
 void SCIWaitForInterrupt(sci_local_interrupt_t interrupt, unsigned int timeout, unsigned int flags,
 			 sci_error_t *error)
 {
-	struct line *l = (struct line *)interrupt;
+	struct owner *o = (struct owner *)interrupt;
 
-	assert(*find(l->number) == l && flags == 0);
-	for (unsigned i = 0; !l->pending && i < timeout && i < 50; i++)
+	assert(*find(o->of->number) == o->of && flags == 0);
+	for (unsigned i = 0; !o->pending && i < timeout && i < 50; i++)
 		fake_step();
-	*error = l->pending ? SCI_ERR_OK : SCI_ERR_TIMEOUT;
-	if (!l->pending)
+	*error = o->pending ? SCI_ERR_OK : SCI_ERR_TIMEOUT;
+	if (!o->pending)
 		fake.now += timeout * 1000000ull;
-	l->pending = false;
+	o->pending = false;
 }
 
 void smartio_connect_device_interrupt(sci_smartio_device_t device, unsigned int *vector,

@@ -4,73 +4,10 @@
  * killed with the lock, or are stopped with it, and managers that are killed meanwhile.
  */
 #include "client.h"
-#include "common.h"
 #include "manager.h"
+#include "sharing.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
-
-#define PAIRS 4u
-#define BLOCK 512u
-#define DEPTH 4u
-
-struct program {
-	struct smartio_nvme *n;
-	struct smartio_nvme_queue *q;
-	struct smartio_nvme_buffer *b;
-	uint64_t borrower;
-};
-
-static int try_queue(struct smartio_nvme *n, uint32_t flags, uint32_t depth,
-		     struct smartio_nvme_queue **ret)
-{
-	const struct smartio_nvme_queue_options o = {
-		.size = sizeof(o), .depth = depth, .flags = flags};
-
-	return smartio_nvme_queue_open(n, &o, ret);
-}
-
-static struct program program(void)
-{
-	struct program p = {.n = client()};
-
-	p.borrower = fake_last_borrower();
-	assert_ok(try_queue(p.n, SMARTIO_NVME_SHARED | SMARTIO_NVME_SURVIVE | SMARTIO_NVME_ALONE,
-			    DEPTH, &p.q));
-	p.b = buffer(p.n, 2 * BLOCK);
-	return p;
-}
-
-/* Its block is written and read back. */
-static void use(struct program *p, unsigned value)
-{
-	uint8_t *data = smartio_nvme_buffer_data(p->b);
-	struct smartio_nvme_completion none;
-	const uint64_t lba = p->borrower % 1024;
-
-	memset(data, (int)value, BLOCK);
-	while (smartio_nvme_submit(p->q, SMARTIO_NVME_WRITE, lba, 1, p->b, 0, NULL) == -EAGAIN)
-		assert_int_equal(smartio_nvme_poll(p->q, &none, 1), 0);
-	assert_int_equal(one(p->q).status, 0);
-	memset(data, 0, BLOCK);
-	assert_ok(smartio_nvme_submit(p->q, SMARTIO_NVME_READ, lba, 1, p->b, 0, NULL));
-	assert_int_equal(one(p->q).status, 0);
-	for (unsigned i = 0; i < BLOCK; i++)
-		assert_int_equal(data[i], (uint8_t)value);
-	assert_int_equal(fake_media()[lba * BLOCK], (uint8_t)value);
-}
-
-static void use_all(struct program *p, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++)
-		use(&p[i], 0x10 + i);
-}
-
-static void end(struct program *p)
-{
-	fake_kill(p->borrower);
-	smartio_nvme_close(p->n);
-	fake_bury(p->borrower);
-}
 
 static void a_pair_each_while_there_are_some(void **state)
 {
@@ -139,18 +76,6 @@ static void there_is_room_for_eight(void **state)
 		smartio_nvme_close(p[i].n);
 	(void)other;
 	smartio_nvme_close(n);
-}
-
-/* On one pair: others have the rest. */
-static struct smartio_nvme *few(struct program *p, unsigned n)
-{
-	struct smartio_nvme *all = client();
-
-	for (unsigned i = 1; i < PAIRS; i++)
-		queue(all, DEPTH);
-	for (unsigned i = 0; i < n; i++)
-		p[i] = program();
-	return all;
 }
 
 /* Who dies: the one that made the pair, or another; with the lock of the pair, or without. */
@@ -574,10 +499,6 @@ static void options_are_checked(void **state)
 	assert_int_equal(smartio_nvme_queue_open(n, &o, &q), -EINVAL);
 	assert_text("a placement cannot be chosen");
 	o.cq_placement = 0;
-	o.flags |= SMARTIO_NVME_INTERRUPT;
-	assert_int_equal(smartio_nvme_queue_open(n, &o, &q), -EINVAL);
-	assert_text("an interrupt goes to one program");
-	o.flags &= ~SMARTIO_NVME_INTERRUPT;
 	o.depth = n->meta.max_entries / 2;
 	assert_int_equal(smartio_nvme_queue_open(n, &o, &q), -EINVAL);
 	assert_text("commands in flight");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * More programs than queue pairs: those of a host share pairs, and are killed at random under
- * stamped I/O. Nobody may hang, no block may be another's, and no acknowledged write be lost.
+ * stamped I/O. Nobody may hang, no block may be another's, and no acknowledged write be lost. They
+ * poll, and once more all but some sleep until an interrupt wakes them.
  * SIO_SHARED_KILLS=N kills so many, SIO_SHARED_PROGRAMS=N starts so many on each of two hosts,
  * SIO_SHARED_PAIRS=N gives the drive so many pairs.
  */
@@ -30,7 +31,7 @@ enum { OPENED = SERVING + 1, ROUND, ENDED };
 /* What a program has seen of its own blocks: kept by the test when it is killed. */
 struct record {
 	uint32_t me;
-	bool alone;
+	bool alone, sleeps;
 	uint32_t epoch; /* the last one in which it has done a round */
 	/* Of each command's blocks: the round that was sent last, and acknowledged last. */
 	uint64_t sent[DEPTH], acked[DEPTH];
@@ -38,6 +39,8 @@ struct record {
 
 static struct common {
 	uint32_t epoch;
+	bool sleep;
+	uint64_t woken; /* how often, of those that ended in order */
 	struct record of[2 * MOST];
 } * common;
 
@@ -140,6 +143,8 @@ static void all(struct worker *w, enum smartio_nvme_op op)
 		int n = smartio_nvme_poll(w->q, c, DEPTH);
 
 		OK(n);
+		if (n == 0 && w->r->sleeps)
+			OK(smartio_nvme_wait(w->q, UINT32_MAX));
 		for (int i = 0; i < n; i++) {
 			unsigned command = (unsigned)((uint64_t *)c[i].cookie - w->r->sent);
 
@@ -177,12 +182,23 @@ static void open_worker(struct worker *w)
 		.depth = DEPTH,
 		.wait_ms = UINT32_MAX,
 		.flags = SMARTIO_NVME_SHARED | SMARTIO_NVME_SURVIVE |
-			 (w->r->alone ? SMARTIO_NVME_ALONE : 0)};
+			 (w->r->alone ? SMARTIO_NVME_ALONE : 0) |
+			 (w->r->sleeps ? SMARTIO_NVME_INTERRUPT : 0)};
 
 	OK(smartio_nvme_open("nvme0", &w->n));
 	OK(smartio_nvme_queue_open(w->n, &o, &w->q));
 	OK(smartio_nvme_buffer_alloc(w->n, DEPTH * BYTES, &w->b));
 	w->data = smartio_nvme_buffer_data(w->b);
+}
+
+/* Who sleeps where the first program polls looks now and then. */
+static void count_interrupts(const struct worker *w)
+{
+	struct smartio_nvme_counters c;
+
+	smartio_nvme_queue_counters(w->q, &c);
+	CHECK(w->r->sleeps || !c.interrupts);
+	__atomic_add_fetch(&common->woken, c.interrupts, __ATOMIC_RELAXED);
 }
 
 static int worker(void *arg)
@@ -210,6 +226,7 @@ static int worker(void *arg)
 		w.r->epoch = epoch;
 		step_done(ROUND);
 	}
+	count_interrupts(&w);
 	smartio_nvme_close(w.n);
 	SCITerminate();
 	return 0;
@@ -222,6 +239,7 @@ static pid_t start(struct cluster *c, unsigned i, unsigned programs)
 
 	r->me = i + 1;
 	r->alone = i % 2;
+	r->sleeps = common->sleep && i % 4 != 3;
 	r->epoch = common->epoch;
 	return cluster_fork(c, i < programs ? CLIENT1 : CLIENT2, worker, r);
 }
@@ -241,7 +259,7 @@ static void a_round_of_each(unsigned n)
 		step_await(ROUND);
 }
 
-static void programs_share_pairs_and_are_killed(void **state)
+static void share_and_be_killed(void **state, bool sleep)
 {
 	const unsigned programs = number("SIO_SHARED_PROGRAMS", 5), n = 2 * programs;
 	const unsigned kills = number("SIO_SHARED_KILLS", 20);
@@ -263,6 +281,7 @@ static void programs_share_pairs_and_are_killed(void **state)
 	common = mmap(NULL, sizeof(*common), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
 	assert_ptr_not_equal(common, MAP_FAILED);
+	common->sleep = sleep;
 	*state = c = cluster_up(topology);
 	assert_non_null(c);
 	m = cluster_fork(c, MANAGER, counting_manager, NULL);
@@ -290,14 +309,26 @@ static void programs_share_pairs_and_are_killed(void **state)
 		kill(pid[i], SIGTERM);
 	for (unsigned i = 0; i < n; i++)
 		assert_int_equal(cluster_wait(pid[i]), 0);
+	assert_true(!sleep == !common->woken);
 	kill(m, SIGTERM);
 	assert_int_equal(cluster_wait(m), 0);
 	assert_int_equal(cluster_down(c), 0);
 }
 
+static void programs_share_pairs_and_are_killed(void **state)
+{
+	share_and_be_killed(state, false);
+}
+
+static void programs_that_sleep_are_killed(void **state)
+{
+	share_and_be_killed(state, true);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(programs_share_pairs_and_are_killed)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(programs_share_pairs_and_are_killed),
+					   cmocka_unit_test(programs_that_sleep_are_killed)};
 
 	steps_reset();
 	return cmocka_run_group_tests(tests, NULL, NULL);

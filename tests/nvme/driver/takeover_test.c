@@ -369,7 +369,8 @@ static struct smartio_nvme_queue *shared(struct smartio_nvme *n)
 	const struct smartio_nvme_queue_options o = {
 		.size = sizeof(o),
 		.depth = 4,
-		.flags = SMARTIO_NVME_SHARED | SMARTIO_NVME_SURVIVE | SMARTIO_NVME_ALONE};
+		.flags = SMARTIO_NVME_SHARED | SMARTIO_NVME_SURVIVE | SMARTIO_NVME_ALONE |
+			 SMARTIO_NVME_INTERRUPT};
 	struct smartio_nvme_queue *q = NULL;
 
 	assert_ok(smartio_nvme_queue_open(n, &o, &q));

@@ -566,9 +566,8 @@ static int open_queue(struct client *c)
 		o.timeout_ms = draw_limit();
 	}
 	if (c->shares) {
-		c->interrupts = false;
 		o.sq_placement = o.cq_placement = 0;
-		o.flags = SMARTIO_NVME_SURVIVE | SMARTIO_NVME_SHARED;
+		o.flags |= SMARTIO_NVME_SHARED;
 	}
 	c->alone = c->leases && c->moves && sim_pick(2);
 	o.flags |= c->alone ? SMARTIO_NVME_ALONE : 0;
