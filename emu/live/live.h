@@ -126,10 +126,8 @@ struct live {
 	char control_path[LIVE_PATH_MAX + 1];
 	struct live_vfio *vfio; /* devices and adapters of machines */
 	unsigned n_vfios;
-	struct emu_ntb *ntb; /* what joins machines; NULL: none has an adapter */
-	struct emu_ntb_pool pool;
-	struct live_vfiomem pool_memory;
-	char pool_path[LIVE_PATH_MAX + 1];
+	struct emu_ntb *ntb;		   /* what joins machines; NULL: none has an adapter */
+	char pool_path[LIVE_PATH_MAX + 1]; /* memory of mapped machines; empty: there are none */
 	struct live_source alarm;
 	uint64_t alarm_at;	  /* 0: it is not set */
 	struct live_store *store; /* NULL: no drive has a file */

@@ -174,7 +174,6 @@ static int run(const struct options *o, struct sio_err *err)
 			 .signal.fd = -1,
 			 .control.fd = -1,
 			 .alarm.fd = -1,
-			 .pool.fd = -1,
 			 .events.nothing = -1,
 			 .engines_report.fd = -1};
 	struct sio_topology *topo = NULL;

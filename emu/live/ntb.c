@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -166,8 +165,7 @@ static const struct emu_ntb_ops ops = {
 static int open_pool(struct live *l, struct sio_err *reterr)
 {
 	uint64_t size = emu_ntb_pool_size(l->topo);
-	void *data;
-	int rc;
+	int rc, fd;
 
 	if (size == 0)
 		return 0;
@@ -177,19 +175,14 @@ static int open_pool(struct live *l, struct sio_err *reterr)
 		return rc;
 	}
 	unlink(l->pool_path); /* we hold the directory's lock: what lies there is stale */
-	l->pool.fd = open(l->pool_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (l->pool.fd < 0 || ftruncate(l->pool.fd, (off_t)size) < 0)
-		return sio_fail(reterr, -errno, "%s: %" PRIu64 " bytes of machines' RAM: %s",
-				l->pool_path, size, strerror(errno));
-	/* Machines have the file, too, and can cut it short. */
-	rc = live_vfiomem_open(&l->pool_memory, 1, 0);
-	if (rc == 0)
-		rc = live_vfiomem_map(&l->pool_memory, l->pool.fd, 0, size, true, &data);
+	fd = open(l->pool_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	rc = fd < 0 || ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
+	if (fd >= 0)
+		close(fd);
 	if (rc < 0)
-		return sio_fail(reterr, rc, "%s: cannot map %" PRIu64 " bytes: %s", l->pool_path,
-				size, strerror(-rc));
-	l->pool.data = data;
-	l->pool.size = size;
+		return sio_fail(reterr, rc, "%s: %" PRIu64 " bytes of machines' RAM: %s",
+				l->pool_path, size, strerror(-rc));
+	live_log("%s has the memory of all machines: %" PRIu64 " bytes", l->pool_path, size);
 	for (unsigned i = 0; i < l->topo->n_machines; i++)
 		if (l->topo->machine[i].mapped)
 			live_log("%s: its RAM is %" PRIu64 " bytes at offset %" PRIu64 " of %s",
@@ -215,18 +208,13 @@ int live_ntb_open(struct live *l, struct sio_err *reterr)
 	if (rc < 0)
 		return sio_fail(reterr, rc, "epoll: %s", strerror(-rc));
 	rc = open_pool(l, reterr);
-	return rc < 0 ? rc : emu_ntb_new(l->topo, &l->pool, &ops, l, &l->ntb, reterr);
+	return rc < 0 ? rc : emu_ntb_new(l->topo, &ops, l, &l->ntb, reterr);
 }
 
 void live_ntb_close(struct live *l)
 {
 	emu_ntb_free(l->ntb);
 	l->ntb = NULL;
-	if (l->pool.data)
-		live_vfiomem_unmap(&l->pool_memory, l->pool.data, l->pool.size);
-	live_vfiomem_close(&l->pool_memory);
-	if (l->pool.fd >= 0)
-		close(l->pool.fd);
 	if (l->pool_path[0])
 		unlink(l->pool_path);
 	if (l->alarm.fd >= 0)

@@ -3,29 +3,19 @@
 #include <string.h>
 
 #include "emu/ntb/inside.h"
-#include "smartio/io.h"
 
 static void region(void *function, unsigned index, struct sio_vfio_region *ret)
 {
 	struct emu_ntb_adapter *a = function;
-	const struct emu_ntb_pool *pool = &a->ntb->pool;
 
 	if (index == SIO_VNTB_BAR_REGISTERS)
 		ret->size = SIO_VNTB_BAR0_SIZE;
 	else if (index == SIO_VNTB_BAR_WINDOW)
 		ret->size = a->topo->window_size;
-	else if (index == SIO_VNTB_BAR_MAPPED && a->host->mapped)
-		ret->size = emu_ntb_mapped_bar(a->ntb);
 	else if (index == SIO_VFIO_CONFIG)
 		ret->size = SIO_VFIO_CONFIG_BYTES;
 	if (ret->size)
 		ret->flags = SIO_VFIO_REGION_READABLE | SIO_VFIO_REGION_WRITABLE;
-	if (index != SIO_VNTB_BAR_MAPPED || !ret->size)
-		return;
-	ret->flags |= SIO_VFIO_REGION_MMAP;
-	ret->fd = pool->fd;
-	ret->n_areas = 1;
-	ret->area[0] = (struct sio_vfio_area){0, pool->size};
 }
 
 static uint32_t vectors(void *function)
@@ -43,14 +33,6 @@ static void reset(void *function)
 	emu_ntb_restart(a);
 }
 
-/* What the file has of a range of the BAR, which is larger. */
-static size_t in_pool(const struct emu_ntb_pool *pool, uint64_t offset, size_t len)
-{
-	if (!pool->data || offset >= pool->size)
-		return 0;
-	return len < pool->size - offset ? len : (size_t)(pool->size - offset);
-}
-
 static bool in_msix(uint64_t offset, size_t len)
 {
 	return offset >= SIO_VNTB_MSIX_TABLE &&
@@ -60,8 +42,6 @@ static bool in_msix(uint64_t offset, size_t len)
 static int function_read(void *function, unsigned index, uint64_t offset, void *buf, size_t len)
 {
 	struct emu_ntb_adapter *a = function;
-	const struct emu_ntb_pool *pool = &a->ntb->pool;
-	size_t there;
 
 	a->counts.exits += index != SIO_VFIO_CONFIG;
 	switch (index) {
@@ -70,12 +50,6 @@ static int function_read(void *function, unsigned index, uint64_t offset, void *
 		return 0;
 	case SIO_VNTB_BAR_WINDOW:
 		return emu_ntb_window_read(a, offset, buf, len);
-	case SIO_VNTB_BAR_MAPPED:
-		memset(buf, 0xff, len);
-		there = in_pool(pool, offset, len);
-		if (there)
-			sio_copy_from(buf, pool->data + offset, there);
-		return 0;
 	default:
 		if (offset < SIO_VNTB_REGISTERS)
 			emu_ntb_load(a, offset, buf, len);
@@ -91,8 +65,6 @@ static int function_write(void *function, unsigned index, uint64_t offset, const
 			  size_t len)
 {
 	struct emu_ntb_adapter *a = function;
-	const struct emu_ntb_pool *pool = &a->ntb->pool;
-	size_t there;
 
 	a->counts.exits += index != SIO_VFIO_CONFIG;
 	switch (index) {
@@ -102,11 +74,6 @@ static int function_write(void *function, unsigned index, uint64_t offset, const
 		break;
 	case SIO_VNTB_BAR_WINDOW:
 		emu_ntb_window_write(a, offset, buf, len);
-		break;
-	case SIO_VNTB_BAR_MAPPED:
-		there = in_pool(pool, offset, len);
-		if (there)
-			sio_copy_to(pool->data + offset, buf, there);
 		break;
 	default:
 		if (offset < SIO_VNTB_REGISTERS)

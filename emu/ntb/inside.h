@@ -144,7 +144,6 @@ struct emu_ntb {
 	const struct sio_topology *topo;
 	const struct emu_ntb_ops *ops;
 	void *ctx;
-	struct emu_ntb_pool pool;
 	struct sio_pcie pcie;		  /* by which packets are counted */
 	struct emu_ntb_adapter **adapter; /* machines' first */
 	unsigned n, n_own;		  /* all; those of machines */
@@ -155,8 +154,6 @@ struct emu_ntb {
 };
 
 /* ---- ntb.c ---- */
-/* The size of BAR 4 in bytes. */
-uint64_t emu_ntb_mapped_bar(const struct emu_ntb *n);
 /* Do the cables, and the switches between them, connect the two? */
 bool emu_ntb_joined(const struct emu_ntb_adapter *a, const struct emu_ntb_adapter *peer);
 /* Clears the tables for a reset, in another start. */

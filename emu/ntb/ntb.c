@@ -27,16 +27,11 @@ uint64_t emu_ntb_pool_offset(const struct sio_topology *topo, unsigned machine)
 
 uint64_t emu_ntb_pool_size(const struct sio_topology *topo)
 {
-	return emu_ntb_pool_offset(topo, topo->n_machines);
-}
+	uint64_t all = emu_ntb_pool_offset(topo, topo->n_machines), size = POOL_UNIT;
 
-uint64_t emu_ntb_mapped_bar(const struct emu_ntb *n)
-{
-	uint64_t size = SIO_PAGE_SIZE;
-
-	while (size < n->pool.size)
+	while (size < all)
 		size <<= 1;
-	return size;
+	return all ? size : 0;
 }
 
 /* ---- what others see ---- */
@@ -168,7 +163,7 @@ void emu_ntb_expire(struct emu_ntb *n)
 
 static void describe(struct emu_ntb_adapter *a)
 {
-	struct sio_vfio_config_identity id = {
+	const struct sio_vfio_config_identity id = {
 		.vendor = SIO_VNTB_VENDOR,
 		.device = SIO_VNTB_DEVICE,
 		.subsys_vendor = SIO_VNTB_VENDOR,
@@ -176,15 +171,13 @@ static void describe(struct emu_ntb_adapter *a)
 		.class_code = SIO_VNTB_CLASS,
 		.bar_size = {[SIO_VNTB_BAR_REGISTERS] = SIO_VNTB_BAR0_SIZE,
 			     [SIO_VNTB_BAR_WINDOW] = a->topo->window_size},
-		.prefetchable = {[SIO_VNTB_BAR_WINDOW] = true, [SIO_VNTB_BAR_MAPPED] = true},
+		.prefetchable = {[SIO_VNTB_BAR_WINDOW] = true},
 		.msix_count = SIO_VNTB_VECTORS,
 		.msix_bar = SIO_VNTB_BAR_REGISTERS,
 		.msix_table = SIO_VNTB_MSIX_TABLE,
 		.msix_pending = SIO_VNTB_MSIX_PENDING,
 	};
 
-	if (a->host->mapped)
-		id.bar_size[SIO_VNTB_BAR_MAPPED] = emu_ntb_mapped_bar(a->ntb);
 	sio_vfio_config_init(&a->space, &id);
 }
 
@@ -260,6 +253,10 @@ static int add_pieces(struct emu_ntb_adapter *a)
 	a->piece = calloc(a->n_rows + 1, sizeof(*a->piece));
 	if (!a->piece)
 		return -ENOMEM;
+	a->piece[a->n_pieces++] =
+		(struct emu_ntb_piece){.row = SIO_VNTB_PIECE_OWN,
+				       .size = a->host->ram_size,
+				       .offset = emu_ntb_pool_offset(topo, a->machine)};
 	for (unsigned i = 0; i < a->n_rows; i++) {
 		const struct emu_ntb_adapter *peer = a->row[i].peer;
 
@@ -372,9 +369,8 @@ static int make_all(struct emu_ntb *n, struct sio_err *reterr)
 	return rc;
 }
 
-int emu_ntb_new(const struct sio_topology *topo, const struct emu_ntb_pool *pool,
-		const struct emu_ntb_ops *ops, void *ctx, struct emu_ntb **ret,
-		struct sio_err *reterr)
+int emu_ntb_new(const struct sio_topology *topo, const struct emu_ntb_ops *ops, void *ctx,
+		struct emu_ntb **ret, struct sio_err *reterr)
 {
 	struct emu_ntb *n = calloc(1, sizeof(*n));
 	int rc;
@@ -389,7 +385,6 @@ int emu_ntb_new(const struct sio_topology *topo, const struct emu_ntb_pool *pool
 		free(n);
 		return sio_fail(reterr, -EINVAL, "the topology's packet sizes are none of PCIe's");
 	}
-	n->pool = *pool;
 	n->ops = ops;
 	n->ctx = ctx;
 	rc = make_all(n, reterr);

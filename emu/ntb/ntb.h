@@ -62,26 +62,20 @@ struct emu_ntb_ops {
 	void (*log)(void *ctx, const char *text);
 };
 
-/* The file with the RAM of all machines that are mapped, and its address here. */
-struct emu_ntb_pool {
-	int fd;
-	uint8_t *data;
-	uint64_t size;
-};
-
-/* The size of the file in bytes; 0: no machine is mapped. */
+/*
+ * The size in bytes of the file with the RAM of all machines that are mapped, as a BAR can have; 0:
+ * no machine is mapped.
+ */
 uint64_t emu_ntb_pool_size(const struct sio_topology *topo);
 /* The offset in it of the RAM of a mapped machine. */
 uint64_t emu_ntb_pool_offset(const struct sio_topology *topo, unsigned machine);
 
 /*
- * Makes all adapters of all machines. @topo, @ops and @ctx outlive it; the pool's file and memory,
- * too.
+ * Makes all adapters of all machines. @topo, @ops and @ctx outlive it.
  * Return: 0; -EINVAL: too many peers for the registers; -ENOMEM.
  */
-int emu_ntb_new(const struct sio_topology *topo, const struct emu_ntb_pool *pool,
-		const struct emu_ntb_ops *ops, void *ctx, struct emu_ntb **ret,
-		struct sio_err *reterr);
+int emu_ntb_new(const struct sio_topology *topo, const struct emu_ntb_ops *ops, void *ctx,
+		struct emu_ntb **ret, struct sio_err *reterr);
 /* Frees it when no adapter has a session any more. NULL is fine. */
 void emu_ntb_free(struct emu_ntb *n);
 
@@ -101,8 +95,8 @@ void emu_ntb_attach(struct emu_ntb_adapter *a, struct sio_vfio_session *s);
  * Another function of @machine (a node id) does DMA to an address of the machine's bus: into @buf,
  * or out of @data, if that is not NULL. It must not be translated by an IOMMU on its way.
  * Return: 0: done, posted writes to a peer's device perhaps later; -ENXIO: no window of the machine
- * is there; -EFAULT: refused, as the fault registers say, or of a mapped window: no memory of a
- * peer that is up; of a read, nothing waits for a peer's device.
+ * is there; -EFAULT: refused, as the fault registers say; of a read, nothing waits for a peer's
+ * device.
  */
 int emu_ntb_reach(struct emu_ntb *n, uint32_t machine, uint64_t address, void *buf,
 		  const void *data, size_t len);

@@ -396,13 +396,13 @@ void emu_ntb_window_write(struct emu_ntb_adapter *a, uint64_t offset, const void
 
 /* ---- what other functions of the machine do there ---- */
 
-static bool in_bar(const struct emu_ntb_adapter *a, unsigned bar, uint64_t size, uint64_t address,
-		   size_t len, uint64_t *ret_offset)
+static bool in_window(const struct emu_ntb_adapter *a, uint64_t address, size_t len,
+		      uint64_t *ret_offset)
 {
-	uint64_t base;
+	uint64_t base, size = a->topo->window_size;
 
-	if (!a->session || !sio_vfio_config_bar(&a->space, bar, &base) || address < base ||
-	    len > size || address - base > size - len)
+	if (!a->session || !sio_vfio_config_bar(&a->space, SIO_VNTB_BAR_WINDOW, &base) ||
+	    address < base || len > size || address - base > size - len)
 		return false;
 	*ret_offset = address - base;
 	return true;
@@ -430,26 +430,6 @@ static int pass_pieces(struct emu_ntb_adapter *a, uint64_t offset, uint8_t *buf,
 	return rc;
 }
 
-/* The memory of a peer that is there, by the file that it lies in: as QEMU's devices reach it. */
-static int pass_mapped(const struct emu_ntb_adapter *a, uint64_t offset, uint8_t *buf,
-		       const uint8_t *data, size_t len)
-{
-	for (unsigned i = 0; i < a->n_pieces; i++) {
-		const struct emu_ntb_piece *p = &a->piece[i];
-
-		if (offset < p->offset || len > p->size || offset - p->offset > p->size - len)
-			continue;
-		if (!(a->row[p->row].state & SIO_VNTB_PEER_UP))
-			return -EFAULT;
-		if (data)
-			emu_ntb_copy_out(a->ntb->pool.data + offset, data, len);
-		else
-			emu_ntb_copy_in(buf, a->ntb->pool.data + offset, len);
-		return 0;
-	}
-	return -EFAULT;
-}
-
 int emu_ntb_reach(struct emu_ntb *n, uint32_t machine, uint64_t address, void *buf,
 		  const void *data, size_t len)
 {
@@ -458,13 +438,8 @@ int emu_ntb_reach(struct emu_ntb *n, uint32_t machine, uint64_t address, void *b
 	for (unsigned i = 0; i < n->n_own; i++) {
 		struct emu_ntb_adapter *a = n->adapter[i];
 
-		if (a->host->node != machine)
-			continue;
-		if (in_bar(a, SIO_VNTB_BAR_WINDOW, a->topo->window_size, address, len, &offset))
+		if (a->host->node == machine && in_window(a, address, len, &offset))
 			return pass_pieces(a, offset, buf, data, len);
-		if (a->n_pieces > 0 &&
-		    in_bar(a, SIO_VNTB_BAR_MAPPED, n->pool.size, address, len, &offset))
-			return pass_mapped(a, offset, buf, data, len);
 	}
 	return -ENXIO;
 }

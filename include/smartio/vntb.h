@@ -18,7 +18,6 @@
 /* BARs, all of 64 bits. */
 #define SIO_VNTB_BAR_REGISTERS 0 /* SIO_VNTB_REGISTERS bytes, and the tables of MSI-X behind */
 #define SIO_VNTB_BAR_WINDOW 2	 /* the look-up table's window; prefetchable, always trapped */
-#define SIO_VNTB_BAR_MAPPED 4	 /* the others' memory; prefetchable; not there in exact mode */
 #define SIO_VNTB_REGISTERS 0x80000
 #define SIO_VNTB_MSIX_TABLE 0x80000
 #define SIO_VNTB_MSIX_PENDING 0x81000
@@ -28,7 +27,7 @@
 #define SIO_VNTB_MAGIC 0x000 /* SIO_VNTB_MAGIC_VALUE */
 #define SIO_VNTB_MAGIC_VALUE 0x42544e56
 #define SIO_VNTB_VERSION 0x004 /* SIO_VNTB_VERSION_VALUE */
-#define SIO_VNTB_VERSION_VALUE 2
+#define SIO_VNTB_VERSION_VALUE 3
 #define SIO_VNTB_NODE 0x008	    /* of this host */
 #define SIO_VNTB_ADAPTER 0x00c	    /* of this host: 0, 1, ... */
 #define SIO_VNTB_PEERS 0x010	    /* rows of the table of peers; SIO_VNTB_MAX_PEERS at most */
@@ -42,7 +41,7 @@
 #define SIO_VNTB_LINK_GENERATION 0x030
 #define SIO_VNTB_GROUPS 0x034	  /* multicast groups; 0: there are none */
 #define SIO_VNTB_MEMBERS 0x038	  /* rows of the table of members; 0 without groups */
-#define SIO_VNTB_CAP_MAPPED 1	  /* BAR 4 is there; what goes through it is not checked */
+#define SIO_VNTB_CAP_MAPPED 1	  /* there are mapped pieces; what is done there is not checked */
 #define SIO_VNTB_CAP_REQUESTERS 2 /* who sends is checked; else the table is kept only */
 
 /*
@@ -122,7 +121,7 @@
  * writes; those of them that were interrupt messages; accesses that were refused, out or in;
  * doorbells that peers rang, messages that came by registers, interrupts that the function sent to
  * this host; changes of rows of the table of peers; writes to groups that went out, and copies of
- * such that came in. What goes through BAR 4 nobody counts.
+ * such that came in. What is done in mapped pieces nobody counts.
  */
 #define SIO_VNTB_COUNTERS 13
 #define SIO_VNTB_COUNTER(i) (0x300 + 8 * (i))
@@ -227,15 +226,21 @@
 #define SIO_VNTB_REQUESTER_VALID 0x80000000u
 
 /*
- * Mapped pieces: which bytes of BAR 4 are which bus addresses of which peer, for plain memory
- * alone.
+ * Mapped pieces: which bytes of the file with the memory of all mapped machines are which bus
+ * addresses of which peer, for plain memory alone; one piece, of row SIO_VNTB_PIECE_OWN, is this
+ * host's own. Another function of the machine shows the file: QEMU's ivshmem-plain, in its BAR 2. A
+ * driver knows it by its own memory, which is in there, too.
  */
+#define SIO_VNTB_SHARED_VENDOR 0x1af4
+#define SIO_VNTB_SHARED_DEVICE 0x1110
+#define SIO_VNTB_SHARED_BAR 2
 #define SIO_VNTB_MAX_PIECES 512
+#define SIO_VNTB_PIECE_OWN 0xffffffffu
 #define SIO_VNTB_PIECE(i) (0x58000 + 0x20 * (i))
 #define SIO_VNTB_PIECE_ROW 0x00
 #define SIO_VNTB_PIECE_BUS 0x08	   /* u64 */
 #define SIO_VNTB_PIECE_SIZE 0x10   /* u64 */
-#define SIO_VNTB_PIECE_OFFSET 0x18 /* u64; in BAR 4 */
+#define SIO_VNTB_PIECE_OFFSET 0x18 /* u64; in the file */
 
 /*
  * Members of multicast groups: where what is written to a group arrives in this host, at bus

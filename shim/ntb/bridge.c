@@ -4,7 +4,6 @@
  * smartio.ko need not be loaded: then there is no adapter, and the NTB API works without it.
  */
 #include <linux/bitmap.h>
-#include <linux/iommu.h>
 #include <linux/moduleparam.h>
 #include <linux/msi.h>
 #include <linux/slab.h>
@@ -19,11 +18,6 @@ module_param_named(bridge, is_wanted, bool, 0444);
 MODULE_PARM_DESC(bridge,
 		 "be an adapter of smartio.ko (1); 0: smartio_ntb.ko may be one, by the NTB API");
 
-struct piece {
-	u32 row;
-	u64 bus, size, offset;
-};
-
 /* What smartio.ko waits for with its lock; longer it waits without. */
 #define MOMENT_US 10000
 
@@ -34,7 +28,8 @@ struct vntb_bridge {
 	typeof(smartio_bridge_changed) *changed;
 	typeof(smartio_bridge_fault) *fault;
 	u32 node[SIO_VNTB_MAX_PEERS], adapter[SIO_VNTB_MAX_PEERS];
-	u32 requesters, pieces, groups, members;
+	u32 requesters, groups, members;
+	struct vntb_mapped *mapped; /* NULL: all windows are exact */
 	/* In use, of each table. */
 	DECLARE_BITMAP(entry, SIO_VNTB_MAX_ENTRIES);
 	DECLARE_BITMAP(range, SIO_VNTB_MAX_RANGES);
@@ -44,7 +39,6 @@ struct vntb_bridge {
 	/* Of those, they have ended, but an access of before may still come. */
 	DECLARE_BITMAP(late_range, SIO_VNTB_MAX_RANGES);
 	DECLARE_BITMAP(late_member, SIO_VNTB_MAX_MEMBERS);
-	struct piece piece[SIO_VNTB_MAX_PIECES];
 };
 
 /* ---- peers ---- */
@@ -211,25 +205,6 @@ static void close_entries(struct vntb *v, u64 handle)
 	vntb_read(v, SIO_VNTB_LUT((u32)handle) + SIO_VNTB_LUT_CONTROL);
 }
 
-/* Where it is reached without being trapped, if it is memory that lies in one piece. */
-static bool find_piece(const struct vntb_bridge *b, u32 row, u64 bus, u64 length, phys_addr_t *ret)
-{
-	u64 mapped = pci_resource_len(b->v->pdev, SIO_VNTB_BAR_MAPPED);
-
-	for (u32 i = 0; i < b->pieces; i++) {
-		const struct piece *p = &b->piece[i];
-
-		if (p->row != row || bus < p->bus || length > p->size ||
-		    bus - p->bus > p->size - length || p->size > mapped ||
-		    p->offset > mapped - p->size)
-			continue;
-		*ret = pci_resource_start(b->v->pdev, SIO_VNTB_BAR_MAPPED) + p->offset +
-		       (bus - p->bus);
-		return true;
-	}
-	return false;
-}
-
 /* *ret: the first of @n entries that nobody has. */
 static int take_entries(struct vntb_bridge *b, u64 n, u32 *ret)
 {
@@ -263,7 +238,7 @@ static int bridge_map(void *bridge, u32 node, u32 adapter, u64 bus, u64 length, 
 		vntb_entry_set(v, first + i, row, bus + ((u64)i << v->entry_shift), start, 0);
 	ret->at = v->window + ((u64)first << v->entry_shift);
 	/* That way does not lead through the entries, so that closing these stops nothing there. */
-	ret->memory = ret->uncut = find_piece(b, row, bus, length, &ret->at);
+	ret->memory = ret->uncut = vntb_mapped_find(b->mapped, row, bus, length, &ret->at);
 	ret->handle = n << 32 | first;
 	return 0;
 }
@@ -379,7 +354,7 @@ static u32 bridge_counters(void *bridge, struct sio_counter *counter, u32 room)
 
 	for (u32 i = 0; i < SIO_VNTB_COUNTERS && n < room; i++) {
 		/* Nobody counts what goes through a mapped window. */
-		if (b->pieces && i <= SIO_VNTB_COUNT_MESSAGES)
+		if (b->mapped && i <= SIO_VNTB_COUNT_MESSAGES)
 			continue;
 		strscpy(counter[n].name, names[i], sizeof(counter[n].name));
 		counter[n++].value = vntb_read64(b->v, SIO_VNTB_COUNTER(i));
@@ -446,26 +421,7 @@ static void learn(struct vntb_bridge *b)
 	b->requesters = min_t(u32, vntb_read(v, SIO_VNTB_REQUESTERS), SIO_VNTB_MAX_REQUESTERS);
 	b->groups = min_t(u32, vntb_read(v, SIO_VNTB_GROUPS), SIO_VNTB_MAX_GROUPS);
 	b->members = min_t(u32, vntb_read(v, SIO_VNTB_MEMBERS), SIO_VNTB_MAX_MEMBERS);
-	if (vntb_read(v, SIO_VNTB_CAPABILITIES) & SIO_VNTB_CAP_MAPPED)
-		b->pieces = min_t(u32, vntb_read(v, SIO_VNTB_PIECES), SIO_VNTB_MAX_PIECES);
-	for (u32 i = 0; i < b->pieces; i++)
-		b->piece[i] = (struct piece){
-			.row = vntb_read(v, SIO_VNTB_PIECE(i) + SIO_VNTB_PIECE_ROW),
-			.bus = vntb_read64(v, SIO_VNTB_PIECE(i) + SIO_VNTB_PIECE_BUS),
-			.size = vntb_read64(v, SIO_VNTB_PIECE(i) + SIO_VNTB_PIECE_SIZE),
-			.offset = vntb_read64(v, SIO_VNTB_PIECE(i) + SIO_VNTB_PIECE_OFFSET)};
 	bitmap_set(b->entry, 0, v->api.entries);
-}
-
-/* Peers take a bus address for one of the memory's: behind an IOMMU it is another one's. */
-static void warn_of_iommu(const struct vntb_bridge *b)
-{
-	struct iommu_domain *domain = iommu_get_domain_for_dev(&b->v->pdev->dev);
-
-	if (b->pieces && domain && domain->type & __IOMMU_DOMAIN_PAGING)
-		dev_warn(&b->v->pdev->dev,
-			 "an IOMMU translates what peers send here, but their windows are mapped: "
-			 "boot with iommu=pt, or use exact windows\n");
 }
 
 static void put_symbols(const struct vntb_bridge *b)
@@ -476,6 +432,13 @@ static void put_symbols(const struct vntb_bridge *b)
 		symbol_put(smartio_bridge_changed);
 	if (b->fault)
 		symbol_put(smartio_bridge_fault);
+}
+
+static void free_bridge(struct vntb_bridge *b)
+{
+	put_symbols(b);
+	vntb_mapped_close(b->mapped);
+	kfree(b);
 }
 
 static void be_bridge(struct vntb_bridge *b)
@@ -496,6 +459,7 @@ static void be_bridge(struct vntb_bridge *b)
 int vntb_bridge_start(struct vntb *v)
 {
 	struct vntb_bridge *b;
+	int error;
 
 	if (!is_wanted || v->bridge)
 		return 0;
@@ -504,14 +468,17 @@ int vntb_bridge_start(struct vntb *v)
 		return -ENOMEM;
 	b->v = v;
 	learn(b);
+	error = vntb_mapped_open(v, &b->mapped);
+	if (error) {
+		kfree(b);
+		return error;
+	}
 	be_bridge(b);
 	if (IS_ERR(b->a)) {
 		dev_info(&v->pdev->dev, "no adapter of smartio.ko (%pe)\n", b->a);
-		put_symbols(b);
-		kfree(b);
+		free_bridge(b);
 		return 0;
 	}
-	warn_of_iommu(b);
 	smp_store_release(&v->bridge, b); /* pairs with vntb_bridge_link(), vntb_bridge_fault() */
 	b->changed(b->a);		  /* since it looked, and before we heard */
 	return 0;
@@ -527,8 +494,7 @@ void vntb_bridge_stop(struct vntb *v)
 	synchronize_irq(pci_irq_vector(v->pdev, SIO_VNTB_VECTOR_LINK));
 	synchronize_irq(pci_irq_vector(v->pdev, SIO_VNTB_VECTOR_FAULT));
 	b->unregister(b->a);
-	put_symbols(b);
-	kfree(b);
+	free_bridge(b);
 }
 
 void vntb_bridge_link(struct vntb *v)

@@ -2,7 +2,7 @@
 /*
  * ntb_hw_smartio.ko: what its files share. hw.c has the PCI function, its registers and vectors,
  * and tells what happens to the parts that use them: ntb_api.c, the Linux NTB API, and bridge.c,
- * the bridge of smartio.ko.
+ * the bridge of smartio.ko, with mapped.c.
  *
  * Who has what of the tables: the first look-up entries and granted ranges are the NTB API's
  * (v->api), as are doorbells, messages, scratchpads and SIO_VNTB_ENABLE. The others, the vectors
@@ -120,6 +120,15 @@ void vntb_api_stop(struct vntb *v);
 void vntb_api_link(struct vntb *v);
 void vntb_api_message(struct vntb *v);
 void vntb_api_doorbell(struct vntb *v, int bit);
+
+/*
+ * mapped.c: what of the peers' memory is plain memory here, in a BAR of another function. Open: 0,
+ * *ret NULL: nothing; -ENOMEM. Find: is that range of a peer in it? *ret: where. NULL is fine.
+ */
+struct vntb_mapped;
+int vntb_mapped_open(struct vntb *v, struct vntb_mapped **ret);
+void vntb_mapped_close(struct vntb_mapped *m);
+bool vntb_mapped_find(const struct vntb_mapped *m, u32 row, u64 bus, u64 length, phys_addr_t *ret);
 
 /*
  * bridge.c. Start: 0, also without smartio.ko; -ENOMEM. The vectors of link and fault must be ours

@@ -15,9 +15,9 @@ import sys
 import tempfile
 import unittest
 
-from initiator import CONFIG, DMA_READ, DMA_WRITE, ERROR, GET_REGION_INFO, RAM, RAM_BYTES, WAIT, Drive
-from ntb_machine import (DB_MASK, DEVICE, ENTRY, FAULT_COUNT, FAULT_REASON, LINK, MAGIC, MAPPED, NODE, ONES, PEER,
-                         PIECES, STALE_READS, VECTOR_DOORBELL, WINDOW, Machine, peer)
+from initiator import CONFIG, DMA_READ, DMA_WRITE, RAM, RAM_BYTES, WAIT, Drive
+from ntb_machine import (DB_MASK, DEVICE, ENTRY, FAULT_COUNT, FAULT_REASON, LINK, MAGIC, NODE, ONES, PEER, PIECES,
+                         STALE_READS, VECTOR_DOORBELL, WINDOW, Machine, peer, piece)
 
 EMU = sys.argv.pop(1)
 TOPOLOGY = """cluster: machines
@@ -171,11 +171,10 @@ class Exact(Ntb):
         self.assertIn("no adapter 1", self.link("link 4 1 up"))
         self.assertIn("node id 44", self.link("link 44 0 up"))
 
-    def test_there_is_no_mapped_window(self):
+    def test_there_is_no_mapped_memory(self):
         a = self.machine("vm1")
-        info = struct.unpack("=IIIIQQ", a.ask(GET_REGION_INFO, struct.pack("=IIIIQQ", 32, 0, MAPPED, 0, 0, 0)))
-        self.assertEqual(info[4], 0)
         self.assertEqual(a.read32(PIECES), 0)
+        self.assertFalse(os.path.exists(f"{self.dir}/state/memory"))
 
 
 class WithDrive(Ntb):
@@ -245,34 +244,37 @@ class WithDrive(Ntb):
         self.assertEqual((a.read32(FAULT_COUNT), b.read32(FAULT_COUNT)), (0, 0))
 
 
-class Mapped(Ntb):
+class Mapped(WithDrive):
     window, ram = "mapped", "ram: 4M,"
 
     def test_memory_is_one_file(self):
         a, b = self.machine("vm1"), self.machine("vm3")
         path = f"{self.dir}/state/memory"
-        self.assertEqual(os.stat(path).st_size, 12 << 20)
+        self.assertEqual(os.stat(path).st_size, 16 << 20)  # that of a BAR
         self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
-        self.assertEqual(b.read32(PIECES), 2)
-        self.assertEqual([b.read64(0x58000 + at) for at in (8, 16, 24)], [0, 4 << 20, 0])
-        self.assertEqual([b.read64(0x58020 + at) for at in (8, 16, 24)], [0, 4 << 20, 4 << 20])
-        self.assertEqual(a.read64(0x58020 + 24), 8 << 20)
-        # The file comes with the region's description, to whoever has room for where it may be mapped.
-        b.send(GET_REGION_INFO, struct.pack("=IIIIQQ", 64, 0, MAPPED, 0, 0, 0))
-        data, fds, _, _ = socket.recv_fds(b.sock, 4096, 4)
-        self.assertEqual(len(data), 16 + 64)
-        self.assertFalse(struct.unpack_from("=I", data, 8)[0] & ERROR)
-        argsz, flags, index, cap, size, _ = struct.unpack_from("=IIIIQQ", data, 16)
-        self.assertEqual((argsz, flags, index, cap, size), (64, 15, MAPPED, 32, 16 << 20))
-        self.assertEqual(struct.unpack_from("=HHIII", data, 48), (1, 1, 0, 1, 0))
-        self.assertEqual(struct.unpack_from("=QQ", data, 64), (0, 12 << 20))
-        with mmap.mmap(fds[0], 12 << 20) as bar, open(path, "r+b") as ram:
-            bar[0x1000:0x1004] = b"vm1!"  # as vm1's QEMU sees it at its RAM
-            ram.seek(0x1000)
-            self.assertEqual(ram.read(4), b"vm1!")
-        os.close(fds[0])
-        self.assertEqual(b.read(0x1000, 4, MAPPED), b"vm1!")
-        self.assertEqual(b.read32(12 << 20, MAPPED), ONES)
+        self.assertEqual(b.read32(PIECES), 3)
+        self.assertEqual((b.read32(piece(0)), b.read32(piece(1)), b.read32(piece(2))), (ONES, 0, 1))
+        self.assertEqual([b.read64(piece(0, at)) for at in (8, 16, 24)], [0, 4 << 20, 8 << 20])
+        self.assertEqual([b.read64(piece(1, at)) for at in (8, 16, 24)], [0, 4 << 20, 0])
+        self.assertEqual([b.read64(piece(2, at)) for at in (8, 16, 24)], [0, 4 << 20, 4 << 20])
+        self.assertEqual(a.read64(piece(2, 24)), 8 << 20)
+
+    def test_a_drive_reaches_what_the_file_shows(self):
+        """Its QEMU has described the file as it does with a BAR that is plain memory."""
+        a = self.machine("vm1")
+        d = self.drive(0)
+        fd = os.open(f"{self.dir}/state/memory", os.O_RDWR)
+        d.map(self.BAR, 16 << 20, [fd])
+        d.start()
+        with mmap.mmap(fd, 16 << 20) as file:
+            there, data = (4 << 20) + 7 * ENTRY, os.urandom(ENTRY)  # of vm2, which is off
+            file[there:there + ENTRY] = data
+            self.assertEqual(d.do(1, self.WRITE, self.BAR + there, 1, (0, 0, 7)) & 0xff, 0)
+            file[there:there + ENTRY] = bytes(ENTRY)
+            self.assertEqual(d.do(1, self.READ, self.BAR + there, 1, (0, 0, 7)) & 0xff, 0)
+            self.assertEqual(file[there:there + ENTRY], data)
+        os.close(fd)
+        self.assertEqual((a.read32(FAULT_COUNT), d.dma), (0, []))
 
 
 unittest.main()

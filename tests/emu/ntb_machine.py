@@ -4,7 +4,7 @@ import struct
 
 from initiator import CONFIG, DMA_READ, REGION_READ, REPLY, Initiator
 
-WINDOW, MAPPED = 2, 4
+WINDOW = 2
 DEVICE, ENTRY = 0xfe000000, 4096  # of a device of each machine; what a look-up entry translates
 MAGIC, NODE, ENABLE, DB_MASK, FAULT_COUNT, FAULT_REASON = 0, 8, 0x48, 0x84, 0x100, 0x11c
 PIECES, STALE_READS, VECTOR_DOORBELL = 0x24, 0x50, 3
@@ -14,6 +14,10 @@ ONES = 0xffffffff
 
 def peer(row, register=0):
     return 0x1000 + 0x80 * row + register
+
+
+def piece(number, register=0):
+    return 0x58000 + 0x20 * number + register
 
 
 class Machine(Initiator):

@@ -224,35 +224,6 @@ static void what_another_function_is_refused(void **state)
 	ntbs_free(s);
 }
 
-static void another_function_reaches_mapped_memory(void **state)
-{
-	enum { PIECE = 2 << 20 }; /* of each machine, in their order */
-	struct ntbs *s = ntbs_new(3, true);
-	const uint64_t bar = BAR;
-	uint8_t data[64], back[64] = {0};
-
-	(void)state;
-	for (unsigned i = 0; i < 3; i++)
-		ntbs_connect(s, i);
-	ntbs_write(s, 0, SIO_VFIO_CONFIG, PCI_BASE_ADDRESS_0 + 4 * SIO_VNTB_BAR_MAPPED, &bar,
-		   sizeof(bar));
-	for (unsigned i = 0; i < sizeof(data); i++)
-		data[i] = (uint8_t)prng();
-	assert_int_equal(emu_ntb_reach(s->ntb, 4, BAR + 2 * PIECE - 64, NULL, data, 64), 0);
-	assert_memory_equal(s->pool + 2 * PIECE - 64, data, 64);
-	assert_int_equal(emu_ntb_reach(s->ntb, 4, BAR + 2 * PIECE - 64, back, NULL, 64), 0);
-	assert_memory_equal(back, data, 64);
-	/* The machine's own memory is no piece, nor are two machines' one; the file ends. */
-	assert_int_equal(emu_ntb_reach(s->ntb, 4, BAR + 64, back, NULL, 8), -EFAULT);
-	assert_int_equal(emu_ntb_reach(s->ntb, 4, BAR + 2 * PIECE - 4, NULL, data, 8), -EFAULT);
-	assert_int_equal(emu_ntb_reach(s->ntb, 4, BAR + 3 * PIECE - 4, NULL, data, 8), -ENXIO);
-	/* Of a machine that is off. */
-	ntbs_disconnect(s, 1);
-	assert_int_equal(emu_ntb_reach(s->ntb, 4, BAR + PIECE, NULL, data, 8), -EFAULT);
-	assert_int_equal(emu_ntb_reach(s->ntb, 4, BAR + 2 * PIECE, NULL, data, 8), 0);
-	ntbs_free(s);
-}
-
 /* ---- against a model that looks at each byte ---- */
 
 #define GRANTS 12u
@@ -387,7 +358,6 @@ int main(void)
 		cmocka_unit_test(another_function_reaches_the_peers_memory),
 		cmocka_unit_test(where_another_function_finds_no_window),
 		cmocka_unit_test(what_another_function_is_refused),
-		cmocka_unit_test(another_function_reaches_mapped_memory),
 		cmocka_unit_test(nothing_that_was_not_granted_is_reached),
 	};
 

@@ -159,7 +159,6 @@ static const struct emu_ntb_ops ntb_ops = {
 static struct ntbs *make(unsigned hosts, unsigned n, unsigned adapters, bool mapped, bool exact)
 {
 	struct ntbs *s = calloc(1, sizeof(*s));
-	struct emu_ntb_pool pool = {.fd = -1};
 
 	must(s != NULL, "memory");
 	s->n = n * adapters;
@@ -190,10 +189,7 @@ static struct ntbs *make(unsigned hosts, unsigned n, unsigned adapters, bool map
 				.attach = SIO_ATTACH_SWITCH,
 			};
 	}
-	if (mapped)
-		pool = (struct emu_ntb_pool){
-			.fd = 7, .data = s->pool, .size = emu_ntb_pool_size(&s->topo)};
-	must(emu_ntb_new(&s->topo, &pool, &ntb_ops, s, &s->ntb, NULL) == 0, "NTBs");
+	must(emu_ntb_new(&s->topo, &ntb_ops, s, &s->ntb, NULL) == 0, "NTBs");
 	must(emu_ntb_adapters(s->ntb) == s->n, "those of each");
 	for (unsigned i = 0; i < s->n; i++) {
 		s->machine[i].all = s;

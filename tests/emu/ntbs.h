@@ -65,10 +65,12 @@ struct ntbs {
 	struct emu_ntb_outward outward; /* the last */
 	unsigned n_power;
 	uint64_t power[1 + NTBS_MOST]; /* what it was told of each machine, by node / 4 - 1 */
-	uint8_t pool[8u << 20];
 };
 
-/* @n machines behind one switch; @mapped: each with 2M of RAM in a pool. They are not connected. */
+/*
+ * @n machines behind one switch; @mapped: each with 2M of RAM in the file of all. They are not
+ * connected.
+ */
 struct ntbs *ntbs_new(unsigned n, bool mapped);
 /* The same, not mapped, with multicast groups. */
 struct ntbs *ntbs_new_exact(unsigned n);

@@ -20,7 +20,6 @@ struct run {
 
 static const uint64_t region_size[] = {[SIO_VNTB_BAR_REGISTERS] = SIO_VNTB_BAR0_SIZE,
 				       [SIO_VNTB_BAR_WINDOW] = (uint64_t)NTBS_ENTRY * NTBS_ENTRIES,
-				       [SIO_VNTB_BAR_MAPPED] = 4u << 20,
 				       [SIO_VFIO_CONFIG] = 4096};
 
 /* Machine 1 grants nothing behind SECRET: that is its own driver's care, not the bridge's. */
@@ -33,7 +32,7 @@ static bool grants_secret(unsigned machine, unsigned region, uint64_t offset)
 static void access_region(struct run *r, struct input *in, bool write)
 {
 	static const unsigned regions[] = {SIO_VNTB_BAR_REGISTERS, SIO_VNTB_BAR_WINDOW,
-					   SIO_VNTB_BAR_MAPPED, SIO_VFIO_CONFIG};
+					   SIO_VNTB_BAR_REGISTERS, SIO_VFIO_CONFIG};
 	static const size_t lens[] = {4, 8, 4, 8, 1, 2, 3, 64};
 	uint8_t what = take8(in), data[64];
 	unsigned machine = what & 1, region = regions[what >> 1 & 3];

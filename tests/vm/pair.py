@@ -47,6 +47,7 @@ class Kind:
     late = ()     # those of them that a check starts
     memory = 384  # MB of each machine
     mapped = False  # their memory lies in one file, in their order: of a topology with such windows
+    shows = True  # a function of each shows it
     checks = ()   # functions of a Pair, in their order
     drivers = ("ntb", "ntb_hw_smartio")
     tell = None   # what a machine is asked when something is wrong
@@ -171,6 +172,11 @@ def backend(kind, host, folder):
     return qemu.part_of(f"{folder}/state/memory", kind.memory, kind.hosts.index(host) * kind.memory << 20)
 
 
+def shown(kind, folder):
+    """That of all mapped machines."""
+    return qemu.shown(f"{folder}/state/memory") if kind.mapped and kind.shows else ()
+
+
 def run(kind, build, kernel, iommu, folder, options, log):
     """What is wrong; None: nothing."""
     tsc_khz = subprocess.run([f"{build}/tests/vm/tsc_khz"], check=True, capture_output=True, text=True).stdout.strip()
@@ -180,7 +186,7 @@ def run(kind, build, kernel, iommu, folder, options, log):
             name = host + "'" * sum(m.name[0] == host for m in machines)
             m = ShellMachine(name, kernel, f"{folder}/initrd", folder, [f"{folder}/state/vfio.{host}.0"], tsc_khz,
                              memory=kind.memory, parameters=kind.parameters, backend=backend(kind, host, folder),
-                             more=(*IOMMU[iommu if kind.has_iommu(host) else "none"], *kind.qemu(host, folder)))
+                             more=(*IOMMU[iommu if kind.has_iommu(host) else "none"], *shown(kind, folder), *kind.qemu(host, folder)))
             machines.append(stack.enter_context(m))
             m.limit(LIMIT * (10 if "--soak" in options else 1))
             m.live = "--console" in options

@@ -12,6 +12,7 @@
 
 /* The PCI slots of a machine's bus 0. */
 enum {
+	MACHINE_SLOT_MEMORY = 0x07,  /* that of all mapped machines */
 	MACHINE_SLOT_DRIVE = 0x08,   /* the file that is its drive; then devices of the topology */
 	MACHINE_SLOT_ADAPTER = 0x10, /* at most SIO_MAX_ADAPTERS */
 	MACHINE_SLOT_AGENT = 0x14,   /* the network to who runs the machine */

@@ -66,10 +66,11 @@ def functions(asks):
 
 def command(asks, accel, kernel, initrd, prefix, control):
     append = "loglevel=5" if accel is qemu.KVM else f"loglevel=5 tsc_early_khz={asks['tsc_khz']}"
-    backend = qemu.private_memory(asks["memory"])
+    backend, shown = qemu.private_memory(asks["memory"]), ()
     if "ram_offset" in asks:
-        backend = qemu.part_of(f"{asks['directory']}/memory", asks["memory"], asks["ram_offset"])
-    return [*qemu.words(kernel, initrd, asks["memory"], backend, accel, append),
+        memory = f"{asks['directory']}/memory"
+        backend, shown = qemu.part_of(memory, asks["memory"], asks["ram_offset"]), qemu.shown(memory)
+    return [*qemu.words(kernel, initrd, asks["memory"], backend, accel, append), *shown,
             "-name", asks["name"], "-pidfile", f"{prefix}.pid",
             "-chardev", f"socket,id=console,path={prefix}.console,server=on,wait=off,logfile={prefix}.log",
             "-serial", "chardev:console",
