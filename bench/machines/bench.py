@@ -5,10 +5,10 @@
 usage: bench.py BUILD MACHINE [--exact] [--rounds N] [--csv FILE] [--console]
 
 MACHINE is none-6.1 or none-6.12. Windows are mapped; with --exact each access is a message to smartio-emu. A has QEMU's drive, and
-our model, which smartio-emu serves; a client on A and one on B take turns. All takes turns within each round, so that ratios
+B our model, which smartio-emu serves; a client on A and one on B take turns. All takes turns within each round, so that ratios
 hold on a busy machine; what the process that moves the data does in a second of a processor, QEMU for its drive and smartio-emu
 for our model, does not depend on who else is there. The ratio of a copy
-is to a plain one, that of a client on B to one on A. The figures are those of emulated processors, and say nothing of hardware.
+is to a plain one, that of a client on the other machine to one where the drive is. The figures are those of emulated processors, and say nothing of hardware.
 """
 import argparse
 import contextlib
@@ -29,7 +29,7 @@ from mapped import DRIVES  # noqa: E402
 
 NAMES = {"own": "memcpy within B's memory", "write": "memcpy into A's memory", "read": "memcpy out of A's memory",
          "sisci": "SCIMemCpy into A's memory"}
-NEAR = "client on A, where it is"
+NEAR, FAR = "client where it is", "client on the other machine"
 SIZES = {False: {"copy": 1 << 20, "turn": 256 << 20, "io": "512K", "count": 64},
          True: {"copy": 16 << 10, "turn": 64 << 10, "io": "4K", "count": 4}}  # exact
 
@@ -64,12 +64,12 @@ def io(p, drive, size):
     mover = p.a.process.pid if drive == cluster.DRIVE else emu(p)
     out = {}
     for how in ("write", "read"):
-        for m in (p.a, p.b):
+        for m, who in zip(mapped.ends(p, drive), (NEAR, FAR)):
             since = busy_ns(mover)
             said = m.run(f"smartio-nvme bench {drive} --{how} --size {size['io']} --depth 8 --count {size['count']} --warmup 8 --length 8M "
                         "--json 2>/tmp/bench.err || fail \"$(cat /tmp/bench.err)\"")
             data = json.loads(said)["data"]
-            name = f"{DRIVES[drive]}: {how}s of a {NEAR if m is p.a else 'client on B'}"
+            name = f"{DRIVES[drive]}: {how}s of a {who}"
             out[name] = data["bytes_per_second"] / 1e9
             out[f"{name}, by processor time"] = size["count"] * data["size"] / (busy_ns(mover) - since)
     return out
@@ -77,7 +77,7 @@ def io(p, drive, size):
 
 def compared_with(name):
     """The row that it is a ratio of: copies of a plain one, a client on B of one on A."""
-    return name.replace("client on B", NEAR) if "client on" in name else NAMES["own"]
+    return name.replace(FAR, NEAR) if "client" in name else NAMES["own"]
 
 
 def table(rounds):
@@ -109,7 +109,7 @@ class Bench(mapped.Mapped):
         size = SIZES[self.o.exact]
         p.a.run(f"begin serve bench-machines-window serve {size['copy']}; runs serve")
         for drive in DRIVES:
-            p.a.run(f"smartio-nvme manager {drive} --background >/dev/null")
+            mapped.ends(p, drive)[0].run(f"smartio-nvme manager {drive} --background >/dev/null")
         rounds = []
         for n in range(self.o.rounds):
             row = copies(p, size)

@@ -128,6 +128,8 @@ struct live {
 	unsigned n_vfios;
 	struct emu_ntb *ntb;		   /* what joins machines; NULL: none has an adapter */
 	char pool_path[LIVE_PATH_MAX + 1]; /* memory of mapped machines; empty: there are none */
+	dev_t pool_device;
+	ino_t pool_inode;
 	struct live_source alarm;
 	uint64_t alarm_at;	  /* 0: it is not set */
 	struct live_store *store; /* NULL: no drive has a file */
@@ -215,6 +217,12 @@ void live_engine_report(void *ctx);
 int live_ntb_open(struct live *l, struct sio_err *reterr);
 void live_ntb_close(struct live *l);
 void live_ntb_event(struct live *l);
+/*
+ * Where a range of a machine's bus lies in the file that its QEMU describes it with: *offset, as
+ * QEMU says it, is changed. Return: 0; -ERANGE: nobody can tell; -errno.
+ */
+int live_ntb_place(const struct live *l, uint32_t node, int fd, const struct sio_vfio_range *r,
+		   uint64_t *offset);
 int live_machine_memory(void *ctx, const struct emu_reach *x, struct emu_reached *ret);
 int live_machine_message(void *ctx, const struct emu_reach *x, uint32_t data, bool send);
 int live_machine_store(void *ctx, const struct emu_reach *x, const uint32_t *data);

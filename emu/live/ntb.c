@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -165,6 +166,7 @@ static const struct emu_ntb_ops ops = {
 static int open_pool(struct live *l, struct sio_err *reterr)
 {
 	uint64_t size = emu_ntb_pool_size(l->topo);
+	struct stat st;
 	int rc, fd;
 
 	if (size == 0)
@@ -176,12 +178,14 @@ static int open_pool(struct live *l, struct sio_err *reterr)
 	}
 	unlink(l->pool_path); /* we hold the directory's lock: what lies there is stale */
 	fd = open(l->pool_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	rc = fd < 0 || ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
+	rc = fd < 0 || ftruncate(fd, (off_t)size) < 0 || fstat(fd, &st) < 0 ? -errno : 0;
 	if (fd >= 0)
 		close(fd);
 	if (rc < 0)
 		return sio_fail(reterr, rc, "%s: %" PRIu64 " bytes of machines' RAM: %s",
 				l->pool_path, size, strerror(-rc));
+	l->pool_device = st.st_dev;
+	l->pool_inode = st.st_ino;
 	live_log("%s has the memory of all machines: %" PRIu64 " bytes", l->pool_path, size);
 	for (unsigned i = 0; i < l->topo->n_machines; i++)
 		if (l->topo->machine[i].mapped)
@@ -189,6 +193,20 @@ static int open_pool(struct live *l, struct sio_err *reterr)
 				 l->topo->machine[i].name, l->topo->machine[i].ram_size,
 				 emu_ntb_pool_offset(l->topo, i), l->pool_path);
 	return 0;
+}
+
+int live_ntb_place(const struct live *l, uint32_t node, int fd, const struct sio_vfio_range *r,
+		   uint64_t *offset)
+{
+	struct stat st;
+
+	if (!l->pool_path[0])
+		return 0;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_dev != l->pool_device || st.st_ino != l->pool_inode)
+		return 0;
+	return emu_ntb_pool_place(l->topo, node, r->address, r->size, offset);
 }
 
 int live_ntb_open(struct live *l, struct sio_err *reterr)

@@ -36,7 +36,7 @@ struct live_vfio {
 	struct live_source listener, socket;
 	struct live *live;
 	const char *name;
-	uint32_t node; /* of the machine that has a device */
+	uint32_t node; /* of the machine */
 	/* One of the two is behind it. */
 	struct emu_vfio_device *device;
 	struct emu_ntb_adapter *adapter;
@@ -196,8 +196,13 @@ static int beside(void *ctx, uint64_t address, void *buf, const void *data, size
 static int map_memory(void *ctx, int fd, uint64_t offset, const struct sio_vfio_range *r,
 		      void **ret)
 {
-	return live_vfiomem_map(&((struct live_vfio *)ctx)->memory, fd, offset, r->size,
-				r->can_write, ret);
+	struct live_vfio *v = ctx;
+	int rc = live_ntb_place(v->live, v->node, fd, r, &offset);
+
+	/* What nobody can tell has no file here: accesses of it are messages. */
+	if (rc < 0)
+		return rc == -ERANGE ? 0 : rc;
+	return live_vfiomem_map(&v->memory, fd, offset, r->size, r->can_write, ret);
 }
 
 static void unmap_memory(void *ctx, void *data, uint64_t size)
@@ -413,6 +418,7 @@ static int open_adapter(struct live *l, struct emu_ntb_adapter *a, struct sio_er
 	struct live_vfio *v = add_one(l, emu_ntb_name(a));
 
 	v->adapter = a;
+	v->node = emu_ntb_node(a);
 	return listen_one(l, v, reterr);
 }
 

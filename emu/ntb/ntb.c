@@ -8,31 +8,7 @@
 
 #include "emu/ntb/inside.h"
 
-#define POOL_UNIT (2ull << 20) /* where a machine's RAM begins: for large pages */
 #define MOST_PATHS (SIO_MAX_ADAPTERS * SIO_MAX_ADAPTERS)
-
-static uint64_t pool_share(const struct sio_topo_host *machine)
-{
-	return machine->mapped ? (machine->ram_size + POOL_UNIT - 1) / POOL_UNIT * POOL_UNIT : 0;
-}
-
-uint64_t emu_ntb_pool_offset(const struct sio_topology *topo, unsigned machine)
-{
-	uint64_t offset = 0;
-
-	for (unsigned i = 0; i < machine; i++)
-		offset += pool_share(&topo->machine[i]);
-	return offset;
-}
-
-uint64_t emu_ntb_pool_size(const struct sio_topology *topo)
-{
-	uint64_t all = emu_ntb_pool_offset(topo, topo->n_machines), size = POOL_UNIT;
-
-	while (size < all)
-		size <<= 1;
-	return all ? size : 0;
-}
 
 /* ---- what others see ---- */
 
@@ -429,6 +405,11 @@ const struct emu_ntb_adapter *emu_ntb_of(const struct emu_ntb *n, uint32_t node,
 struct emu_ntb_adapter *emu_ntb_at(struct emu_ntb *n, unsigned index)
 {
 	return n->adapter[index];
+}
+
+uint32_t emu_ntb_node(const struct emu_ntb_adapter *a)
+{
+	return a->host->node;
 }
 
 const char *emu_ntb_name(const struct emu_ntb_adapter *a)

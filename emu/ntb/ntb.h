@@ -69,6 +69,12 @@ struct emu_ntb_ops {
 uint64_t emu_ntb_pool_size(const struct sio_topology *topo);
 /* The offset in it of the RAM of a mapped machine. */
 uint64_t emu_ntb_pool_offset(const struct sio_topology *topo, unsigned machine);
+/*
+ * A machine's QEMU describes a range of its bus as bytes of that file, from what it calls @offset
+ * on. Return: 0: *offset is where they are; -ERANGE: nobody can tell.
+ */
+int emu_ntb_pool_place(const struct sio_topology *topo, uint32_t node, uint64_t address,
+		       uint64_t size, uint64_t *offset);
 
 /*
  * Makes all adapters of all machines. @topo, @ops and @ctx outlive it.
@@ -81,6 +87,7 @@ void emu_ntb_free(struct emu_ntb *n);
 
 unsigned emu_ntb_adapters(const struct emu_ntb *n);
 struct emu_ntb_adapter *emu_ntb_at(struct emu_ntb *n, unsigned index);
+uint32_t emu_ntb_node(const struct emu_ntb_adapter *a); /* of its host */
 /* The adapter's name, "vm.0": the host's name, and the number of the adapter. */
 const char *emu_ntb_name(const struct emu_ntb_adapter *a);
 

@@ -109,6 +109,13 @@ static void warn_of_iommu(const struct vntb *v)
 			 "boot with iommu=pt, or use exact windows\n");
 }
 
+static void warn_of_exact(const struct vntb *v)
+{
+	dev_warn(&v->pdev->dev,
+		 "no function shows the memory of all machines, so windows are exact, and slow: "
+		 "give QEMU an ivshmem-plain with the file 'memory' of the cluster\n");
+}
+
 int vntb_mapped_open(struct vntb *v, struct vntb_mapped **ret)
 {
 	u32 n = min_t(u32, vntb_read(v, SIO_VNTB_PIECES), SIO_VNTB_MAX_PIECES);
@@ -134,9 +141,7 @@ int vntb_mapped_open(struct vntb *v, struct vntb_mapped **ret)
 		m->shows = find_function(own, page);
 	free_page((unsigned long)page);
 	if (!m->shows) {
-		dev_warn(&v->pdev->dev,
-			 "no function shows the memory of all machines, so windows are exact, and "
-			 "slow: give QEMU an ivshmem-plain with the file 'memory' of the cluster\n");
+		warn_of_exact(v);
 		kfree(m);
 		return 0;
 	}

@@ -259,6 +259,19 @@ class Mapped(WithDrive):
         self.assertEqual([b.read64(piece(2, at)) for at in (8, 16, 24)], [0, 4 << 20, 4 << 20])
         self.assertEqual(a.read64(piece(2, 24)), 8 << 20)
 
+    def test_memory_is_the_machines_that_describes_it(self):
+        """QEMU says where it lies in the machine's part, not in the file."""
+        a, b = self.machine("vm1"), self.machine("vm2")
+        fd = os.open(f"{self.dir}/state/memory", os.O_RDWR)
+        for m in (a, b):
+            m.map(0, 4 << 20, [fd])
+        b.grant(0, 0, 0x2000, 0x1000)
+        a.lead(0, 0, 0x2000)
+        a.write32(0x10, 0xc0ffee, WINDOW)
+        self.assertEqual(os.pread(fd, 4, 0x2010), bytes(4))
+        self.assertEqual(struct.unpack("=I", os.pread(fd, 4, (4 << 20) + 0x2010)), (0xc0ffee,))
+        os.close(fd)
+
     def test_a_drive_reaches_what_the_file_shows(self):
         """Its QEMU has described the file as it does with a BAR that is plain memory."""
         a = self.machine("vm1")

@@ -241,6 +241,32 @@ static void mapped_machines_say_where_memory_is(void **state)
 	ntbs_free(s);
 }
 
+static void memory_is_the_machines_that_describes_it(void **state)
+{
+	enum { PART = 2 << 20 }; /* of each machine, in their order */
+	struct ntbs *s = ntbs_new(3, true);
+	uint64_t at = 0;
+
+	(void)state;
+	/* Its QEMU says where it is in its own part. */
+	assert_int_equal(emu_ntb_pool_place(&s->topo, 8, 0x3000, 0x1000, &at), 0);
+	assert_true(at == PART + 0x3000);
+	at = 0x1000;
+	assert_int_equal(emu_ntb_pool_place(&s->topo, 12, PART - 0x1000, 0x1000, &at), 0);
+	assert_true(at == 3 * PART - 0x1000);
+	/* All of the file, in a function's BAR. */
+	at = 0;
+	assert_int_equal(emu_ntb_pool_place(&s->topo, 8, 64u << 20, 4 * PART, &at), 0);
+	assert_true(at == 0);
+	/* Whose that is only QEMU knows; so of a machine that has no part. */
+	assert_int_equal(emu_ntb_pool_place(&s->topo, 8, PART - 0x1000, 0x2000, &at), -ERANGE);
+	assert_int_equal(emu_ntb_pool_place(&s->topo, 8, 64u << 20, PART, &at), -ERANGE);
+	assert_int_equal(emu_ntb_pool_place(&s->topo, 16, 0, 0x1000, &at), -ERANGE);
+	at = 0x1000;
+	assert_int_equal(emu_ntb_pool_place(&s->topo, 8, 64u << 20, 4 * PART, &at), -ERANGE);
+	ntbs_free(s);
+}
+
 static void log_nothing(void *ctx, const char *text)
 {
 	(void)ctx;
@@ -312,6 +338,7 @@ int main(void)
 		cmocka_unit_test(faults_are_queued),
 		cmocka_unit_test(resets),
 		cmocka_unit_test(mapped_machines_say_where_memory_is),
+		cmocka_unit_test(memory_is_the_machines_that_describes_it),
 		cmocka_unit_test(rows_are_in_the_order_of_the_topology),
 	};
 

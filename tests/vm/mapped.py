@@ -4,8 +4,9 @@
 
 usage: mapped.py BUILD MACHINE [--console] [--soak]
 
-As cluster.py, whose checks these are in part. A has QEMU's drive and our model. Reads of B's client are counted: messages between
-daemons, accesses that come to smartio-emu, and the client's instructions, which must be those of a client of A. MACHINE is
+As cluster.py, whose checks these are in part. A has QEMU's drive, and B our model. Reads of a client on the other machine are
+counted: messages between daemons, accesses that come to smartio-emu, and the client's instructions, which must be those of a
+client where the drive is; and what QEMU's drive moves in parts of 8 bytes, as it does where it does not find plain memory. MACHINE is
 none-6.1 or none-6.12: an exporter's IOMMU and mapped windows exclude each other (docs/virtual-ntb.md).
 """
 import json
@@ -24,15 +25,18 @@ from machine import Failed
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODEL_SLOT = cluster.DRIVE_SLOT + 1
 MODEL_PLACE = f"0000:00:{MODEL_SLOT:02x}.0"
-DRIVES = {DRIVE: "QEMU's drive", f"a/{MODEL_PLACE}": "our model"}
+MODEL = f"b/{MODEL_PLACE}"
+DRIVES = {DRIVE: "QEMU's drive", MODEL: "our model"}
 READS = 500          # one by one
 COUNTED, DEPTH = 640, 32  # of which instructions are counted
 VALGRIND = "/usr/libexec/valgrind"
+# What QEMU and its drive load from, or store to, memory of another process's function, 8 bytes at a time.
+PARTS = ("memory_region_ram_device_read", "memory_region_ram_device_write")
 
 
 def give_model(p):
-    p.a.run(f"smartio device add {MODEL_PLACE}")
-    p.both(f"until_ok has_device a/{MODEL_PLACE}")
+    p.b.run(f"smartio device add {MODEL_PLACE}")
+    p.both(f"until_ok has_device {MODEL}")
     p.step("our model is known on both, too")
 
 
@@ -43,24 +47,42 @@ def exits(p):
     return {a["name"]: int(a["counters"]["exits"], 16) for a in json.loads(said)["data"]["adapters"]}
 
 
+def ends(p, drive):
+    """The machine where the drive is, and the other."""
+    return (p.a, p.b) if drive.startswith("a/") else (p.b, p.a)
+
+
 def check_path(p):
     """A read of the other machine's drive is two doorbells, and nothing else leaves the machines."""
     if not p.kind.iopath:
         p.step("reads are not counted: apt-get install valgrind")
         return
     for drive, name in DRIVES.items():
-        p.a.run(f"start_manager {drive}")
-        p.b.run(f"start_path {drive} {READS} 1")
+        near, far = ends(p, drive)
+        near.run(f"start_manager {drive}")
+        far.run(f"start_path {drive} {READS} 1")
         messages, before = p.both("peer_messages"), exits(p)
-        p.b.run("next_of_path done")
+        far.run("next_of_path done")
         after = exits(p)
         grew = {adapter: after[adapter] - before[adapter] for adapter in after}
-        if p.both("peer_messages") != messages or grew != {"a.0": 0, "b.0": 2 * READS}:
+        if p.both("peer_messages") != messages or grew != {f"{near.name}.0": 0, f"{far.name}.0": 2 * READS}:
             raise Failed(f"{READS} reads of {name}, one by one: {messages} messages of daemons became {p.both('peer_messages')}, and "
                          f"there were {grew} accesses to adapters")
-        p.b.run("end_path")
-        p.a.run(f"stop_manager; until_ok same_borrowers {drive} 0 0")
+        far.run("end_path")
+        near.run(f"stop_manager; until_ok same_borrowers {drive} 0 0")
         p.step(f"{READS} reads of {name}: no message between daemons, and {2 * READS} doorbells alone came to smartio-emu")
+
+
+def check_copies(p):
+    """All that QEMU's drive moved until now it copied as to and from RAM."""
+    for host, m in zip(p.up, p.machines()):
+        if "trace event" in m.errors():
+            raise Failed(f"QEMU of {host} does not count what it accesses in parts: {m.errors()}")
+        with open(f"{p.folder}/parts.{host}", encoding="utf-8", errors="replace") as f:
+            parts = sum(event in line for line in f for event in PARTS)
+        if parts:
+            raise Failed(f"QEMU of {host} accessed memory {parts} times in parts of 8 bytes")
+    p.step("no QEMU has accessed memory in parts of 8 bytes")
 
 
 def check_instructions(p):
@@ -92,9 +114,9 @@ class Mapped(cluster.Cluster):
     doc = __doc__
     mapped = True
     topology = pair.TOPOLOGY.replace("    kind: machine\n", f"    kind: machine\n    window: mapped\n    ram: {cluster.Cluster.memory}M\n").replace(
-        "    kind: machine\n", f"    kind: machine\n    devices: {{ {model.DRIVE} }}\n", 1)
+        "  b:\n", f"  b:\n    devices: {{ {model.DRIVE} }}\n")
     checks = (cluster.start, cluster.check_memory, cluster.give_drive, give_model, cluster.check_drive, check_path,
-              check_instructions, check_more)
+              check_copies, check_instructions, check_more)
     iopath = valgrind = False  # whether they are to be had
 
     def fill(self, image, kernel, build):
@@ -112,8 +134,8 @@ class Mapped(cluster.Cluster):
                 image.add_data("/test-lib.sh" if name == "mapped-lib.sh" else "/" + name, f.read())
 
     def qemu(self, host, folder):
-        words = super().qemu(host, folder)
-        return (*words, *qemu.vfio_user(MODEL_SLOT, f"{folder}/state/vfio.disk")) if host == self.drive_host else words
+        words = (*super().qemu(host, folder), *(w for event in PARTS for w in ("-trace", event)), "-D", f"{folder}/parts.{host}")
+        return (*words, *qemu.vfio_user(MODEL_SLOT, f"{folder}/state/vfio.disk")) if host == MODEL[0] else words
 
 
 if __name__ == "__main__":

@@ -47,7 +47,6 @@ class Kind:
     late = ()     # those of them that a check starts
     memory = 384  # MB of each machine
     mapped = False  # their memory lies in one file, in their order: of a topology with such windows
-    shows = True  # a function of each shows it
     checks = ()   # functions of a Pair, in their order
     drivers = ("ntb", "ntb_hw_smartio")
     tell = None   # what a machine is asked when something is wrong
@@ -174,7 +173,7 @@ def backend(kind, host, folder):
 
 def shown(kind, folder):
     """That of all mapped machines."""
-    return qemu.shown(f"{folder}/state/memory") if kind.mapped and kind.shows else ()
+    return qemu.shown(f"{folder}/state/memory") if kind.mapped else ()
 
 
 def run(kind, build, kernel, iommu, folder, options, log):

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The file with the RAM of all mapped machines: where each one's part is. */
+#include <errno.h>
+
+#include "emu/ntb/ntb.h"
+
+#define POOL_UNIT (2ull << 20) /* where a machine's RAM begins: for large pages */
+
+static uint64_t pool_share(const struct sio_topo_host *machine)
+{
+	return machine->mapped ? (machine->ram_size + POOL_UNIT - 1) / POOL_UNIT * POOL_UNIT : 0;
+}
+
+uint64_t emu_ntb_pool_offset(const struct sio_topology *topo, unsigned machine)
+{
+	uint64_t offset = 0;
+
+	for (unsigned i = 0; i < machine; i++)
+		offset += pool_share(&topo->machine[i]);
+	return offset;
+}
+
+uint64_t emu_ntb_pool_size(const struct sio_topology *topo)
+{
+	uint64_t all = emu_ntb_pool_offset(topo, topo->n_machines), size = POOL_UNIT;
+
+	while (size < all)
+		size <<= 1;
+	return all ? size : 0;
+}
+
+/*
+ * QEMU 11.1 says where the bytes lie in the memory that it has of the file, not in the file: with
+ * its RAM's offset there they would be another machine's. RAM is known by its bus addresses, which
+ * are those that the others have of it; and the function that shows the file has all of it.
+ */
+int emu_ntb_pool_place(const struct sio_topology *topo, uint32_t node, uint64_t address,
+		       uint64_t size, uint64_t *offset)
+{
+	for (unsigned i = 0; i < topo->n_machines; i++) {
+		const struct sio_topo_host *m = &topo->machine[i];
+
+		if (m->node != node || !m->mapped || size > m->ram_size ||
+		    address > m->ram_size - size)
+			continue;
+		*offset = emu_ntb_pool_offset(topo, i) + address;
+		return 0;
+	}
+	return *offset == 0 && size == emu_ntb_pool_size(topo) ? 0 : -ERANGE;
+}
