@@ -59,7 +59,7 @@ static bool is_page(void __iomem *there, u8 *page)
 
 	for (int i = 0; i < 2; i++) {
 		get_random_bytes(page, NONCE);
-		mb(); /* the page is loaded by another way than it was stored to */
+		mb(); /* the store is there: pairs with the load, which goes another way */
 		memcpy_fromio(seen, there, NONCE);
 		if (memcmp(seen, page, NONCE) != 0)
 			return false;
