@@ -33,28 +33,33 @@ static void admin_swap(struct sio_nvme_wire_admin *a)
 	a->timeout_ms = le32toh(a->timeout_ms);
 }
 
+static void create_swap(struct sio_nvme_req *r)
+{
+	r->create.sq = le64toh(r->create.sq);
+	r->create.cq = le64toh(r->create.cq);
+	r->create.sq_entries = le32toh(r->create.sq_entries);
+	r->create.cq_entries = le32toh(r->create.cq_entries);
+	r->create.notify = le32toh(r->create.notify);
+	r->create.notice = le32toh(r->create.notice);
+	r->create.formats = le32toh(r->create.formats);
+	r->create.old_qid = le32toh(r->create.old_qid);
+	r->create.old_key = le64toh(r->create.old_key);
+	r->create.share = le32toh(r->create.share);
+	r->create.share_notice = le32toh(r->create.share_notice);
+	r->create.share_depth = le32toh(r->create.share_depth);
+	r->create.share_most = le32toh(r->create.share_most);
+	r->create.share_over = le32toh(r->create.share_over);
+	r->create.cmb = le32toh(r->create.cmb);
+	r->create.cq_of = le32toh(r->create.cq_of);
+	r->create.share_raises = le32toh(r->create.share_raises);
+	r->create.cq_key = le64toh(r->create.cq_key);
+}
+
 static void body_swap(struct sio_nvme_req *r, uint32_t op)
 {
 	switch (op) {
 	case SIO_NVME_OP_CREATE:
-		r->create.sq = le64toh(r->create.sq);
-		r->create.cq = le64toh(r->create.cq);
-		r->create.sq_entries = le32toh(r->create.sq_entries);
-		r->create.cq_entries = le32toh(r->create.cq_entries);
-		r->create.notify = le32toh(r->create.notify);
-		r->create.notice = le32toh(r->create.notice);
-		r->create.formats = le32toh(r->create.formats);
-		r->create.old_qid = le32toh(r->create.old_qid);
-		r->create.old_key = le64toh(r->create.old_key);
-		r->create.share = le32toh(r->create.share);
-		r->create.share_notice = le32toh(r->create.share_notice);
-		r->create.share_depth = le32toh(r->create.share_depth);
-		r->create.share_most = le32toh(r->create.share_most);
-		r->create.share_over = le32toh(r->create.share_over);
-		r->create.cmb = le32toh(r->create.cmb);
-		r->create.cq_of = le32toh(r->create.cq_of);
-		r->create.share_raises = le32toh(r->create.share_raises);
-		r->create.cq_key = le64toh(r->create.cq_key);
+		create_swap(r);
 		break;
 	case SIO_NVME_OP_DELETE:
 		r->del.qid = le32toh(r->del.qid);
