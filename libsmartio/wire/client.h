@@ -26,7 +26,7 @@
  * it: ends with the same number go on with each other in any order of restarts, others say which is
  * older.
  */
-#define SIO_CLIENT_VERSION 24
+#define SIO_CLIENT_VERSION 25
 
 /*
  * All requests, in one list for each room of smartiod that serves some, from which tables are made:
@@ -38,11 +38,11 @@
 /* clang-format off */
 #define SIO_CLIENT_DAEMON(X) \
 	X(HELLO, hello, 1, sio_msg_hello, h, sio_rep_hello, h) \
-	X(ADAPTER, adapter_query, 2, sio_msg_adapter, reserved, sio_rep_adapter, h) \
+	X(ADAPTER, adapter_query, 2, sio_msg_adapter, h, sio_rep_adapter, h) \
 	X(NODE_PROBE, node_probe, 3, sio_msg_node_probe, h, sio_msg, size) \
 	X(BYE, bye, 6, sio_msg_bye, h, sio_msg, size) \
-	X(LINK, link_query, 7, sio_msg_adapter, reserved, sio_rep_link, reserved) \
-	X(LIST, list, 64, sio_msg_list, reserved, sio_rep_list, h) \
+	X(LINK, link_query, 7, sio_msg_link, reserved, sio_rep_link, reserved) \
+	X(LIST, list, 64, sio_msg_list, h, sio_rep_list, h) \
 	X(STATS, stats, 65, sio_msg_stats, h, sio_rep_stats, reserved) \
 	X(RELOAD, reload, 66, sio_msg_reload, reserved, sio_rep_reload, h) \
 	X(RELOAD_LINE, reload_line, 67, sio_msg_reload_line, reserved, \
@@ -247,10 +247,15 @@ struct sio_msg_bye {
 };
 SIO_WIRE_SIZE(struct sio_msg_bye, 16);
 
-/* Adapter @adapter of this host: for SCIGetLocalNodeId and SCI_Q_ADAPTER. ENXIO. */
+/*
+ * ADAPTER, LIST, STATS: @node: the host that is asked about, whose daemon answers; 0: this one.
+ * EHOSTUNREACH, ENETDOWN, ETIMEDOUT: that daemon cannot be asked.
+ */
+
+/* Adapter @adapter: for SCIGetLocalNodeId and SCI_Q_ADAPTER. ENXIO. */
 struct sio_msg_adapter {
 	struct sio_msg h;
-	sio_le32 adapter, reserved;
+	sio_le32 adapter, node;
 };
 SIO_WIRE_SIZE(struct sio_msg_adapter, 24);
 #define SIO_ADAPTER_AT_SWITCH 1 /* its link leads to a switch */
@@ -267,9 +272,14 @@ struct sio_rep_adapter {
 SIO_WIRE_SIZE(struct sio_rep_adapter, 88);
 
 /*
- * LINK: struct sio_msg_adapter. The state of the adapter's own link, whoever is behind it, and for
- * how long it has been in that state, as far as smartiod knows: at most since its start. ENXIO.
+ * LINK: the state of the own link of an adapter of this host, whoever is behind it, and for how
+ * long it has been in that state, as far as smartiod knows: at most since its start. ENXIO.
  */
+struct sio_msg_link {
+	struct sio_msg h;
+	sio_le32 adapter, reserved;
+};
+SIO_WIRE_SIZE(struct sio_msg_link, 24);
 struct sio_rep_link {
 	struct sio_msg h;
 	sio_le32 up, reserved;
@@ -858,14 +868,15 @@ enum {
 #define SIO_ROW_MACHINE 64
 struct sio_msg_list {
 	struct sio_msg h;
-	sio_le32 kind, reserved;
+	sio_le32 kind, node;
 	sio_le64 after; /* rows with key greater than this */
 };
 SIO_WIRE_SIZE(struct sio_msg_list, 32);
 /*
  * What a row's fields say; what is not named is 0. Flags: LIVE, or QUARANTINED, and what applies.
  *   NODES        key, node: node; name; UP: its daemon answers (always for the asked one); MACHINE:
- *                a virtual machine
+ *                a virtual machine; bytes: of RAM, of other real hosts 0; refs: devices in the
+ *                file; memory: adapters
  *   SEGMENTS     key: uid; owner: the port's; bytes; address: physical, as the port's MEM row; id;
  *                refs: connections, grants and DMA maps; pid; memory: SIO_MEMORY_*; QUARANTINED:
  *                removed, or its program is gone, and others still reach it
@@ -911,8 +922,9 @@ SIO_WIRE_SIZE(struct sio_rep_list, 6168);
 struct sio_msg_stats {
 	struct sio_msg h;
 	sio_le32 kind, id;
+	sio_le64 node;
 };
-SIO_WIRE_SIZE(struct sio_msg_stats, 24);
+SIO_WIRE_SIZE(struct sio_msg_stats, 32);
 struct sio_wire_counter {
 	char name[32];
 	sio_le64 value;

@@ -18,7 +18,7 @@
 #include "wire/client.h"
 #include "wire/wire.h"
 
-#define SIO_PEER_VERSION 22
+#define SIO_PEER_VERSION 23
 #define SIO_PEER_REPLY 0x8000u
 #define SIO_TOKEN_BYTES 32
 
@@ -35,7 +35,9 @@ struct sio_no_reply {
 #define SIO_PEER_DAEMON(X) \
 	X(HELLO, peer_hello, 512, sio_peer_hello, h, sio_no_reply, h) \
 	X(PING, peer_ping, 513, sio_peer_ping, h, sio_msg, size) \
-	X(STATS, peer_stats, 560, sio_peer_stats, reserved, sio_rep_stats, reserved) \
+	X(STATS, peer_stats, 560, sio_peer_stats, h, sio_rep_stats, reserved) \
+	X(ADAPTER, peer_adapter, 562, sio_peer_adapter, reserved, sio_rep_adapter, h) \
+	X(LIST, peer_list, 563, sio_peer_list, reserved, sio_rep_list, h) \
 	X(FILE, peer_file, 561, sio_msg_file, h, sio_rep_file, h) \
 	X(RESUME_SENT, peer_resume_sent, 617, sio_peer_resume_end, h, sio_no_reply, h) \
 	X(RESUME_DONE, peer_resume_done, 618, sio_peer_resume_end, h, sio_no_reply, h)
@@ -253,13 +255,26 @@ struct sio_peer_dint_event {
 };
 SIO_WIRE_SIZE(struct sio_peer_dint_event, 24);
 
-/* Counters of a device of the receiver. */
+/*
+ * What a program of the sender's host asks about the receiver, in its own words: client.h has
+ * what they mean, and the replies.
+ */
 struct sio_peer_stats {
 	struct sio_msg h;
-	sio_le32 fdid, reserved;
+	sio_le32 kind, id;
 };
 SIO_WIRE_SIZE(struct sio_peer_stats, 24);
-/* Reply: as struct sio_rep_stats. */
+struct sio_peer_adapter {
+	struct sio_msg h;
+	sio_le32 adapter, reserved;
+};
+SIO_WIRE_SIZE(struct sio_peer_adapter, 24);
+struct sio_peer_list {
+	struct sio_msg h;
+	sio_le32 kind, reserved;
+	sio_le64 after;
+};
+SIO_WIRE_SIZE(struct sio_peer_list, 32);
 
 /*
  * ---- devices ---- The lender is the receiver, except for the notifications DEVICES and

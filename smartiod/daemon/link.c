@@ -105,7 +105,7 @@ void smartiod_link_event(struct smartiod *d, const struct sio_evt_link *evt)
 int smartiod_link_query(struct smartiod *d, struct smartiod_session *s, const void *msg,
 			struct sio_err *reterr)
 {
-	const struct sio_msg_adapter *m = msg;
+	const struct sio_msg_link *m = msg;
 	uint32_t adapter = sio_from_le32(m->adapter);
 	struct sio_rep_link rep = {.reserved = sio_to_le32(0)};
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "smartiod/daemon/dispatch.h"
+#include "smartiod/daemon/view.h"
 #include "smartiod/segment/grant.h"
 
 bool smartiod_node_row(struct smartiod *d, uint64_t after, struct sio_wire_row *ret)
@@ -23,6 +24,7 @@ bool smartiod_node_row(struct smartiod *d, uint64_t after, struct sio_wire_row *
 	ret->node = sio_to_le32(h->node);
 	ret->bytes = sio_to_le64(h->ram_size);
 	ret->refs = sio_to_le32(h->n_devices);
+	ret->memory = sio_to_le32(h->n_adapters);
 	if (!p || p->state == SMARTIOD_PEER_READY)
 		flags = SIO_ROW_LIVE | SIO_ROW_UP;
 	ret->flags = sio_to_le32(flags | (h->machine ? SIO_ROW_MACHINE : 0));
@@ -31,10 +33,10 @@ bool smartiod_node_row(struct smartiod *d, uint64_t after, struct sio_wire_row *
 	return true;
 }
 
-static void list_rows(struct smartiod *d, struct smartiod_session *s, const void *msg,
+static void list_rows(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 		      const struct smartiod_rows *rows)
 {
-	const struct sio_msg_list *m = msg;
+	const struct sio_peer_list *m = msg;
 	uint64_t after = sio_from_le64(m->after);
 	struct sio_wire_row row = {.key = sio_to_le64(0)};
 	struct sio_rep_list rep = {.count = sio_to_le32(0)};
@@ -44,7 +46,7 @@ static void list_rows(struct smartiod *d, struct smartiod_session *s, const void
 		after = sio_from_le64(rep.row[n++].key);
 	rep.count = sio_to_le32(n);
 	rep.more = sio_to_le32(n == SIO_LIST_ROWS && rows->row(d, after, &row));
-	smartiod_reply(d, s, msg, &rep, sizeof(rep), NULL, 0);
+	smartiod_from_reply(d, from, msg, &rep, sizeof(rep));
 }
 
 /* ---- the port's ---- */
@@ -101,7 +103,7 @@ static void list_step(struct smartiod *d, struct smartiod_op *op, const struct s
 
 	_Static_assert(SIO_LIST_MAX <= SIO_LIST_ROWS, "a port's page fits");
 	if (a->error) {
-		smartiod_op_error(d, op, a->error, "%s", a->text);
+		smartiod_view_error(d, op, a->error, a->text);
 	} else {
 		uint32_t n = evt->count < SIO_LIST_MAX ? evt->count : SIO_LIST_MAX;
 
@@ -109,40 +111,45 @@ static void list_step(struct smartiod *d, struct smartiod_op *op, const struct s
 			port_row(d, &evt->entry[i], &rep.row[i]);
 		rep.count = sio_to_le32(n);
 		rep.more = sio_to_le32(evt->more != 0);
-		smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
+		smartiod_view_reply(d, op, &rep, sizeof(rep));
 	}
-	smartiod_op_free(d, op);
 }
 
-static int list_port(struct smartiod *d, struct smartiod_session *s, const void *msg,
+static int list_port(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 		     struct sio_err *reterr)
 {
-	const struct sio_msg_list *m = msg;
+	const struct sio_peer_list *m = msg;
 	struct sio_req_list req = {
 		.h.op = SIO_OP_LIST,
 		.kind = sio_from_le32(m->kind) - SIO_LIST_PORT,
 		.after = sio_from_le64(m->after),
 	};
-	struct smartiod_op *op = smartiod_op_new(d, s, msg, sizeof(*op), list_step, reterr);
 
-	if (!op)
-		return reterr->code;
-	smartiod_port_ask(d, op, &req, sizeof(req));
-	return 0;
+	return smartiod_view_port(d, from, msg, &req, sizeof(req), list_step, reterr);
+}
+
+int smartiod_peer_list(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+		       struct sio_err *reterr)
+{
+	const struct sio_peer_list *m = msg;
+	uint32_t kind = sio_from_le32(m->kind);
+	const struct smartiod_rows *rows = smartiod_room_rows(d, kind);
+
+	if (rows) {
+		list_rows(d, from, msg, rows);
+		return 0;
+	}
+	if (kind > SIO_LIST_PORT && kind <= SIO_LIST_PORT + SIO_KIND_VECTOR)
+		return list_port(d, from, msg, reterr);
+	return sio_fail(reterr, -EINVAL, "there is no list of kind %u", kind);
 }
 
 int smartiod_list(struct smartiod *d, struct smartiod_session *s, const void *msg,
 		  struct sio_err *reterr)
 {
 	const struct sio_msg_list *m = msg;
-	uint32_t kind = sio_from_le32(m->kind);
-	const struct smartiod_rows *rows = smartiod_room_rows(d, kind);
+	struct sio_peer_list ask = {
+		.h.type = sio_to_le32(SIO_PEER_LIST), .kind = m->kind, .after = m->after};
 
-	if (rows) {
-		list_rows(d, s, msg, rows);
-		return 0;
-	}
-	if (kind > SIO_LIST_PORT && kind <= SIO_LIST_PORT + SIO_KIND_VECTOR)
-		return list_port(d, s, msg, reterr);
-	return sio_fail(reterr, -EINVAL, "there is no list of kind %u", kind);
+	return smartiod_view(d, s, msg, sio_from_le32(m->node), &ask, sizeof(ask), reterr);
 }

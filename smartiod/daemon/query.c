@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Queries about this host and others: adapters, nodes, counters. */
+/* Queries about this host and others: adapters, nodes, counters. view.c has who is asked. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "smartiod/daemon/dispatch.h"
+#include "smartiod/daemon/view.h"
 #include "smartiod/device/device.h"
 
 /* ---- ADAPTER ---- */
@@ -55,7 +56,7 @@ static void adapter_step(struct smartiod *d, struct smartiod_op *op,
 	const struct sio_evt_adapter *evt = a->msg;
 
 	if (a->error) {
-		smartiod_op_error(d, op, a->error == -ENODEV ? -ENXIO : a->error, "%s", a->text);
+		smartiod_view_error(d, op, a->error == -ENODEV ? -ENXIO : a->error, a->text);
 	} else {
 		struct sio_rep_adapter rep = {
 			.node = sio_to_le32(d->node),
@@ -76,32 +77,36 @@ static void adapter_step(struct smartiod *d, struct smartiod_op *op,
 			.partner_port = sio_to_le32(partner_port(d, evt->index)),
 		};
 
-		smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
+		smartiod_view_reply(d, op, &rep, sizeof(rep));
 	}
-	smartiod_op_free(d, op);
+}
+
+int smartiod_peer_adapter(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+			  struct sio_err *reterr)
+{
+	const struct sio_peer_adapter *m = msg;
+	struct sio_req_adapter req = {.h.op = SIO_OP_ADAPTER, .index = sio_from_le32(m->adapter)};
+	struct sio_rep_adapter without = {.node = sio_to_le32(d->node),
+					  .serial = sio_to_le32(serial_number(d, req.index))};
+
+	if (req.index >= d->host->n_adapters)
+		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
+				d->host->name, req.index, d->host->n_adapters);
+	if (!smartiod_has_adapter(d, req.index)) { /* this host alone can be reached through it */
+		smartiod_from_reply(d, from, msg, &without, sizeof(without));
+		return 0;
+	}
+	return smartiod_view_port(d, from, msg, &req, sizeof(req), adapter_step, reterr);
 }
 
 int smartiod_adapter_query(struct smartiod *d, struct smartiod_session *s, const void *msg,
 			   struct sio_err *reterr)
 {
 	const struct sio_msg_adapter *m = msg;
-	struct sio_req_adapter req = {.h.op = SIO_OP_ADAPTER, .index = sio_from_le32(m->adapter)};
-	struct sio_rep_adapter without = {.node = sio_to_le32(d->node),
-					  .serial = sio_to_le32(serial_number(d, req.index))};
-	struct smartiod_op *op;
+	struct sio_peer_adapter ask = {.h.type = sio_to_le32(SIO_PEER_ADAPTER),
+				       .adapter = m->adapter};
 
-	if (req.index >= d->host->n_adapters)
-		return sio_fail(reterr, -ENXIO, "%s has no adapter %u; it has %u from 0 on",
-				d->host->name, req.index, d->host->n_adapters);
-	if (!smartiod_has_adapter(d, req.index)) { /* this host alone can be reached through it */
-		smartiod_reply(d, s, msg, &without, sizeof(without), NULL, 0);
-		return 0;
-	}
-	op = smartiod_op_new(d, s, msg, sizeof(*op), adapter_step, reterr);
-	if (!op)
-		return reterr->code;
-	smartiod_port_ask(d, op, &req, sizeof(req));
-	return 0;
+	return smartiod_view(d, s, msg, sio_from_le32(m->node), &ask, sizeof(ask), reterr);
 }
 
 /* ---- NODE_PROBE ---- */
@@ -170,39 +175,22 @@ static void fill_counters(const struct sio_evt_stats *evt, struct sio_rep_stats 
 	}
 }
 
-/* From our own port, for a client or a peer. */
 static void port_stats_step(struct smartiod *d, struct smartiod_op *op,
 			    const struct smartiod_answer *a)
 {
 	struct sio_rep_stats rep = {.count = sio_to_le32(0)};
 
 	if (a->error) {
-		smartiod_op_error(d, op, a->error, "%s", a->text);
+		smartiod_view_error(d, op, a->error, a->text);
 	} else {
 		fill_counters(a->msg, &rep);
-		smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
+		smartiod_view_reply(d, op, &rep, sizeof(rep));
 	}
-	smartiod_op_free(d, op);
 }
 
-static void peer_stats_step(struct smartiod *d, struct smartiod_op *op,
-			    const struct smartiod_answer *a)
+static void daemon_stats(struct smartiod *d, const struct smartiod_from *from, const void *msg)
 {
-	struct sio_rep_stats rep;
-
-	if (a->error) {
-		smartiod_op_error(d, op, a->error, "%s", a->text);
-	} else {
-		rep = *(const struct sio_rep_stats *)a->msg;
-		rep.h.error = sio_to_le32(0);
-		smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
-	}
-	smartiod_op_free(d, op);
-}
-
-static void daemon_stats(struct smartiod *d, struct smartiod_session *s, const void *msg)
-{
-	bool refused = smartiod_refused_lately(d);
+	bool refused = smartiod_refused_lately(d), own = from->back != NULL; /* what asks */
 	const struct {
 		const char *name;
 		uint64_t value;
@@ -221,7 +209,7 @@ static void daemon_stats(struct smartiod *d, struct smartiod_session *s, const v
 		{"faults", d->count.faults},
 		{"refusals", d->count.refusals},
 		{"clients", d->sessions.count},
-		{"operations", d->ops_all.count},
+		{"operations", d->ops_all.count - own},
 		{"segments", d->segments.count},
 		{"grants", d->grants.count},
 		{"connections", d->connections.count},
@@ -235,96 +223,80 @@ static void daemon_stats(struct smartiod *d, struct smartiod_session *s, const v
 		snprintf(rep.counter[i].name, sizeof(rep.counter[i].name), "%s", counter[i].name);
 		rep.counter[i].value = sio_to_le64(counter[i].value);
 	}
-	smartiod_reply(d, s, msg, &rep, sizeof(rep), NULL, 0);
+	smartiod_from_reply(d, from, msg, &rep, sizeof(rep));
 }
 
-static int port_stats(struct smartiod *d, struct smartiod_session *s, const void *msg,
+static int port_stats(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 		      uint32_t kind, uint64_t id, struct sio_err *reterr)
 {
 	struct sio_req_stats req = {.h.op = SIO_OP_STATS, .kind = kind, .id = id};
-	struct smartiod_op *op;
 
-	op = smartiod_op_new(d, s, msg, sizeof(*op), port_stats_step, reterr);
-	if (!op)
-		return reterr->code;
-	smartiod_port_ask(d, op, &req, sizeof(req));
-	return 0;
+	return smartiod_view_port(d, from, msg, &req, sizeof(req), port_stats_step, reterr);
 }
 
-static int device_stats(struct smartiod *d, struct smartiod_session *s, const void *msg,
+static int device_stats(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			uint32_t fdid, struct sio_err *reterr)
 {
-	struct sio_peer_stats ask = {.h.type = sio_to_le32(SIO_PEER_STATS),
-				     .fdid = sio_to_le32(fdid)};
 	uint64_t id = smartiod_device_port_id(d, fdid);
-	const struct sio_topo_host *host;
-	struct smartiod_op *op;
-	int rc;
 
-	if (id)
-		return port_stats(d, s, msg, SIO_KIND_DEVICE, id, reterr);
-	if (!sio_topology_device(d->topology, fdid, &host) || host->node == d->node)
-		return sio_fail(reterr, -ENODEV, "no device has id %#x", fdid);
-	op = smartiod_op_new(d, s, msg, sizeof(*op), peer_stats_step, reterr);
-	if (!op)
-		return reterr->code;
-	rc = smartiod_peer_ask(d, op, host->node, &ask, sizeof(ask));
-	if (rc < 0) {
-		smartiod_op_free(d, op);
-		return sio_fail(reterr, rc, "%s cannot be reached", host->name);
-	}
-	return 0;
-}
-
-int smartiod_stats(struct smartiod *d, struct smartiod_session *s, const void *msg,
-		   struct sio_err *reterr)
-{
-	const struct sio_msg_stats *m = msg;
-	struct sio_rep_stats none = {.count = sio_to_le32(0)};
-	uint32_t kind = sio_from_le32(m->kind), id = sio_from_le32(m->id);
-
-	switch (kind) {
-	case STATS_DAEMON:
-		daemon_stats(d, s, msg);
-		return 0;
-	case STATS_HOST:
-		return port_stats(d, s, msg, 0, 0, reterr);
-	case STATS_ADAPTER:
-		if (id >= d->host->n_adapters)
-			return sio_fail(reterr, -ENXIO, "%s has no adapter %u", d->host->name, id);
-		if (!smartiod_has_adapter(d, id)) { /* which counts nothing: this host is alone */
-			smartiod_reply(d, s, msg, &none, sizeof(none), NULL, 0);
-			return 0;
-		}
-		return port_stats(d, s, msg, SIO_KIND_ADAPTER, id, reterr);
-	case STATS_DEVICE:
-		return device_stats(d, s, msg, id, reterr);
-	case STATS_ENGINE:
-		return port_stats(d, s, msg, SIO_KIND_DMA, id, reterr);
-	case STATS_CHASSIS:
-		return port_stats(d, s, msg, SIO_STATS_CHASSIS, id, reterr);
-	case STATS_TRUNK:
-		return port_stats(d, s, msg, SIO_STATS_TRUNK, id, reterr);
-	}
-	return sio_fail(reterr, -EINVAL, "counters of kind %u: there are 0 to 6", kind);
+	if (!id)
+		return sio_fail(reterr, -ENODEV, "%s has no device with id %#x", d->host->name,
+				fdid);
+	return port_stats(d, from, msg, SIO_KIND_DEVICE, id, reterr);
 }
 
 int smartiod_peer_stats(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			struct sio_err *reterr)
 {
 	const struct sio_peer_stats *m = msg;
-	uint32_t fdid = sio_from_le32(m->fdid);
-	struct sio_req_stats req = {.h.op = SIO_OP_STATS,
-				    .kind = SIO_KIND_DEVICE,
-				    .id = smartiod_device_port_id(d, fdid)};
-	struct smartiod_op *op;
+	struct sio_rep_stats none = {.count = sio_to_le32(0)};
+	uint32_t kind = sio_from_le32(m->kind), id = sio_from_le32(m->id);
 
-	if (!req.id)
-		return sio_fail(reterr, -ENODEV, "%s has no device with id %#x", d->host->name,
-				fdid);
-	op = smartiod_op_new_peer(d, from->node, msg, sizeof(*op), port_stats_step, reterr);
-	if (!op)
-		return reterr->code;
-	smartiod_port_ask(d, op, &req, sizeof(req));
-	return 0;
+	switch (kind) {
+	case STATS_DAEMON:
+		daemon_stats(d, from, msg);
+		return 0;
+	case STATS_HOST:
+		return port_stats(d, from, msg, 0, 0, reterr);
+	case STATS_ADAPTER:
+		if (id >= d->host->n_adapters)
+			return sio_fail(reterr, -ENXIO, "%s has no adapter %u", d->host->name, id);
+		if (!smartiod_has_adapter(d, id)) { /* which counts nothing: this host is alone */
+			smartiod_from_reply(d, from, msg, &none, sizeof(none));
+			return 0;
+		}
+		return port_stats(d, from, msg, SIO_KIND_ADAPTER, id, reterr);
+	case STATS_DEVICE:
+		return device_stats(d, from, msg, id, reterr);
+	case STATS_ENGINE:
+		return port_stats(d, from, msg, SIO_KIND_DMA, id, reterr);
+	case STATS_CHASSIS:
+		return port_stats(d, from, msg, SIO_STATS_CHASSIS, id, reterr);
+	case STATS_TRUNK:
+		return port_stats(d, from, msg, SIO_STATS_TRUNK, id, reterr);
+	}
+	return sio_fail(reterr, -EINVAL, "counters of kind %u: there are 0 to 6", kind);
+}
+
+/* Of a device its lender is asked, whoever that is. */
+static uint32_t answering(struct smartiod *d, const struct sio_msg_stats *m)
+{
+	uint32_t fdid = sio_from_le32(m->id);
+	const struct sio_topo_host *host;
+
+	if (sio_from_le32(m->kind) != STATS_DEVICE || smartiod_device_port_id(d, fdid) ||
+	    !sio_topology_device(d->topology, fdid, &host))
+		return 0;
+	return host->node;
+}
+
+int smartiod_stats(struct smartiod *d, struct smartiod_session *s, const void *msg,
+		   struct sio_err *reterr)
+{
+	const struct sio_msg_stats *m = msg;
+	struct sio_peer_stats ask = {
+		.h.type = sio_to_le32(SIO_PEER_STATS), .kind = m->kind, .id = m->id};
+	uint64_t node = sio_from_le64(m->node);
+
+	return smartiod_view(d, s, msg, node ? node : answering(d, m), &ask, sizeof(ask), reterr);
 }

@@ -184,13 +184,13 @@ static void descriptors_are_not_wanted(void **state)
 static void reserved_fields_are_refused(void **state)
 {
 	struct fixture *f = *state;
-	struct sio_msg_adapter m = {.reserved = sio_to_le32(1)};
+	struct sio_msg_link m = {.reserved = sio_to_le32(1)};
 	struct sio_msg_hello hello = {.version = sio_to_le32(SIO_CLIENT_VERSION),
 				      .reserved = sio_to_le32(1),
 				      .kind = sio_to_le32(SIO_CLIENT_LIBRARY)};
 	struct world_client *c;
 
-	assert_int_equal(world_call(f->w, f->good, SIO_MSG_ADAPTER, &m, sizeof(m))->error, EINVAL);
+	assert_int_equal(world_call(f->w, f->good, SIO_MSG_LINK, &m, sizeof(m))->error, EINVAL);
 	c = world_client(f->w, 0, 0);
 	assert_int_equal(world_call(f->w, c, SIO_MSG_HELLO, &hello, sizeof(hello))->error, EINVAL);
 	/* Of another version the field may mean something. */

@@ -219,10 +219,45 @@ static void adapters(void **state)
 			 ENXIO);
 }
 
+/* What a program sees of another host by way of its own daemon. */
+static void others_are_asked(void **state)
+{
+	struct fixture *f = *state;
+	struct sio_msg_list nodes = {.kind = sio_to_le32(SIO_LIST_CLIENTS), .node = sio_to_le32(8)};
+	struct sio_msg_adapter adapter = {.node = sio_to_le32(8)};
+	struct sio_msg_stats stats = {.node = sio_to_le64(8)};
+	struct world_client *other = world_client(f->w, 1, SIO_CLIENT_LIBRARY);
+	const struct world_message *m;
+
+	assert_non_null(other);
+	m = world_call(f->w, f->tool, SIO_MSG_LIST, &nodes, sizeof(nodes));
+	assert_int_equal(m->error, 0);
+	assert_int_equal(sio_from_le32(((const struct sio_rep_list *)m->data)->count), 1);
+	m = world_call(f->w, f->tool, SIO_MSG_ADAPTER, &adapter, sizeof(adapter));
+	assert_int_equal(m->error, 0);
+	assert_int_equal(sio_from_le32(((const struct sio_rep_adapter *)m->data)->node), 8);
+	m = world_call(f->w, f->tool, SIO_MSG_STATS, &stats, sizeof(stats));
+	assert_int_equal(m->error, 0);
+	assert_string_equal(((const struct sio_rep_stats *)m->data)->counter[0].name,
+			    "client_version");
+	/* Refusals are the other's; and who is not there cannot be asked. */
+	adapter.adapter = sio_to_le32(7);
+	assert_int_equal(
+		world_call(f->w, f->tool, SIO_MSG_ADAPTER, &adapter, sizeof(adapter))->error,
+		ENXIO);
+	nodes.node = sio_to_le32(99);
+	assert_int_equal(world_call(f->w, f->tool, SIO_MSG_LIST, &nodes, sizeof(nodes))->error,
+			 EHOSTUNREACH);
+	world_link(f->w, 0, 1, false);
+	world_run(f->w);
+	assert_int_equal(world_call(f->w, f->tool, SIO_MSG_STATS, &stats, sizeof(stats))->error,
+			 ENETDOWN);
+}
+
 /* -1: there is no such adapter, or it says both. */
 static long long link_seconds(struct fixture *f, uint32_t adapter, bool up)
 {
-	struct sio_msg_adapter msg = {.adapter = sio_to_le32(adapter)};
+	struct sio_msg_link msg = {.adapter = sio_to_le32(adapter)};
 	const struct world_message *m = world_call(f->w, f->tool, SIO_MSG_LINK, &msg, sizeof(msg));
 	const struct sio_rep_link *rep = (const void *)m->data;
 
@@ -294,7 +329,7 @@ int main(void)
 		CASE(quarantine_shows),	 CASE(kinds_of_memory_show),
 		CASE(lists_of_the_port), CASE(clients_and_connections),
 		CASE(adapters),		 CASE(links_tell_since_when),
-		CASE(counters_count),
+		CASE(counters_count),	 CASE(others_are_asked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

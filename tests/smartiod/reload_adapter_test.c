@@ -88,7 +88,7 @@ static uint32_t adapter(struct world *w, struct world_client *c, struct sio_rep_
 
 static uint32_t is_up(struct world *w, struct world_client *c)
 {
-	struct sio_msg_adapter msg = {.adapter = sio_to_le32(SECOND)};
+	struct sio_msg_link msg = {.adapter = sio_to_le32(SECOND)};
 	const struct world_message *m = world_call(w, c, SIO_MSG_LINK, &msg, sizeof(msg));
 
 	assert_int_equal(m->error, 0);

@@ -77,7 +77,7 @@ def type_all(env, folder):
 SAID = ("they are in the file that is a's drive, and b reads them", "all is taken down", "machine 'b' is up", "-amd64",
         "a/0000:00:08.0", "has 64 queue pairs", "from b to a's drive", "from b to a's drive", "hello", "machine killed",
         "machine b was killed", "machine-killed", "machine start b", "machine 'b' is off", "is down", "machine 'vm' is up", "nvme0",
-        "shared", "from a machine", "is down")
+        "shared", "from a machine", "lender   4  host     up       256M", "is down")
 
 
 def check_documents(said):

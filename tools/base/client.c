@@ -199,7 +199,7 @@ void tool_client_close(struct tool_client *c)
 int tool_client_list(struct tool_client *c, uint32_t kind, struct sio_wire_row **ret, size_t *ret_n,
 		     struct sio_err *reterr)
 {
-	struct sio_msg_list req = {.kind = sio_to_le32(kind)};
+	struct sio_msg_list req = {.kind = sio_to_le32(kind), .node = sio_to_le32(c->of)};
 	struct sio_rep_list *rep = tool_alloc(1, sizeof(*rep));
 	struct sio_wire_row *rows = NULL;
 	uint32_t count, more;

@@ -14,6 +14,8 @@
 struct tool_client {
 	int fd;
 	uint32_t next_id, node, n_adapters, world; /* world: SIO_WORLD_* */
+	/* The host that lists and counters are of, another machine's; 0: the daemon's own. */
+	uint32_t of;
 	char host[32], cluster[32];
 	/* The start of the host, or of its daemon: counters begin again with it. */
 	uint8_t boot_id[16];

@@ -39,12 +39,25 @@ static void set_state(struct tool_host *host, enum tool_host_state state)
 {
 	host->state = state;
 	host->up = state == TOOL_HOST_UP;
-	if (!host->up)
+	host->answers = host->up || state == TOOL_HOST_AWAY;
+	if (!host->answers)
 		tool_client_close(&host->client);
+}
+
+/* Of another machine's host: our daemon, or the way from there, is gone, not what was asked for. */
+static bool is_cut_off(int error)
+{
+	return means_down(error) || error == -ETIMEDOUT || error == -EHOSTUNREACH ||
+	       error == -ENETDOWN || error == -ENETRESET;
 }
 
 bool tool_host_lost(struct tool_hosts *h, struct tool_host *host, const struct sio_err *error)
 {
+	if (host->state == TOOL_HOST_AWAY && is_cut_off(error->code)) {
+		set_state(host, TOOL_HOST_SILENT);
+		host->why = *error;
+		return true;
+	}
 	if (!means_down(error->code) && error->code != -ETIMEDOUT)
 		return false;
 	if (!still_runs(h->dir, host->topo->node)) {
@@ -77,6 +90,30 @@ static int open_host(struct tool_hosts *h, struct tool_host *host, struct sio_er
 	return 0;
 }
 
+/* Our daemon asks another machine's for us: how much memory has it? */
+static int open_away(struct tool_hosts *h, struct tool_host *host, uint64_t generation,
+		     struct sio_err *reterr)
+{
+	struct sio_topo_host *topo = &h->topology->host[host - h->host];
+	struct sio_wire_row *row;
+	size_t n;
+	int r = tool_client_open(&host->client, h->dir, 0, SIO_CLIENT_TOOL, reterr);
+
+	if (r < 0)
+		return r;
+	host->client.of = topo->node;
+	host->client.boot_generation = generation;
+	set_state(host, TOOL_HOST_AWAY);
+	r = tool_client_list(&host->client, SIO_LIST_NODES, &row, &n, reterr);
+	if (r < 0)
+		return tool_host_lost(h, host, reterr) ? 0 : r;
+	for (size_t i = 0; i < n; i++)
+		if (sio_from_le32(row[i].node) == topo->node)
+			topo->ram_size = sio_from_le64(row[i].bytes);
+	free(row);
+	return 0;
+}
+
 /* The other hosts' daemons are on other machines: this host's daemon says which of them are up. */
 static int ask_of_others(struct tool_hosts *h, struct sio_err *reterr)
 {
@@ -89,11 +126,11 @@ static int ask_of_others(struct tool_hosts *h, struct sio_err *reterr)
 	r = tool_client_list(&h->host[0].client, SIO_LIST_NODES, &row, &n, reterr);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < n; i++)
-		for (unsigned k = 1; k < h->n; k++)
+	for (size_t i = 0; r == 0 && i < n; i++)
+		for (unsigned k = 1; r == 0 && k < h->n; k++)
 			if (h->host[k].topo->node == sio_from_le32(row[i].node) &&
 			    sio_from_le32(row[i].flags) & SIO_ROW_UP)
-				h->host[k].state = TOOL_HOST_AWAY;
+				r = open_away(h, &h->host[k], sio_from_le64(row[i].owner), reterr);
 	free(row);
 	return 0;
 }
@@ -162,7 +199,8 @@ void tool_hosts_remove(struct tool_hosts *h, unsigned index)
 int tool_host_adapter(struct tool_host *h, unsigned index, struct sio_rep_adapter *ret,
 		      struct sio_err *reterr)
 {
-	struct sio_msg_adapter req = {.adapter = sio_to_le32(index)};
+	struct sio_msg_adapter req = {.adapter = sio_to_le32(index),
+				      .node = sio_to_le32(h->client.of)};
 	int r = tool_client_call(&h->client, SIO_MSG_ADAPTER, &req, sizeof(req), ret, sizeof(*ret),
 				 reterr);
 
@@ -195,7 +233,9 @@ int tool_host_device(struct tool_host *h, uint32_t fdid, struct sio_rep_dev_list
 int tool_host_counters(struct tool_host *h, enum tool_counters kind, uint32_t id,
 		       struct sio_rep_stats *ret, struct sio_err *reterr)
 {
-	struct sio_msg_stats req = {.kind = sio_to_le32(kind), .id = sio_to_le32(id)};
+	struct sio_msg_stats req = {.kind = sio_to_le32(kind),
+				    .id = sio_to_le32(id),
+				    .node = sio_to_le64(h->client.of)};
 	int r = tool_client_call(&h->client, SIO_MSG_STATS, &req, sizeof(req), ret, sizeof(*ret),
 				 reterr);
 

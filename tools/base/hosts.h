@@ -13,14 +13,15 @@ enum tool_host_state {
 	TOOL_HOST_DOWN,	  /* its smartiod does not run */
 	TOOL_HOST_UP,	  /* it answers */
 	TOOL_HOST_SILENT, /* smartiod runs, but does not answer, or takes no more clients */
-	TOOL_HOST_AWAY,	  /* another machine's, which this one's smartiod is connected with */
+	TOOL_HOST_AWAY, /* another machine's, which this one's smartiod is connected with, and asks */
 };
 
 struct tool_host {
 	const struct sio_topo_host *topo;
-	struct tool_client client; /* fd -1 unless it is up */
+	struct tool_client client; /* fd -1 unless it answers; away: of this machine's smartiod */
 	enum tool_host_state state;
 	bool up;	    /* state is TOOL_HOST_UP */
+	bool answers;	    /* up or away: @client can be asked about it */
 	struct sio_err why; /* silent: what happened */
 };
 
@@ -46,7 +47,7 @@ bool tool_host_lost(struct tool_hosts *h, struct tool_host *host, const struct s
 /* The name of a state: "up", "down", "no answer"; "up" for another machine's, too. */
 const char *tool_host_state_name(enum tool_host_state state);
 /*
- * Asks a host that is up for its adapter @index, one of the cluster's file. While a reload has not
+ * Asks a host that answers for its adapter @index, one of the cluster's file. While a reload has not
  * come to its daemon yet it has nothing, and no link.
  */
 int tool_host_adapter(struct tool_host *h, unsigned index, struct sio_rep_adapter *ret,
@@ -55,7 +56,7 @@ int tool_host_adapter(struct tool_host *h, unsigned index, struct sio_rep_adapte
 int tool_host_device(struct tool_host *h, uint32_t fdid, struct sio_rep_dev_list *ret,
 		     struct sio_err *reterr);
 /*
- * Asks a host that is up for counters; @id: device id, or number of the adapter, chassis, or link.
+ * Asks a host that answers for counters; @id: device id, or number of the adapter, chassis, or link.
  */
 enum tool_counters {
 	TOOL_COUNTERS_DAEMON,

@@ -110,8 +110,13 @@ static int add_hosts(struct tool_client *c, struct sio_topology *t, struct sio_e
 
 		h->node = sio_from_le32(row[i].node);
 		h->machine = sio_from_le32(row[i].flags) & SIO_ROW_MACHINE;
+		h->real = true;
 		/* The cluster's file does not say how much memory other hosts have. */
 		h->ram_size = own ? sio_from_le64(row[i].bytes) : 0;
+		if (!own)
+			h->n_adapters = sio_from_le32(row[i].memory);
+		if (h->n_adapters > SIO_MAX_ADAPTERS)
+			h->n_adapters = SIO_MAX_ADAPTERS;
 		if (!own)
 			snprintf(h->name, sizeof(h->name), "%.*s", (int)sizeof(h->name) - 1,
 				 row[i].name);

@@ -26,7 +26,7 @@ static int list_rows(struct tool_view *v, struct tool_host *h, uint32_t kind,
 
 	*ret = NULL;
 	*ret_n = 0;
-	if (!h->up || tool_client_list(&h->client, kind, ret, ret_n, &err) == 0 ||
+	if (!h->answers || tool_client_list(&h->client, kind, ret, ret_n, &err) == 0 ||
 	    tool_host_lost(v->hosts, h, &err))
 		return 0;
 	*reterr = err;
@@ -107,9 +107,10 @@ static struct json_object *host_json(const struct tool_view_host *h, unsigned pr
 	tool_json_string(o, "kind", h->topo->machine ? "machine" : "host");
 	tool_json_number(o, "ram", h->topo->ram_size);
 	tool_json_hex(o, "ram_base", h->topo->ram_base);
-	tool_json_bool(o, "iommu", h->topo->iommu);
+	if (!h->topo->real)
+		tool_json_bool(o, "iommu", h->topo->iommu);
 	tool_json_number(o, "devices", h->topo->n_devices);
-	if (h->host->up)
+	if (h->host->answers)
 		tool_json_number(o, "programs", programs);
 	add_peers(o, peers);
 	for (unsigned i = 0; i < h->topo->n_adapters; i++)
@@ -161,7 +162,7 @@ static void host_row(struct tool_table *t, const struct tool_view_host *h, unsig
 	char size[TOOL_SIZE_TEXT], links[TOOL_LINKS_TEXT];
 	unsigned used = 0, all = 0;
 
-	for (unsigned i = 0; h->host->up && i < h->topo->n_adapters; i++) {
+	for (unsigned i = 0; h->host->answers && i < h->topo->n_adapters; i++) {
 		const struct sio_rep_adapter *a = &h->adapter[i].info;
 
 		used += sio_from_le32(a->entries_total) - sio_from_le32(a->entries_free);
@@ -172,15 +173,16 @@ static void host_row(struct tool_table *t, const struct tool_view_host *h, unsig
 	tool_table_cell(t, "%s", h->topo->machine ? "machine" : "host");
 	tool_table_cell(t, "%s", tool_host_state_name(h->host->state));
 	tool_table_cell(t, "%s", tool_size(h->topo->ram_size, size));
-	tool_table_cell(t, "%s", h->topo->iommu ? "on" : "off");
+	/* Of a real host its devices say. */
+	tool_table_cell(t, "%s", h->topo->real ? "-" : h->topo->iommu ? "on" : "off");
 	tool_table_cell(t, "%s", tool_view_links(h, links));
 	put_peers(t, peers);
-	if (h->host->up)
+	if (h->host->answers)
 		tool_table_cell(t, "%u of %u", used, all);
 	else
 		tool_table_cell(t, "-");
 	tool_table_cell(t, "%u", h->topo->n_devices);
-	if (h->host->up)
+	if (h->host->answers)
 		tool_table_cell(t, "%u", programs);
 	else
 		tool_table_cell(t, "-");

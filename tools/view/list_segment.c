@@ -93,7 +93,7 @@ static void put_host(struct out *out, const struct tool_view_host *h)
 		tool_json_number(o, "links_up", h->links_up);
 		tool_json_number(o, "links", h->topo->n_adapters);
 		tool_json_append(out->hosts, o);
-	} else if (!h->host->up) {
+	} else if (!h->host->answers) {
 		tool_table_cell(out->table, "%s", h->topo->name);
 		for (unsigned i = 0; i < 3; i++)
 			tool_table_cell(out->table, "-");
@@ -116,7 +116,7 @@ static int list_host(struct out *out, struct tool_view *v, struct tool_view_host
 	struct sio_err err;
 	size_t n = 0;
 
-	if (h->host->up &&
+	if (h->host->answers &&
 	    tool_client_list(&h->host->client, SIO_LIST_SEGMENTS, &row, &n, &err) < 0 &&
 	    !tool_host_lost(v->hosts, h->host, &err)) {
 		*reterr = err;

@@ -86,7 +86,7 @@ static int list_host(struct out *out, struct tool_view *v, struct tool_view_host
 	struct sio_err err;
 	size_t n = 0;
 
-	if (h->host->up &&
+	if (h->host->answers &&
 	    tool_client_list(&h->host->client, SIO_LIST_ACCOUNTS, &row, &n, &err) < 0 &&
 	    !tool_host_lost(v->hosts, h->host, &err)) {
 		*reterr = err;

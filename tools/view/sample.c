@@ -30,9 +30,9 @@ static struct tool_counted *add(struct tool_sample *s, const struct tool_view_ho
 	memcpy(t->start.boot_id, h->host->client.boot_id, sizeof(t->start.boot_id));
 	snprintf(t->name, sizeof(t->name), "%s", h->topo->name);
 	snprintf(t->host, sizeof(t->host), "%s", h->topo->name);
-	t->presence = h->host->up || h->host->state == TOOL_HOST_AWAY ? TOOL_PRESENT
-		      : h->host->state == TOOL_HOST_DOWN	      ? TOOL_ABSENT
-								      : TOOL_PRESENCE_UNKNOWN;
+	t->presence = h->host->answers			 ? TOOL_PRESENT
+		      : h->host->state == TOOL_HOST_DOWN ? TOOL_ABSENT
+							 : TOOL_PRESENCE_UNKNOWN;
 	return t;
 }
 
@@ -59,7 +59,7 @@ static int ask(struct tool_view *v, struct tool_view_host *h, struct tool_counte
 	struct sio_rep_stats rep;
 	struct sio_err err;
 
-	if (!h->host->up)
+	if (!h->host->answers)
 		return 0;
 	if (tool_host_counters(h->host, t->kind, t->id, &rep, &err) == 0) {
 		keep(t, &rep);
@@ -138,7 +138,7 @@ static int ask_trunks(struct tool_sample *s, struct tool_view *v, struct sio_err
 	struct tool_view_host *h = v->host;
 	int r = 0;
 
-	while (h < v->host + v->n && !h->host->up)
+	while (h < v->host + v->n && !h->host->answers)
 		h++;
 	if (h == v->host + v->n)
 		return 0;
@@ -186,7 +186,7 @@ static int ask_borrowers(struct tool_sample *s, unsigned first, struct tool_view
 	struct sio_err err;
 	size_t n;
 
-	if (!h->host->up || h->topo->n_devices == 0)
+	if (!h->host->answers || h->topo->n_devices == 0)
 		return 0;
 	if (tool_client_list(&h->host->client, SIO_LIST_BORROWS, &row, &n, &err) < 0) {
 		if (tool_host_lost(v->hosts, h->host, &err))

@@ -82,7 +82,7 @@ static int check_only(const struct tool_view *v, const struct tool_view_host *h,
 	if (h->host->state == TOOL_HOST_SILENT)
 		return sio_fail(reterr, h->host->why.code, "host '%s' cannot be asked",
 				h->topo->name); /* the reason was printed */
-	if (h->host->up)
+	if (h->host->answers)
 		return 0;
 	return sio_fail(reterr, -ENETDOWN,
 			"host '%s' is down; start it with: %s cluster restart-node %s",

@@ -34,12 +34,11 @@ static int look_at_adapters(struct tool_view_host *h, struct sio_err *reterr)
 	return 0;
 }
 
-static int look_at_devices(struct tool_view_host *h, struct tool_host *asked,
-			   struct sio_err *reterr)
+static int look_at_devices(struct tool_view_host *h, struct sio_err *reterr)
 {
 	for (unsigned i = 0; i < h->topo->n_devices; i++) {
 		struct tool_view_device *d = &h->device[i];
-		int r = tool_host_device(asked, d->topo->fdid, &d->info, reterr);
+		int r = tool_host_device(h->host, d->topo->fdid, &d->info, reterr);
 
 		if (r < 0 && r != -ENODEV)
 			return r;
@@ -59,18 +58,6 @@ static void forget(struct tool_view_host *h)
 								      : TOOL_DEVICE_UNKNOWN;
 }
 
-/* What another machine's daemon has announced of its devices to ours, which is the first one. */
-static void look_at_other(struct tool_view *v, struct tool_view_host *h)
-{
-	struct tool_host *own = &v->hosts->host[0];
-	struct sio_err err;
-
-	if (!own->up || look_at_devices(h, own, &err) == 0)
-		return;
-	tool_host_lost(v->hosts, own, &err);
-	forget(h);
-}
-
 static int look_at_host(struct tool_view *v, struct tool_view_host *h, struct sio_err *reterr)
 {
 	struct sio_err err;
@@ -81,19 +68,17 @@ static int look_at_host(struct tool_view *v, struct tool_view_host *h, struct si
 	h->device = tool_alloc(h->topo->n_devices, sizeof(*h->device));
 	for (unsigned i = 0; i < h->topo->n_devices; i++)
 		h->device[i].topo = &h->topo->device[i];
-	if (h->host->up)
+	if (h->host->answers)
 		r = look_at_adapters(h, &err);
-	if (h->host->up && r == 0)
-		r = look_at_devices(h, h->host, &err);
+	if (h->host->answers && r == 0)
+		r = look_at_devices(h, &err);
 	if (r < 0 && !tool_host_lost(v->hosts, h->host, &err)) {
 		if (reterr)
 			*reterr = err;
 		return r;
 	}
-	if (!h->host->up)
+	if (!h->host->answers)
 		forget(h);
-	if (h->host->state == TOOL_HOST_AWAY)
-		look_at_other(v, h);
 	if (h->host->state == TOOL_HOST_SILENT)
 		tool_note("smartio: note: %s", h->host->why.text);
 	return 0;
@@ -241,7 +226,7 @@ bool tool_device_is_in(const struct tool_view_device *d)
 const char *tool_view_links(const struct tool_view_host *h, char text[TOOL_LINKS_TEXT])
 {
 	*text = '\0';
-	if (h->host->up)
+	if (h->host->answers)
 		snprintf(text, TOOL_LINKS_TEXT, "%u/%u up", h->links_up, h->topo->n_adapters);
 	return text;
 }
@@ -256,16 +241,20 @@ void tool_view_host_json(struct json_object *o, const struct tool_view_host *h)
 struct json_object *tool_view_adapter_json(const struct tool_view_adapter *a, unsigned index)
 {
 	struct json_object *o = tool_json_object();
+	bool known = a->link != TOOL_LINK_UNKNOWN; /* of a real host the file says nothing */
 
 	tool_json_number(o, "adapter", index);
 	tool_json_string(o, "link", tool_link_state_name(a->link));
 	tool_json_number(o, "link_width", a->topo->link_width);
 	tool_json_number(o, "link_generation", a->topo->link_generation);
-	tool_json_number(o, "window_size", a->topo->window_size);
+	tool_json_number(o, "window_size",
+			 known ? sio_from_le64(a->info.window_size) : a->topo->window_size);
 	tool_json_hex(o, "window_base", a->topo->window_base);
-	tool_json_number(o, "entries_total", a->topo->lut_entries);
-	tool_json_number(o, "requesters_total", a->topo->requesters);
-	if (a->link == TOOL_LINK_UNKNOWN)
+	tool_json_number(o, "entries_total",
+			 known ? sio_from_le32(a->info.entries_total) : a->topo->lut_entries);
+	tool_json_number(o, "requesters_total",
+			 known ? sio_from_le32(a->info.requesters_total) : a->topo->requesters);
+	if (!known)
 		return o;
 	tool_json_number(o, "entries_free", sio_from_le32(a->info.entries_free));
 	tool_json_number(o, "requesters_free", sio_from_le32(a->info.requesters_free));

@@ -110,7 +110,7 @@ static int adapter_value(const sci_query_adapter_t *q, const struct sio_rep_adap
 static int link_time(struct sio_library *lib, const sci_query_adapter_t *q, unsigned *ret,
 		     struct sio_err *err)
 {
-	struct sio_msg_adapter req = {.adapter = sio_to_le32(q->localAdapterNo)};
+	struct sio_msg_link req = {.adapter = sio_to_le32(q->localAdapterNo)};
 	struct sio_rep_link rep;
 	uint64_t seconds = 0;
 	int rc = sio_check_adapter(lib, q->localAdapterNo, err);
