@@ -16,7 +16,8 @@
 int smartiod_view(struct smartiod *d, struct smartiod_session *s, const void *msg, uint64_t node,
 		  void *ask, size_t len, struct sio_err *reterr);
 /*
- * Asks the port for what @from wants to know: @step gets the answer, and ends by one of the two below.
+ * Asks the port for what @from wants to know: @step gets the answer, and ends by one of the two
+ * below.
  */
 int smartiod_view_port(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 		       void *req, size_t len, smartiod_step *step, struct sio_err *reterr);

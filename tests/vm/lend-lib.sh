@@ -187,7 +187,7 @@ spoil_table() { # PLACE
 
 # What the daemon has sent to others, and had of them.
 peer_messages() {
-	smartio stats | awk -v host="$(hostname)" '$2 == host && /peer_messages/ { print $3, $4 }'
+	smartio stats --node "$(hostname)" | awk -v host="$(hostname)" '$2 == host && /peer_messages/ { print $3, $4 }'
 }
 
 # Of the device, as it is smartio.ko's, and of the adapter.

@@ -4,7 +4,7 @@
 
 # What the daemon has sent to others, and heard of them.
 peer_messages() {
-	smartio stats | awk -v host="$(hostname)" '$2 == host && /peer_messages/ { print $3, $4 }'
+	smartio stats --node "$(hostname)" | awk -v host="$(hostname)" '$2 == host && /peer_messages/ { print $3, $4 }'
 }
 
 # iopath: it has opened the drive; its reads are done; it has ended.

@@ -18,7 +18,7 @@ from machine import Failed
 
 SOCKET = "/tmp/vm.drive"
 # What daemons have asked each other, in numbers.
-MESSAGES = "sh -c 'smartio stats --json | grep peer_messages'"
+MESSAGES = "sh -c 'smartio stats --node $(hostname) --json | grep peer_messages'"
 
 
 def begin(p):

@@ -114,8 +114,16 @@ static int open_away(struct tool_hosts *h, struct tool_host *host, uint64_t gene
 	return 0;
 }
 
+static bool is_called(const struct sio_topo_host *host, const char *only)
+{
+	char *end;
+
+	return !only || strcmp(host->name, only) == 0 ||
+	       (strtoul(only, &end, 0) == host->node && *end == '\0');
+}
+
 /* The other hosts' daemons are on other machines: this host's daemon says which of them are up. */
-static int ask_of_others(struct tool_hosts *h, struct sio_err *reterr)
+static int ask_of_others(struct tool_hosts *h, const char *only, struct sio_err *reterr)
 {
 	struct sio_wire_row *row;
 	size_t n;
@@ -126,16 +134,24 @@ static int ask_of_others(struct tool_hosts *h, struct sio_err *reterr)
 	r = tool_client_list(&h->host[0].client, SIO_LIST_NODES, &row, &n, reterr);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; r == 0 && i < n; i++)
-		for (unsigned k = 1; r == 0 && k < h->n; k++)
-			if (h->host[k].topo->node == sio_from_le32(row[i].node) &&
-			    sio_from_le32(row[i].flags) & SIO_ROW_UP)
-				r = open_away(h, &h->host[k], sio_from_le64(row[i].owner), reterr);
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		struct tool_host *host = h->host + 1;
+
+		while (host < h->host + h->n && host->topo->node != sio_from_le32(row[i].node))
+			host++;
+		if (host == h->host + h->n || !(sio_from_le32(row[i].flags) & SIO_ROW_UP))
+			continue;
+		if (is_called(host->topo, only))
+			r = open_away(h, host, sio_from_le64(row[i].owner), reterr);
+		else
+			host->state = TOOL_HOST_AWAY; /* and is not asked */
+	}
 	free(row);
 	return 0;
 }
 
-int tool_hosts_open_dir(const char *dir, struct tool_hosts **ret, struct sio_err *reterr)
+static int open_dir(const char *dir, const char *only, struct tool_hosts **ret,
+		    struct sio_err *reterr)
 {
 	struct tool_hosts *h = tool_alloc(1, sizeof(*h));
 	bool local = strcmp(dir, TOOL_LOCAL_STATE) == 0;
@@ -157,7 +173,7 @@ int tool_hosts_open_dir(const char *dir, struct tool_hosts **ret, struct sio_err
 	for (unsigned i = 0; r == 0 && i < (local ? 1 : h->n); i++)
 		r = open_host(h, &h->host[i], reterr);
 	if (r == 0 && local)
-		r = ask_of_others(h, reterr);
+		r = ask_of_others(h, only, reterr);
 	if (r < 0) {
 		tool_hosts_close(h);
 		return r;
@@ -166,17 +182,27 @@ int tool_hosts_open_dir(const char *dir, struct tool_hosts **ret, struct sio_err
 	return 0;
 }
 
+int tool_hosts_open_dir(const char *dir, struct tool_hosts **ret, struct sio_err *reterr)
+{
+	return open_dir(dir, NULL, ret, reterr);
+}
+
 int tool_hosts_open(struct tool_hosts **ret, struct sio_err *reterr)
+{
+	return tool_hosts_open_only(NULL, ret, reterr);
+}
+
+int tool_hosts_open_only(const char *node, struct tool_hosts **ret, struct sio_err *reterr)
 {
 	char dir[PATH_MAX];
 	int r;
 
 	if (tool_where.state && strcmp(tool_where.state, TOOL_LOCAL_STATE) == 0)
-		return tool_hosts_open_dir(TOOL_LOCAL_STATE, ret, reterr);
+		return open_dir(TOOL_LOCAL_STATE, node, ret, reterr);
 	r = tool_state_find(tool_where.state, tool_where.cluster, dir, sizeof(dir), reterr);
 	if (r == -ENOENT && !tool_where.state && !tool_where.cluster && tool_local_runs())
-		return tool_hosts_open_dir(TOOL_LOCAL_STATE, ret, reterr);
-	return r < 0 ? r : tool_hosts_open_dir(dir, ret, reterr);
+		return open_dir(TOOL_LOCAL_STATE, node, ret, reterr);
+	return r < 0 ? r : open_dir(dir, node, ret, reterr);
 }
 
 void tool_hosts_close(struct tool_hosts *h)

@@ -13,7 +13,7 @@ enum tool_host_state {
 	TOOL_HOST_DOWN,	  /* its smartiod does not run */
 	TOOL_HOST_UP,	  /* it answers */
 	TOOL_HOST_SILENT, /* smartiod runs, but does not answer, or takes no more clients */
-	TOOL_HOST_AWAY, /* another machine's, which this one's smartiod is connected with, and asks */
+	TOOL_HOST_AWAY,	  /* another machine's: our smartiod asks it for us */
 };
 
 struct tool_host {
@@ -34,7 +34,9 @@ struct tool_hosts {
 
 /* Connects to the cluster of the command. A host that is down or silent is no error. */
 int tool_hosts_open(struct tool_hosts **ret, struct sio_err *reterr);
-/* The same for the cluster in @dir. */
+/* The same; of other machines' hosts only @node, a name or an id, will be asked; NULL: all. */
+int tool_hosts_open_only(const char *node, struct tool_hosts **ret, struct sio_err *reterr);
+/* The same as the first for the cluster in @dir. */
 int tool_hosts_open_dir(const char *dir, struct tool_hosts **ret, struct sio_err *reterr);
 void tool_hosts_close(struct tool_hosts *h);
 /* Is spoken with no more, nor counted: the cluster's next file does not have it. */
@@ -47,8 +49,8 @@ bool tool_host_lost(struct tool_hosts *h, struct tool_host *host, const struct s
 /* The name of a state: "up", "down", "no answer"; "up" for another machine's, too. */
 const char *tool_host_state_name(enum tool_host_state state);
 /*
- * Asks a host that answers for its adapter @index, one of the cluster's file. While a reload has not
- * come to its daemon yet it has nothing, and no link.
+ * Asks a host that answers for its adapter @index, one of the cluster's file. While a reload has
+ * not come to its daemon yet it has nothing, and no link.
  */
 int tool_host_adapter(struct tool_host *h, unsigned index, struct sio_rep_adapter *ret,
 		      struct sio_err *reterr);
@@ -56,7 +58,8 @@ int tool_host_adapter(struct tool_host *h, unsigned index, struct sio_rep_adapte
 int tool_host_device(struct tool_host *h, uint32_t fdid, struct sio_rep_dev_list *ret,
 		     struct sio_err *reterr);
 /*
- * Asks a host that answers for counters; @id: device id, or number of the adapter, chassis, or link.
+ * Asks a host that answers for counters; @id: device id, or number of the adapter, chassis, or
+ * link.
  */
 enum tool_counters {
 	TOOL_COUNTERS_DAEMON,

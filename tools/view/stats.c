@@ -122,7 +122,7 @@ static int stats(const struct tool_command *self, int argc, char **argv)
 		return status;
 	if (openmetrics && tool_where.json)
 		return tool_usage(self->name, "--openmetrics and --json: one of them is right");
-	if (tool_view_open(&v, &err) < 0)
+	if (tool_view_open_only(node, &v, &err) < 0)
 		return tool_fail(&err);
 	if (take(v, &s, &err) < 0) {
 		status = tool_fail(&err);

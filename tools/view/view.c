@@ -164,8 +164,13 @@ static int look(struct tool_hosts *hosts, struct tool_view **ret, struct sio_err
 
 int tool_view_open(struct tool_view **ret, struct sio_err *reterr)
 {
+	return tool_view_open_only(NULL, ret, reterr);
+}
+
+int tool_view_open_only(const char *node, struct tool_view **ret, struct sio_err *reterr)
+{
 	struct tool_hosts *hosts;
-	int r = tool_hosts_open(&hosts, reterr);
+	int r = tool_hosts_open_only(node, &hosts, reterr);
 
 	return r < 0 ? r : look(hosts, ret, reterr);
 }

@@ -77,6 +77,8 @@ struct tool_view {
 
 /* Queries the cluster of the command; a silent host gets a line on stderr. */
 int tool_view_open(struct tool_view **ret, struct sio_err *reterr);
+/* The same; of other machines' hosts only @node, a name or an id, is asked; NULL: all. */
+int tool_view_open_only(const char *node, struct tool_view **ret, struct sio_err *reterr);
 /* The same for the cluster in @dir. */
 int tool_view_open_dir(const char *dir, struct tool_view **ret, struct sio_err *reterr);
 /* Frees the view and closes its hosts. NULL is fine. */
