@@ -23,7 +23,8 @@
 #include "smartiod/live/live.h"
 #include "smartiod/live/transport.h"
 
-#define LIVE_PEER_HELLO_US 5000000u /* who has not said its node by then is cut off */
+/* Who has not said its node by then is cut off. A handshake of an emulated processor takes long. */
+#define LIVE_PEER_HELLO_US 15000000u
 #define LIVE_PEERS_UNKNOWN 128	    /* connections that have not said it yet */
 #define LIVE_PEER_LATER_US 20000u   /* after a failure: doubled each time ... */
 #define LIVE_PEER_LATEST_US 500000u /* ... up to this */
