@@ -130,10 +130,14 @@ static int assign(struct smartio_nvme_manager *m, uint64_t borrower, uint32_t pa
 				"%s",
 				m->d.name, smartio_last_error());
 		return 0;
-	default:
+	case SCI_ERR_OUT_OF_RANGE:
+	case SCI_ERR_ILLEGAL_PARAMETER:
 		sio_nvme_refuse(rep, -EFAULT,
 				"%s: borrower %" PRIu64 " gets none of its memory: %s", m->d.name,
 				borrower, smartio_last_error());
+		return 0;
+	default:
+		sio_nvme_refuse_sci(rep, err, "the drive's own memory cannot be assigned");
 		return 0;
 	}
 }

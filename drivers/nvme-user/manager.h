@@ -150,6 +150,8 @@ void sio_nvme_manager_notify(struct smartio_nvme_manager *m);
 /* serve.c: makes the reply an error with a text. */
 void sio_nvme_refuse(struct sio_nvme_rep *rep, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* serve.c: the lender's refusal of @what, for a cause of its own. */
+void sio_nvme_refuse_sci(struct sio_nvme_rep *rep, sci_error_t err, const char *what);
 /* Return of sio_nvme_manager_admin(): the reply follows later. */
 #define SIO_NVME_LATER 1
 /*

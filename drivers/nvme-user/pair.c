@@ -353,6 +353,11 @@ static int ask_create(struct smartio_nvme_queue *q, const struct sio_nvme_turn *
 		put_share(q->share, q->options.flags & SMARTIO_NVME_INTERRUPT, &req);
 	rep->h.error = 0;
 	rc = sio_nvme_ask(n, &req, rep, ret_unsure);
+	if (rc == -ENXIO && q->options.sq_device)
+		rc = sio_nvme_fail(-ENODEV,
+				   "%s, where the submission queue of %s was to lie, is gone, or "
+				   "its pages were taken away",
+				   q->options.sq_device, n->d.name);
 	if (rc == 0 && !is_valid_reply(q, &rep->create))
 		rc = sio_nvme_fail(-EPROTO, "the manager of %s gave queue pair %u of %u", n->d.name,
 				   rep->create.qid, n->n_pairs);

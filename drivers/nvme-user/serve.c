@@ -37,6 +37,14 @@ static int lost_lender(const struct smartio_nvme_manager *m, sci_error_t err)
 	return sio_nvme_fail_sci(err, "%s: its lender cannot be asked for queue memory", m->d.name);
 }
 
+/* For want of something, or while the drive is being reset. */
+void sio_nvme_refuse_sci(struct sio_nvme_rep *rep, sci_error_t err, const char *what)
+{
+	sio_nvme_refuse(rep, err == SCI_ERR_NOSPC ? -ENOMEM : -EIO, "%s: %s (%.100s)", what,
+			SCIGetErrorString(err), smartio_last_error());
+	rep->h.reason = smartio_last_exhausted();
+}
+
 /*
  * The memory of a queue is the client's word, and so is who the client is: have the lender confirm
  * both, and keep it mapped. A drive that cannot fetch a command stops for everyone.
@@ -44,6 +52,7 @@ static int lost_lender(const struct smartio_nvme_manager *m, sci_error_t err)
 static int hold(struct smartio_nvme_manager *m, uint64_t borrower, uint64_t addr, size_t bytes,
 		uint64_t *ret, struct sio_nvme_rep *rep)
 {
+	char what[64];
 	sci_error_t err;
 
 	smartio_device_hold(m->d.handle, borrower, addr, bytes, ret, &err);
@@ -55,6 +64,12 @@ static int hold(struct smartio_nvme_manager *m, uint64_t borrower, uint64_t addr
 		refuse(rep, -EFAULT,
 		       "queue memory at %#" PRIx64 " is not mapped for borrower %" PRIu64, addr,
 		       borrower);
+		return 0;
+	case SCI_ERR_NO_SUCH_SEGMENT:
+		refuse(rep, -ENXIO,
+		       "queue memory at %#" PRIx64 " lay in another device, which borrower %" PRIu64
+		       " has lost",
+		       addr, borrower);
 		return 0;
 	case SCI_ERR_NOT_SUPPORTED:
 		refuse(rep, -ENOTSUP,
@@ -69,9 +84,8 @@ static int hold(struct smartio_nvme_manager *m, uint64_t borrower, uint64_t addr
 	case SCI_ERR_NO_SUCH_FDID:
 		return lost_lender(m, err);
 	default:
-		refuse(rep, -EIO, "queue memory at %#" PRIx64 " cannot be held: %s (%.100s)", addr,
-		       SCIGetErrorString(err), smartio_last_error());
-		rep->h.reason = smartio_last_exhausted();
+		snprintf(what, sizeof(what), "queue memory at %#" PRIx64 " cannot be held", addr);
+		sio_nvme_refuse_sci(rep, err, what);
 		return 0;
 	}
 }

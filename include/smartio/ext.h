@@ -229,10 +229,10 @@ void smartio_device_notify(sci_smartio_device_t device, sci_error_t *error);
  * smartio_device_unhold(), smartio_device_settled() for @borrower or for all, or a reset. A mapping
  * may be held several times. One of another device's BAR is SCI_ERR_NOT_SUPPORTED, because it can
  * be cut; except, on the emulated cluster, memory of a device of the same host that all of its
- * borrowers have: when its borrow ends that memory is kept until the hold is released, and its
- * device is lent to nobody meanwhile.
- * Errors: SCI_ERR_OUT_OF_RANGE not mapped by that borrower, SCI_ERR_ILLEGAL_PARAMETER no live
- * borrow has this number, SCI_ERR_ACCESS not the owner of the registers, SCI_ERR_BUSY being reset.
+ * borrowers have: when its borrow ends that is kept, lent to nobody, until the hold is released.
+ * Errors: SCI_ERR_OUT_OF_RANGE not mapped by that borrower, SCI_ERR_NO_SUCH_SEGMENT pages of a
+ * device that were taken away, SCI_ERR_ILLEGAL_PARAMETER no live borrow has it, SCI_ERR_ACCESS
+ * not the owner of the registers, SCI_ERR_BUSY being reset.
  */
 void smartio_device_hold(sci_smartio_device_t device, uint64_t borrower, sci_ioaddr_t ioaddr,
 			 size_t bytes, uint64_t *hold, sci_error_t *error);

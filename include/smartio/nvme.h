@@ -521,8 +521,8 @@ struct smartio_nvme_queue_options {
  * or interrupts of a drive that has none; -EBUSY: all interrupt vectors are taken, or too many wait
  * for a queue pair, or one of several queues that complete in one completion queue was closed with
  * commands in flight; -ESTALE: the drive was formatted since @n was opened, or the lease has ended;
- * -ENODEV: the drive, or its host, is gone; -EFAULT: the lender has lost this host, and this host
- * does not know yet; -ENOMEM.
+ * -ENODEV: the drive, its host or @o->sq_device is gone; -EFAULT: the lender has lost this host,
+ * which does not know yet; -EIO: the lender or the drive refuses, with a text; -ENOMEM.
  */
 int smartio_nvme_queue_open(struct smartio_nvme *n, const struct smartio_nvme_queue_options *o,
 			    struct smartio_nvme_queue **ret);

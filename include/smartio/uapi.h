@@ -1178,10 +1178,10 @@ struct sio_evt_fault {
 SIO_PORT_SIZE(struct sio_evt_fault, 240);
 /*
  * DEVICE_GONE: pulled out, or taken from the port. Whoever has its BARs mapped reads ones from now
- * on, and stores to nothing; it writes to nothing any more, and what waited for that is free.
- * Requests that name it are -ENODEV. What living owners have of it stays, cut off, until they end
- * it; its vectors and DEVICE_OPEN have ended. DEVICE_BACK: it, or another one in its place, with a
- * greater generation.
+ * on, and stores to nothing; what it had sent has arrived, or never will, it writes to nothing any
+ * more, and what waited for that is free. Requests that name it are -ENODEV. What living owners
+ * have of it stays, cut off, until they end it; its vectors and DEVICE_OPEN have ended.
+ * DEVICE_BACK: it, or another one in its place, with a greater generation.
  */
 struct sio_evt_device_state {
 	struct sio_evt h;

@@ -131,15 +131,21 @@ void sio_session_bye(struct sio_session *s)
 	bool away = __atomic_load_n(&s->state, __ATOMIC_RELAXED) != SIO_SESSION_CONNECTED;
 	struct sio_world *w = s->world;
 	struct sio_msg_bye bye;
+	ssize_t sent;
 
 	sio_session_fill_header(&bye.h, sizeof(bye), SIO_MSG_BYE, UINT32_MAX);
 	if (away)
 		return;
+	if (!w->try_send) {
+		sio_session_send(s, s->fd, &bye.h, sizeof(bye), NULL, 0);
+		return;
+	}
 	/* If the socket is full, nobody reads it: exit() must not wait for that. */
-	if (w->try_send)
-		w->try_send(w, s->fd, &bye, sizeof(bye));
-	else
-		w->send(w, s->fd, &bye, sizeof(bye), NULL, 0);
+	sent = w->try_send(w, s->fd, &bye, sizeof(bye));
+	for (unsigned i = 1; i < TRIES && lacks(sent) && sent != -EAGAIN; i++) {
+		w->yield(w);
+		sent = w->try_send(w, s->fd, &bye, sizeof(bye));
+	}
 }
 
 /* ---- calls ---- */

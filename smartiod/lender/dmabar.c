@@ -116,6 +116,7 @@ void smartiod_dma_bars_gone(struct smartiod *d, struct smartiod_device *dev)
 	struct sio_req_bar_close req = {.h.op = SIO_OP_BAR_CLOSE};
 	uint64_t borrow, view;
 
+	dev->lent->was_gone = true;
 	while (smartiod_kept_take(d, dev, &borrow, &view)) {
 		smartiod_dma_bars_cut(d, borrow, view);
 		req.id = view;

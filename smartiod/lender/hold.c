@@ -113,18 +113,22 @@ static struct smartiod_hold *some_hold(const struct smartiod_dma *dma, uint32_t 
 
 static bool covers(const struct smartiod_dma *dma, struct sio_dev_addr at, uint64_t bytes)
 {
-	/* What lies with a host or behind a link that went down is no memory any more. */
-	bool reachable = !dma->cut && (!dma->window || (dma->grant && !dma->lost));
-
-	return reachable && !dma->unmapping && at.addr >= dma->iova.addr &&
+	return !dma->unmapping && at.addr >= dma->iova.addr &&
 	       at.addr - dma->iova.addr <= dma->bytes &&
 	       bytes <= dma->bytes - (at.addr - dma->iova.addr);
+}
+
+/* What lies with a host or behind a link that went down is no memory any more. */
+static bool is_memory(const struct smartiod_dma *dma)
+{
+	return !dma->cut && (!dma->window || (dma->grant && !dma->lost));
 }
 
 static struct smartiod_dma *find(struct smartiod *d, struct smartiod_device *dev, uint64_t of,
 				 struct sio_dev_addr at, uint64_t bytes, struct sio_err *reterr)
 {
 	struct smartiod_loan *l = smartiod_loan_find(d, of);
+	bool cut = false;
 
 	if (!l || l->device != dev || l->state != SMARTIOD_LOAN_LIVE) {
 		sio_fail(reterr, -EINVAL, "%s: no live borrow has number %" PRIu64, dev->topo->name,
@@ -134,7 +138,18 @@ static struct smartiod_dma *find(struct smartiod *d, struct smartiod_device *dev
 	for (struct smartiod_dma *dma = l->dmas; dma; dma = dma->next) {
 		if (!covers(dma, at, bytes))
 			continue;
-		return !dma->bar_borrow || smartiod_kept_can(d, dma, reterr) == 0 ? dma : NULL;
+		if (is_memory(dma))
+			return !dma->bar_borrow || smartiod_kept_can(d, dma, reterr) == 0 ? dma
+											  : NULL;
+		cut |= dma->cut;
+	}
+	if (cut) {
+		sio_fail(reterr, -ENOENT,
+			 "%s: what borrow %" PRIu64 " mapped at %#" PRIx64
+			 " was taken away: pages of a device that was pulled out or reset, or that "
+			 "its borrower or the path to it has lost",
+			 dev->topo->name, of, at.addr);
+		return NULL;
 	}
 	sio_fail(reterr, -ERANGE,
 		 "%s: borrow %" PRIu64 " has no mapping that covers %" PRIu64 " bytes at %#" PRIx64,

@@ -171,17 +171,43 @@ bool smartiod_kept_take(struct smartiod *d, struct smartiod_device *dev, uint64_
 	return true;
 }
 
-int smartiod_kept_none(const struct smartiod_device *dev, struct sio_err *reterr)
+/*
+ * A queue that lay in @dev's memory when that was pulled out, and is not deleted yet. Its device
+ * has its address still, where memory of the next borrower would be if no IOMMU is between them.
+ */
+static const struct smartiod_dma *left_behind(struct smartiod *d, const struct smartiod_device *dev)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->dmas, key))) {
+		const struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
+
+		key = n->key;
+		if (dma->cut && dma->bar_borrow && dma->exporter == d->node &&
+		    dma->target_fdid == dev->fdid && smartiod_held(dma) &&
+		    dma->loan->device->port.iommu_mode == SIO_IOMMU_OFF)
+			return dma;
+	}
+	return NULL;
+}
+
+int smartiod_kept_none(struct smartiod *d, struct smartiod_device *dev, struct sio_err *reterr)
 {
 	const struct smartiod_view *v = dev->lent->kept;
+	const struct smartiod_dma *left = NULL;
 
-	if (!v)
+	if (!v && dev->lent->was_gone)
+		left = left_behind(d, dev);
+	if (!v && !left) {
+		dev->lent->was_gone = false;
 		return 0;
+	}
 	return sio_fail(reterr, -EBUSY,
 			"%s: queues of another device lie in its memory, of borrow %" PRIu64
 			" that has ended; it is lent again when the manager of these has deleted "
 			"them, or their device is reset",
-			dev->topo->name, v->kept_of);
+			dev->topo->name, v ? v->kept_of : left->bar_borrow);
 }
 
 void smartiod_kept_free(struct smartiod_device *dev)

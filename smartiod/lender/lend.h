@@ -113,6 +113,7 @@ struct smartiod_lent {
 	struct smartiod_dev_seg *segs;
 	struct smartiod_assigned *assigned;
 	struct smartiod_view *kept; /* of borrows that have ended: kept.c */
+	bool was_gone;		    /* queues that lay in its memory before may be left */
 	struct smartiod_vector *vectors;
 	struct smartiod_old_vector *old_vectors;
 	bool stopped; /* a borrower cleared its bus master bit */
@@ -486,8 +487,8 @@ struct smartiod_device *smartiod_kept_release(struct smartiod *d, struct smartio
 /* One of @dev is kept no more: @ret_view, which is to be closed. False: there is none. */
 bool smartiod_kept_take(struct smartiod *d, struct smartiod_device *dev, uint64_t *ret_borrow,
 			uint64_t *ret_view);
-/* -EBUSY: there is one of @dev. */
-int smartiod_kept_none(const struct smartiod_device *dev, struct sio_err *reterr);
+/* -EBUSY: there is one of @dev, or a queue lies where its memory was before it was pulled out. */
+int smartiod_kept_none(struct smartiod *d, struct smartiod_device *dev, struct sio_err *reterr);
 void smartiod_kept_free(struct smartiod_device *dev);
 
 /* ---- dma.c ---- */

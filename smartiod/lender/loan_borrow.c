@@ -216,7 +216,7 @@ int smartiod_lend_borrow(struct smartiod *d, const struct smartiod_from *from, c
 	if (smartiod_allow_node(d, &thing, from->node, reterr) < 0)
 		return reterr->code = -EPERM; /* not as one that somebody else has: it stays so */
 	if (smartiod_quota_node(d, from->node, SIO_QUOTA_BORROWS, 1, reterr) < 0 ||
-	    smartiod_kept_none(dev, reterr) < 0)
+	    smartiod_kept_none(d, dev, reterr) < 0)
 		return reterr->code;
 	l = calloc(1, sizeof(*l));
 	if (!l)

@@ -117,6 +117,16 @@ static void a_queue_does_not_lie_there(void **state)
 			 0);
 	assert_int_equal(call_hold(f->w, f->c, f->on.handle, f->on.id, at, PAGE, &hold),
 			 EOPNOTSUPP);
+	/* What is gone is not "not mapped": its borrower did as it should. */
+	assert_true(fake_device_move_one(f->w, &f->target, false));
+	world_run(f->w);
+	assert_int_equal(call_hold(f->w, f->c, f->on.handle, f->on.id, at, PAGE, &hold), ENOENT);
+	assert_int_equal(call_hold(f->w, f->c, f->on.handle, f->on.id, at, 2 * PAGE, &hold),
+			 ERANGE);
+	assert_int_equal(unmap(f, dma), 0);
+	assert_int_equal(call_hold(f->w, f->c, f->on.handle, f->on.id, at, PAGE, &hold), ERANGE);
+	assert_true(fake_device_move_one(f->w, &f->target, true));
+	world_run(f->w);
 }
 
 /* Doorbells are another's after a reset; registers are still their owner's. */

@@ -185,6 +185,7 @@ struct sim_map {
 };
 
 /* Calls that fail rarely, each counted by itself. */
+#define SIM_SEND_TRIES 4 /* of each message, while there is no memory to send it */
 enum sim_scarce { SIM_SEND, SIM_MAP_FD, SIM_MAP_ASIDE, SIM_MAP_BACK, SIM_SCARCE };
 
 struct sim_proc {
@@ -200,6 +201,7 @@ struct sim_proc {
 	uint64_t fail_at;		/* this one fails, if it can; 0: none */
 	uint64_t scarce_in[SIM_SCARCE]; /* the so-manieth from now of a kind fails; 0: none */
 	uint64_t scarce_more;		/* and so many more packets behind the first */
+	unsigned unsent;		/* packets that failed so, one after the other */
 	uint64_t stopped;		/* until then nothing of it runs (SIGSTOP) */
 	uint64_t stopped_last;		/* ... by the longest of its stops */
 	uint64_t stop_ring;  /* to be stopped at the so-manieth of its next doorbells; 0: not */

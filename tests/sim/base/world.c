@@ -129,12 +129,14 @@ static ssize_t world_send(struct sio_world *w, int fd, const void *buf, size_t l
 {
 	struct sim_proc *p = enter(w);
 
+	p->unsent++;
 	if (p->scarce_in[SIM_SEND] == 0 && p->scarce_more) {
 		p->scarce_more--;
 		return -ENOMEM;
 	}
 	if (sim_is_scarce(p, SIM_SEND))
 		return -ENOBUFS;
+	p->unsent = 0;
 	return sim_edge->conn_send(sim_fd(fd)->conn, buf, len, fds, n_fds);
 }
 

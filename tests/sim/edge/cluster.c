@@ -21,7 +21,7 @@ bool sim_stopping, sim_outliving, sim_unchecked;
 
 uint64_t sim_latency(void)
 {
-	return 1000 + sim_below(20000);
+	return SIM_LATENCY_MIN + sim_below(20000);
 }
 
 struct sim_packet *sim_packet_new(const void *data, size_t len, const int *fds, unsigned n_fds)

@@ -19,6 +19,7 @@
 #include "emu/devices/model.h"
 #include "fabric/fabric.h"
 #include "smartio/io.h"
+#include "edge/edge.h"
 #include "edge/trouble.h"
 
 void (*fabric_on_dma)(const struct sio_topo_device *device, uint64_t at, size_t len, bool write);
@@ -437,11 +438,17 @@ static unsigned step(void *model, unsigned budget)
 	return 0;
 }
 
+/*
+ * Also at surprise removal, where the port reports that the device is gone, or that a mapping of it
+ * has ended, when what it had sent has arrived (include/smartio/uapi.h); no report takes less time
+ * than this.
+ */
 static void reset(void *model, bool power)
 {
 	struct drive *d = model;
 
 	fabric_paths_cut(d->requester, fabric_access->now());
+	fabric_paths_hasten(d->requester, fabric_access->now() + SIM_LATENCY_MIN);
 	d->hold = d->busy_until = 0;
 	memset(d->unit, 0, sizeof(d->unit));
 	if (d->trouble)

@@ -50,6 +50,7 @@ void sim_packet_free(struct sim_packet *k);
 /* The number of 32 bits at @at of a message; 0: it is shorter. */
 uint32_t sim_word(const void *data, size_t len, size_t at);
 /* The time that a message within one machine takes. */
+#define SIM_LATENCY_MIN 1000u /* ns */
 uint64_t sim_latency(void);
 
 extern const struct smartiod_ops sim_daemon_ops;

@@ -215,6 +215,8 @@ void fabric_path_answer(unsigned from, unsigned to, uint64_t when);
 void fabric_path_all(unsigned host, uint64_t when);
 /* Drops what @requester would send after @when. */
 void fabric_paths_cut(unsigned requester, uint64_t when);
+/* What @requester has sent until @when arrives at @when at the latest, wherever it goes. */
+void fabric_paths_hasten(unsigned requester, uint64_t when);
 /* Called when a device's write arrives in memory that was freed meanwhile; NULL. */
 extern void (*fabric_on_freed)(const struct fabric_post *post);
 /* Called when a drive reads or writes, with its own addresses; NULL. */

@@ -397,6 +397,12 @@ void fabric_paths_cut(unsigned requester, uint64_t when)
 		fabric_queue_cut(fabric_path(requester, i), when);
 }
 
+void fabric_paths_hasten(unsigned requester, uint64_t when)
+{
+	for (unsigned i = 0; i < S.n_hosts; i++)
+		hasten(fabric_path(requester, i), when);
+}
+
 uint64_t fabric_read_time(unsigned requester, const struct fabric_mem *m, size_t len)
 {
 	struct fabric_way w = *way_of(requester, m->host, m);

@@ -373,6 +373,7 @@ void fabric_mem_close(void *at)
 	struct fabric_view v = find((uintptr_t)at, &r);
 
 	assert(r && v.mem && v.offset == 0);
+	fabric_settle(fabric_access->now()); /* what is due has arrived before */
 	v.mem->freed = true;
 	fabric_rings[v.mem->host].open -= v.mem->kind == FABRIC_RING;
 	fabric_unmap(at, v.mem->size);

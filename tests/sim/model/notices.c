@@ -60,6 +60,7 @@ void sim_party_look(struct sim_party *y)
 
 	if (p) {
 		y->stopped = p->stopped_last;
+		y->silent = p->unsent >= SIM_SEND_TRIES;
 	} else if (!y->died) {
 		y->died = sim_now();
 	}
@@ -140,6 +141,7 @@ static bool may_have_left(const struct sim_export *x, unsigned host, bool clean)
 		sim_party_look(m->by);
 		if (clean ? m->leaving || m->by->ends
 			  : (!m->made && !m->refused) || (m->by->died && !m->by->ended) ||
+				    (m->by->ends && m->by->silent) ||
 				    sim_peer_breaks(host, m->host) != m->breaks)
 			return true;
 	}
@@ -315,5 +317,6 @@ void sim_notified_ends(void)
 
 void sim_notified_ended(void)
 {
-	me()->ended = true;
+	sim_party_look(me());
+	me()->ended = !me()->silent;
 }

@@ -21,6 +21,7 @@ struct sim_party {
 	char name[32];
 	uint64_t died;	  /* since when it is known to be dead; 0: it lives */
 	bool ends, ended; /* in SCITerminate(), behind it */
+	bool silent;	  /* it cannot send that it ends: for others it is as if it died */
 	uint64_t stopped;
 	struct sim_party *next;
 };
