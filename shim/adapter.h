@@ -159,6 +159,8 @@ bool sio_group_sends(const struct sio_obj *o);
 int sio_group_check(struct sio_request *rq, const struct sio_obj *o, u32 access);
 /* It has memory of its own, which is as any. */
 bool sio_group_has_memory(const struct sio_obj *o);
+/* What LIST has of it, which has to do with a group, besides its adapter. */
+u32 sio_group_listed(const struct sio_obj *o);
 /* Members in the BAR view @target are reached no more; they stay. */
 void sio_groups_cut(const struct sio_obj *target);
 /* Is it a member, which peers write to (@in), or the way of who sends? *ret: its bus address. */

@@ -42,6 +42,13 @@ bool sio_group_has_memory(const struct sio_obj *o)
 	return !g || (g->member && !g->overlay);
 }
 
+u32 sio_group_listed(const struct sio_obj *o)
+{
+	const struct sio_group *g = group_of(o);
+
+	return g->index | (g->member ? SIO_LIST_MEMBER : SIO_LIST_SENDER);
+}
+
 bool sio_group_is_reached(const struct sio_obj *o, bool in, u64 *ret)
 {
 	const struct sio_group *g = group_of(o);

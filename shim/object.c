@@ -431,6 +431,8 @@ static void list_path(struct sio_list_entry *e, const struct sio_obj *o)
 
 	if (o->kind == SIO_KIND_REQUESTER)
 		e->length = o->adapter->index;
+	if (o->kind == SIO_KIND_MEM && ((const struct sio_mem *)o)->group)
+		e->device = SIO_LIST_PATH(o->adapter->index, sio_group_listed(o));
 	if (o->kind == SIO_KIND_GRANT)
 		e->device = SIO_LIST_PATH(o->adapter->index,
 					  ((const struct sio_grant *)o)->peer_adapter);

@@ -53,7 +53,7 @@
 extern "C" {
 #endif
 
-#define SIO_PORT_VERSION 13
+#define SIO_PORT_VERSION 14
 #define SIO_PORT_MAX_PACKET 4096 /* bytes of the largest request or event */
 #define SIO_PORT_MAX_FDS 4	 /* descriptors beside one packet */
 #define SIO_PORT_TEXT 160	 /* bytes of an error text, NUL included */
@@ -275,6 +275,8 @@ struct sio_req_owner_close {
 #define SIO_STATE_LIVE 1
 #define SIO_STATE_QUARANTINED 2
 #define SIO_LIST_MAX 32
+#define SIO_LIST_MEMBER 0x10000u /* memory that gets what is written to the group */
+#define SIO_LIST_SENDER 0x20000u /* a way to write to it */
 #define SIO_LIST_PATH(adapter, peer_adapter) ((__u64)(adapter) << 32 | (peer_adapter))
 struct sio_list_entry {
 	__u64 id, owner; /* owner: of an owner its parent */
@@ -283,8 +285,10 @@ struct sio_list_entry {
 	__u64 address;	 /* mem: physical; grant, map: bus address; dmamap, DMA range: IOVA; watch:
 			    SIO_WATCH_*; vector: of its message */
 	__u64 length;	 /* vector: its number; requester: its adapter */
-	__u64 device; /* dmamap, bar, requester, watch, vector: device id; DMA: adapter; grant, map:
-			    SIO_LIST_PATH(); else 0 */
+	/* dmamap, bar, requester, watch, vector: device id; DMA: adapter; grant, map:
+	   SIO_LIST_PATH(); mem of a multicast group: SIO_LIST_PATH(its adapter, _MEMBER or _SENDER
+	   and the group's number); else 0 */
+	__u64 device;
 	/* node: peer of a grant or map, the device's of a watch; dmamap: SIO_LIST_CHOSEN or 0 */
 	__u32 kind, state, refs, node;
 	__u64 grant; /* map: as MAP had it; else 0 */

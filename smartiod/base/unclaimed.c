@@ -48,6 +48,12 @@ struct smartiod_unclaimed *smartiod_unclaimed_get(struct smartiod *d, uint32_t k
 	return NULL;
 }
 
+bool smartiod_unclaimed_in_group(const struct smartiod_unclaimed *l, uint32_t what, uint32_t group)
+{
+	return l->kind == SIO_KIND_MEM && group < SMARTIOD_GROUPS &&
+	       (uint32_t)l->device == (what | group);
+}
+
 struct smartiod_unclaimed *smartiod_unclaimed_shadow(struct smartiod *d, uint64_t owner)
 {
 	struct smartiod_unclaimed *l = smartiod_unclaimed_after(d, 0);

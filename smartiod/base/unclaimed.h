@@ -24,6 +24,8 @@ int smartiod_unclaimed_add(struct smartiod *d, const struct sio_list_entry *e);
 /* The one of this kind, owner and number; NULL with *reterr ENOENT. */
 struct smartiod_unclaimed *smartiod_unclaimed_get(struct smartiod *d, uint32_t kind, uint64_t owner,
 						  uint64_t id, struct sio_err *reterr);
+/* Is it memory of that multicast group? @what: SIO_LIST_MEMBER, _SENDER. */
+bool smartiod_unclaimed_in_group(const struct smartiod_unclaimed *l, uint32_t what, uint32_t group);
 /* The shadow of this owner; NULL. */
 struct smartiod_unclaimed *smartiod_unclaimed_shadow(struct smartiod *d, uint64_t owner);
 /* -EMFILE with *reterr: the port could not open its descriptors again. */

@@ -43,8 +43,8 @@ static int take_range(struct smartiod *d, struct smartiod_session *s, struct sma
 	struct smartiod_range *g;
 	int rc = 0;
 
-	if (c->route != SMARTIOD_REMOTE && c->route != SMARTIOD_LOCAL)
-		return sio_fail(reterr, -ENOENT, "a range of a BAR or of a group is not restored");
+	if (c->route == SMARTIOD_BAR)
+		return sio_fail(reterr, -ENOENT, "a range of a BAR is not restored");
 	g = smartiod_range_new(c, q);
 	if (!g)
 		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
@@ -56,6 +56,17 @@ static int take_range(struct smartiod *d, struct smartiod_session *s, struct sma
 	else
 		g->id = sio_from_le64(m->key);
 	return rc;
+}
+
+/* What the port lists as the target of a range to it; of a window only the library knows. */
+static uint64_t target_of(const struct smartiod_segment *seg, const struct smartiod_connection *c,
+			  const struct sio_msg_restore *m)
+{
+	if (c && c->route == SMARTIOD_LOCAL)
+		return c->segment->mem;
+	if (c && c->route == SMARTIOD_GROUP)
+		return c->map;
+	return seg ? seg->mem : sio_from_le64(m->extra);
 }
 
 static int restore_range(struct smartiod *d, struct smartiod_session *s,
@@ -77,9 +88,7 @@ static int restore_range(struct smartiod *d, struct smartiod_session *s,
 	rc = smartiod_queue_target(s, r, q, &seg, &c, reterr);
 	if (rc < 0)
 		return rc;
-	if (c && c->route == SMARTIOD_LOCAL)
-		seg = c->segment;
-	if (l->cookie != (seg ? seg->mem : sio_from_le64(m->extra)))
+	if (l->cookie != target_of(seg, c, m))
 		return sio_fail(reterr, -EINVAL,
 				"range %" PRIu64 " of a DMA channel is of something else",
 				l->by_id.key);

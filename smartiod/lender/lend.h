@@ -703,6 +703,8 @@ void smartiod_holds_end(struct smartiod *d, struct smartiod_device *dev);
 
 /* Map @e of a borrow's owner, of before we were started: mappings lead through it. False: none. */
 bool smartiod_dma_adopt_map(struct smartiod *d, const struct sio_list_entry *e);
+/* The same of memory: it is a device's way to a multicast group. */
+bool smartiod_dma_adopt_group(struct smartiod *d, const struct sio_list_entry *e);
 /* The entry of a requester table that they pass. False: none does. */
 bool smartiod_requester_adopt(struct smartiod *d, const struct sio_list_entry *e);
 /* One of them leads to what @node says that it has granted: struct smartiod_room. */

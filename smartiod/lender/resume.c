@@ -51,6 +51,24 @@ bool smartiod_dma_adopt_map(struct smartiod *d, const struct sio_list_entry *e)
 	return some;
 }
 
+/* Each mapping of a group has its own way there, which belongs to the borrow. */
+bool smartiod_dma_adopt_group(struct smartiod *d, const struct sio_list_entry *e)
+{
+	struct smartiod_dma *dma = NULL;
+
+	if (e->kind != SIO_KIND_MEM || !(e->device & SIO_LIST_SENDER))
+		return false;
+	while ((dma = dma_after(d, dma)) && dma->target != e->id)
+		;
+	if (!dma)
+		return false;
+	dma->group = e->id;
+	dma->uid = e->device & (SIO_LIST_SENDER - 1);
+	dma->exporter = SIO_PEER_GROUP;
+	dma->adapter = (uint32_t)(e->device >> 32);
+	return true;
+}
+
 bool smartiod_requester_adopt(struct smartiod *d, const struct sio_list_entry *e)
 {
 	struct smartiod_device *dev = smartiod_device_by_port(d, e->device);
@@ -61,7 +79,8 @@ bool smartiod_requester_adopt(struct smartiod *d, const struct sio_list_entry *e
 		return false;
 	r = &dev->lent->requester[e->length];
 	while ((dma = dma_after(d, dma))) {
-		if (dma->loan->device != dev || !dma->map || dma->adapter != e->length)
+		if (dma->loan->device != dev || (!dma->map && !dma->group) ||
+		    dma->adapter != e->length)
 			continue;
 		dma->window = true;
 		r->users++;

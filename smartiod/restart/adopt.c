@@ -158,6 +158,8 @@ static int adopt_bar(struct smartiod *d, const struct sio_list_entry *e)
  */
 static int adopt_held(struct smartiod *d, const struct sio_list_entry *e)
 {
+	if (smartiod_dma_adopt_group(d, e))
+		return 0;
 	return smartiod_unclaimed_add(d, e);
 }
 

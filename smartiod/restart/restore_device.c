@@ -262,6 +262,11 @@ static int restore_target(struct smartiod *d, struct smartiod_session *s,
 				   : sio_fail(reterr, -EINVAL,
 					      "mapping %" PRIu64 " is of memory of this host",
 					      dma->by_id.key);
+	if ((*ret_c)->route == SMARTIOD_GROUP)
+		return dma->group && dma->uid == (*ret_c)->segment_id
+			       ? 0
+			       : sio_fail(reterr, -EINVAL, "mapping %" PRIu64 " is not of group %u",
+					  dma->by_id.key, (*ret_c)->segment_id);
 	if ((*ret_c)->route != SMARTIOD_BAR)
 		return reterr->code;
 	b = (*ret_c)->device;

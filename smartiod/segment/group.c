@@ -7,6 +7,7 @@
 #include <inttypes.h>
 
 #include "smartiod/base/allow.h"
+#include "smartiod/base/unclaimed.h"
 #include "smartiod/segment/connection.h"
 #include "smartiod/segment/group.h"
 
@@ -117,6 +118,7 @@ static void group_reply(struct smartiod *d, struct smartiod_op *op,
 		.segment_id = sio_to_le32(c->segment_id),
 		.path = sio_to_le32(c->exact ? SIO_PATH_EXACT : SIO_PATH_NONE),
 		.bytes = sio_to_le64(c->bytes),
+		.key = sio_to_le64(c->map),
 	};
 
 	smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
@@ -191,5 +193,42 @@ int smartiod_group_connect(struct smartiod *d, struct smartiod_session *s, const
 	c->pins++;
 	g->connection = c;
 	smartiod_port_ask(d, &g->op, &req, sizeof(req));
+	return 0;
+}
+
+/*
+ * What a program sends through is the port's, and its own; that needs no seal. On a real host each
+ * member has memory of its own.
+ */
+int smartiod_group_again(struct smartiod *d, struct smartiod_session *s,
+			 const struct sio_msg_restore *m, struct sio_err *reterr)
+{
+	const struct sio_msg_seg_connect *r = (const void *)m->request;
+	uint32_t group = sio_from_le32(r->segment_id), handle = s->forced;
+	struct smartiod_connection *c;
+	struct smartiod_unclaimed *l;
+
+	l = smartiod_unclaimed_get(d, SIO_KIND_MEM, s->owner, sio_from_le64(m->key), reterr);
+	if (!l)
+		return reterr->code;
+	if (!smartiod_unclaimed_in_group(l, SIO_LIST_SENDER, group) ||
+	    l->device >> 32 != sio_from_le32(r->adapter))
+		return sio_fail(reterr, -EINVAL,
+				"memory %" PRIu64 " is no way to group %u by adapter %u",
+				l->by_id.key, group, sio_from_le32(r->adapter));
+	if (smartiod_allow_group(d, s, d->node, group, reterr) < 0)
+		return reterr->code;
+	s->forced = handle;
+	c = smartiod_connection_new(d, s, SMARTIOD_GROUP, reterr);
+	if (!c)
+		return reterr->code;
+	c->node = DIS_BROADCAST_NODEID_GROUP_ALL;
+	c->segment_id = group;
+	c->adapter = sio_from_le32(r->adapter);
+	c->map = l->by_id.key;
+	c->bytes = l->length;
+	c->map_bus_addr = l->address;
+	c->exact = true;
+	smartiod_unclaimed_done(d, l);
 	return 0;
 }

@@ -3,6 +3,7 @@
 #ifndef SMARTIOD_GROUP_H
 #define SMARTIOD_GROUP_H
 
+#include "smartiod/base/session.h"
 #include "smartiod/segment/segment.h"
 
 /* Can this host make a member of @group? -EINVAL: no such group; -EEXIST: it has one. */
@@ -18,5 +19,7 @@ int smartiod_group_publish(struct smartiod *d, struct smartiod_session *s, const
 			   struct smartiod_segment *seg, uint32_t adapter, bool on,
 			   struct sio_err *reterr);
 smartiod_client_fn smartiod_group_connect;
+/* Restart: a library restores its connection to a group. */
+smartiod_restore_fn smartiod_group_again;
 
 #endif

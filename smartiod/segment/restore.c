@@ -11,6 +11,7 @@
 #include "smartiod/base/unclaimed.h"
 #include "smartiod/base/room.h"
 #include "smartiod/segment/connection.h"
+#include "smartiod/segment/group.h"
 #include "smartiod/segment/restore.h"
 
 /* ---- segments ---- */
@@ -50,6 +51,7 @@ void smartiod_restore_state(struct smartiod *d, struct smartiod_segment *seg,
 
 	seg->prepared = sio_from_le32(m->prepared) & adapters;
 	seg->available = sio_from_le32(m->available) & seg->prepared;
+	seg->published = seg->broadcast ? seg->available : 0;
 	seg->exported = (sio_from_le32(m->exported) & adapters) | seg->available;
 	seg->shared = sio_from_le32(m->flags) & SIO_RESTORE_SHARED && !seg->imported;
 	if (seg->is_private)
@@ -86,6 +88,20 @@ static struct smartiod_unclaimed *own_memory(struct smartiod *d, const struct sm
 	return l ? l : smartiod_unclaimed_get(d, SIO_KIND_MEM, s->owner, mem, reterr);
 }
 
+/* Is memory @l what @flags of the segment say: a member of group @number, or no group's? */
+static int check_group(struct smartiod *d, const struct smartiod_unclaimed *l, uint32_t flags,
+		       uint32_t number, struct sio_err *reterr)
+{
+	if (!(flags & SCI_FLAG_BROADCAST))
+		return l->device ? sio_fail(reterr, -EINVAL, "memory %" PRIu64 " is a group's",
+					    l->by_id.key)
+				 : 0;
+	if (!smartiod_unclaimed_in_group(l, SIO_LIST_MEMBER, number))
+		return sio_fail(reterr, -EINVAL, "memory %" PRIu64 " is no member of group %u",
+				l->by_id.key, number);
+	return smartiod_group_check(d, number, reterr);
+}
+
 /* What the library says, of what it filled: nothing follows from it but a line of a listing. */
 static uint32_t restored_memory(const struct sio_msg_restore *m, bool imported)
 {
@@ -102,6 +118,7 @@ int smartiod_restore_segment(struct smartiod *d, struct smartiod_session *s,
 	const struct sio_msg_seg_create *r = (const void *)m->request;
 	uint32_t flags = sio_from_le32(r->flags);
 	bool empty = flags & SCI_FLAG_EMPTY && !(sio_from_le32(m->flags) & SIO_RESTORE_FILLED);
+	bool named = !(flags & SCI_FLAG_BROADCAST) || flags & SCI_FLAG_ALLOW_UNICAST;
 	const struct sio_policy_thing thing =
 		smartiod_thing(d, SIO_POLICY_SEGMENTS, d->node, sio_from_le32(m->number));
 	struct smartiod_unclaimed *l = NULL;
@@ -109,8 +126,6 @@ int smartiod_restore_segment(struct smartiod *d, struct smartiod_session *s,
 	struct smartiod_segment *seg;
 	int rc;
 
-	if (flags & SCI_FLAG_BROADCAST)
-		return sio_fail(reterr, -ENOENT, "a group is not restored");
 	rc = smartiod_seal_check(s, m, SIO_MSG_SEG_CREATE, sio_from_le32(m->number),
 				 sio_from_le64(m->extra), reterr);
 	/* The seal has no flags: what says that it was private is private from now on. */
@@ -122,12 +137,14 @@ int smartiod_restore_segment(struct smartiod *d, struct smartiod_session *s,
 		l = own_memory(d, s, sio_from_le64(m->key), reterr);
 		if (!l)
 			return reterr->code;
-		if (smartiod_unclaimed_check(l, reterr) < 0)
+		if (check_group(d, l, flags, sio_from_le32(m->number), reterr) < 0 ||
+		    smartiod_unclaimed_check(l, reterr) < 0)
 			return reterr->code;
-		smartiod_restore_take_number(d, sio_from_le32(m->number));
+		if (named)
+			smartiod_restore_take_number(d, sio_from_le32(m->number));
 		owner = l->owner;
 	}
-	rc = smartiod_segment_new(d, s, owner, true, sio_from_le32(m->number),
+	rc = smartiod_segment_new(d, s, owner, named, sio_from_le32(m->number),
 				  sio_from_le64(m->extra), &seg, reterr);
 	if (rc < 0)
 		return rc;
@@ -138,9 +155,9 @@ int smartiod_restore_segment(struct smartiod *d, struct smartiod_session *s,
 	seg->filled = flags & SCI_FLAG_EMPTY && !empty;
 	seg->told = sio_from_le32(m->told) < SMARTIOD_MAX_OBJECTS ? sio_from_le32(m->told)
 								  : SMARTIOD_MAX_OBJECTS;
-	smartiod_restore_state(d, seg, m);
 	if (l)
 		smartiod_segment_take_unclaimed(d, seg, l);
+	smartiod_restore_state(d, seg, m);
 	if (owner == 0)
 		smartiod_segment_mapped(d, seg);
 	return 0;
@@ -198,7 +215,7 @@ int smartiod_restore_connection(struct smartiod *d, struct smartiod_session *s,
 	int rc;
 
 	if (sio_from_le32(r->flags) & SCI_FLAG_BROADCAST)
-		return sio_fail(reterr, -ENOENT, "a connection to a group is not restored");
+		return smartiod_group_again(d, s, m, reterr);
 	if (sio_from_le32(r->node) != d->node)
 		return restore_plain_far(d, s, sio_from_le32(r->node), m, reterr);
 	if (adapter >= d->host->n_adapters)

@@ -58,12 +58,12 @@ int smartiod_segment_new(struct smartiod *d, struct smartiod_session *s, uint64_
 
 /*
  * On a real host the memory outlives the daemon, and other hosts know the segment by its number:
- * the next daemon has to call it the same. What is the port's alone (a group) keeps the other.
+ * the next daemon has to call it the same.
  */
 static void number_by_memory(struct smartiod *d, struct smartiod_segment *seg, uint64_t mem)
 {
 	seg->mem = mem;
-	if (!smartiod_is_real(d) || seg->broadcast)
+	if (!smartiod_is_real(d))
 		return;
 	smartiod_tree_remove(&d->segments, &seg->by_uid);
 	seg->uid = SMARTIOD_UID_MEM | mem;
@@ -90,6 +90,10 @@ void smartiod_segment_take_unclaimed(struct smartiod *d, struct smartiod_segment
 	seg->phys = l->address;
 	seg->fd = smartiod_unclaimed_take_fd(l, 0);
 	seg->ready = true;
+	if (smartiod_unclaimed_in_group(l, SIO_LIST_MEMBER, seg->id) && !d->member[seg->id]) {
+		seg->broadcast = true;
+		d->member[seg->id] = seg;
+	}
 	smartiod_grants_attach(d, seg);
 	smartiod_unclaimed_done(d, l);
 }

@@ -100,6 +100,35 @@ int call_seg_map(struct world *w, struct world_client *c, uint32_t handle, uint6
 	return result(m);
 }
 
+int call_group_connect(struct world *w, struct world_client *c, uint32_t group,
+		       uint32_t *ret_handle)
+{
+	struct sio_msg_seg_connect msg = {.node = sio_to_le32(DIS_BROADCAST_NODEID_GROUP_ALL),
+					  .segment_id = sio_to_le32(group),
+					  .flags = sio_to_le32(SCI_FLAG_BROADCAST)};
+	const struct world_message *m = world_call(w, c, SIO_MSG_SEG_CONNECT, &msg, sizeof(msg));
+
+	if (m && !m->error) {
+		const struct sio_rep_seg_connect *rep = (const void *)m->data;
+
+		assert_int_equal(sio_from_le32(rep->path), SIO_PATH_EXACT);
+		*ret_handle = sio_from_le32(rep->handle);
+	}
+	return result(m);
+}
+
+int call_group_map(struct world *w, struct world_client *c, uint32_t handle, uint32_t *ret_map)
+{
+	struct sio_msg_seg_map msg = {.handle = sio_to_le32(handle),
+				      .flags = sio_to_le32(SCI_FLAG_READONLY_MAP),
+				      .bytes = sio_to_le64(4096)};
+	const struct world_message *m = world_call(w, c, SIO_MSG_SEG_MAP, &msg, sizeof(msg));
+
+	if (m && !m->error)
+		*ret_map = sio_from_le32(((const struct sio_rep_seg_map *)m->data)->map);
+	return result(m);
+}
+
 bool call_seg_join(struct world *w, struct world_client *c, uint32_t node, unsigned steps,
 		   uint32_t *ret_request, uint32_t *ret_handle)
 {

@@ -20,6 +20,10 @@ int call_seg_connect_at(struct world *w, struct world_client *c, uint32_t node, 
 			uint32_t adapter, uint32_t *ret_handle);
 int call_seg_map(struct world *w, struct world_client *c, uint32_t handle, uint64_t offset,
 		 uint64_t bytes, uint32_t *ret_map);
+/* To an exact multicast group; a map of it, through which nothing can be reached. */
+int call_group_connect(struct world *w, struct world_client *c, uint32_t group,
+		       uint32_t *ret_handle);
+int call_group_map(struct world *w, struct world_client *c, uint32_t handle, uint32_t *ret_map);
 /*
  * Connects to segment 1 of @node and maps it, as far as @steps steps of the world lead.
  * @ret_request: the last that was asked; @ret_handle: of the connection, 0 if there is none.

@@ -308,10 +308,15 @@ static void dma_attach(struct world *w, unsigned host, const struct sio_req_dma_
 	world_answer(w, host, &req->h, &evt, sizeof(evt), NULL, 0);
 }
 
-/* Of groups this world only knows that their memory is memory, or refers to a view that has it. */
+/*
+ * Of groups this world only knows that their memory is memory, or refers to a view that has it.
+ * Those of real hosts are exact.
+ */
 static void mcast(struct world *w, unsigned host, const struct sio_req_mcast *req)
 {
-	struct sio_evt_mcast evt = {.id = req->target, .mode = SIO_MCAST_FUSED};
+	struct sio_evt_mcast evt = {.id = req->target,
+				    .mode = w->real ? SIO_MCAST_EXACT : SIO_MCAST_FUSED};
+	bool sends = req->what == SIO_MCAST_CONNECT && w->real;
 	const struct world_res *view = NULL;
 	int fd = -1;
 
@@ -335,7 +340,10 @@ static void mcast(struct world *w, unsigned host, const struct sio_req_mcast *re
 		evt.size = r->size = req->length ? (req->length + 4095) / 4096 * 4096 : 8192;
 		r->target_kind = view ? SIO_KIND_BAR : 0;
 		r->target = view ? view->id : 0;
-		fd = view ? -1 : world_fd(w);
+		r->device = SIO_LIST_PATH(req->adapter, req->group | (req->what == SIO_MCAST_CONNECT
+									      ? SIO_LIST_SENDER
+									      : SIO_LIST_MEMBER));
+		fd = view || sends ? -1 : world_fd(w);
 	}
 	world_answer(w, host, &req->h, &evt, sizeof(evt), &fd, fd >= 0);
 }

@@ -113,6 +113,10 @@ static void reopen(struct world *w, unsigned host, const struct sio_req_reopen *
 		world_answer_error(w, host, &req->h, -ENODEV, "the pages are gone");
 		return;
 	}
+	if (r->kind == SIO_KIND_MEM && r->device & SIO_LIST_SENDER) {
+		world_answer_error(w, host, &req->h, -EINVAL, "nobody's memory");
+		return;
+	}
 	evt.length = r->size;
 	fds[0] = world_fd(w);
 	if (req->kind == SIO_KIND_IRQ)

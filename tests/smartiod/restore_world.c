@@ -29,6 +29,10 @@ static void export_things(struct world *w, struct programs *p)
 
 	OK(call_seg_export(w, a, 5, 8192, &p->a.segment));
 	OK(call_handle(w, a, SIO_MSG_SEG_SHARE, p->a.segment, 0));
+	OK(call_seg_create(w, a, GROUP, 8192, SCI_FLAG_BROADCAST | SCI_FLAG_ALLOW_UNICAST,
+			   &p->member, NULL));
+	OK(call_seg_adapter(w, a, SIO_MSG_SEG_PREPARE, p->member, 0, 0));
+	OK(call_seg_adapter(w, a, SIO_MSG_SEG_AVAILABLE, p->member, 0, 0));
 	OK(call_seg_create(w, a, 6, 4096, SCI_FLAG_EMPTY, &p->empty, NULL));
 	OK(call_handle(w, a, SIO_MSG_SEG_FILL, p->empty, SIO_MEMORY_PINNED));
 	OK(call_dint_create(w, a, 3, SCI_FLAG_FIXED_INTNO, &p->data, &p->data_number));
@@ -38,6 +42,18 @@ static void export_things(struct world *w, struct programs *p)
 	OK(call_dint_create(w, p->b.c, SHARED_NUMBER,
 			    SCI_FLAG_SHARED_INT | SCI_FLAG_FIXED_INTNO | SIO_DINT_PLAIN,
 			    &p->shared[1], &p->a.number));
+}
+
+/* A connection to the group, of which nothing can be reached but to write, by engine and device. */
+static void use_group(struct world *w, struct programs *p, struct handles *h)
+{
+	uint64_t ioaddr;
+	uint32_t slot;
+
+	OK(call_group_connect(w, h->c, GROUP, &h->group));
+	OK(call_group_map(w, h->c, h->group, &h->group_map));
+	OK(call_queue_attach(w, h->c, h->queue, h->group, true, &slot, &h->range[2]));
+	OK(call_dma_map_at(w, h->c, h->b.handle, h->group, 1, 0, 4096, &h->group_dma, &ioaddr));
 }
 
 /* A DMA queue that reaches its own segment and the exporter's. */
@@ -66,6 +82,7 @@ static void use_device(struct world *w, struct programs *p, struct handles *h, u
 	OK(call_dma_map_at(w, h->c, h->b.handle, h->connection, 1, 0, 8192, &h->remote_dma,
 			   &h->remote_ioaddr));
 	use_engine(w, p, h);
+	use_group(w, p, h);
 	OK(call_plain_create(w, h->c, &h->interrupt, &h->number));
 	OK(call_plain_connect(w, h->c, NODE, h->number, &h->link));
 	h->vector = SIO_VECTOR_ANY;
@@ -137,6 +154,10 @@ static void leave_device(struct world *w, struct programs *p, struct handles *h)
 		OK(call_handle(w, h->c, SIO_MSG_DINT_DISCONNECT, h->link, 0));
 	OK(call_handle(w, h->c, SIO_MSG_DINT_REMOVE, h->interrupt, 0));
 	OK(call_queue_detach(w, h->c, h->queue, h->range[0]));
+	OK(call_queue_detach(w, h->c, h->queue, h->range[2]));
+	OK(call_handle(w, h->c, SIO_MSG_DMA_UNMAP, h->group_dma, 0));
+	OK(call_handle(w, h->c, SIO_MSG_SEG_UNMAP, h->group_map, 0));
+	OK(call_handle(w, h->c, SIO_MSG_SEG_DISCONNECT, h->group, 0));
 	OK(call_handle(w, h->c, SIO_MSG_QUEUE_REMOVE, h->queue, 0));
 	OK(call_handle(w, h->c, SIO_MSG_DMA_UNMAP, h->remote_dma, 0));
 	OK(call_handle(w, h->c, SIO_MSG_SEG_UNMAP, h->map, 0));
@@ -160,6 +181,8 @@ void give_all_back(struct world *w, struct programs *p)
 	leave_device(w, p, &p->b);
 	OK(call_handle(w, p->c.c, SIO_MSG_SEG_REMOVE, p->attached, 0));
 	OK(call_handle(w, p->c.c, SIO_MSG_SEG_REMOVE, p->given, 0));
+	OK(call_seg_adapter(w, p->a.c, SIO_MSG_SEG_UNAVAILABLE, p->member, 0, 0));
+	OK(call_seg_remove(w, p->a.c, p->member));
 	OK(call_seg_remove(w, p->a.c, p->a.segment));
 	OK(call_seg_remove(w, p->a.c, p->empty));
 	OK(call_handle(w, p->a.c, SIO_MSG_DINT_REMOVE, p->data, 0));
@@ -211,9 +234,14 @@ void take_picture(struct world *w, char *text)
 	for (key = 0; (n = smartiod_tree_after(&d->dmas, key)); key = n->key) {
 		const struct smartiod_dma *m = SMARTIOD_OF(n, struct smartiod_dma, by_id);
 
-		PUT("dma %llu: %u holds, segment %u\n", (unsigned long long)key,
-		    smartiod_hold_count(m), m->segment->id);
+		PUT("dma %llu: %u holds, segment %u, group %llu, window %d\n",
+		    (unsigned long long)key, smartiod_hold_count(m),
+		    m->segment ? m->segment->id : 0, (unsigned long long)m->group, m->window);
 	}
+	for (unsigned i = 0; i < SMARTIOD_GROUPS; i++)
+		if (d->member[i])
+			PUT("group %u: memory %llu, published %u\n", i,
+			    (unsigned long long)d->member[i]->mem, d->member[i]->published);
 	PUT("%u connections, %u links, %u rings, %u sessions\n", d->connections.count,
 	    d->dint_links.count, d->rings.count, d->sessions.count);
 	assert_true(at < PICTURE);

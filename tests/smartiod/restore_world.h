@@ -13,6 +13,7 @@
 #define FDID 0x400001
 #define NODE 4
 #define SHARED_NUMBER 7
+#define GROUP 2
 #define PICTURE 16384
 
 /* Handles of one program: whatever it has of each. */
@@ -21,14 +22,15 @@ struct handles {
 	struct call_borrow b;
 	uint32_t bar, bar_map, access[4], mirror, dma, segment, connection, map, remote_dma;
 	uint32_t interrupt, number, link, vector, dev_segment, queue;
-	uint64_t ioaddr, remote_ioaddr, hold, range[2];
+	uint32_t group, group_map, group_dma;
+	uint64_t ioaddr, remote_ioaddr, hold, range[3];
 };
 
 /* @b manages the device, @c uses it; @a has what both connect to. */
 struct programs {
 	struct handles a, b, c;
 	uint32_t data, data_number, data_link, shared[2], shared_link, attached, empty, release_it,
-		given, kept, kept_map;
+		given, kept, kept_map, member;
 	unsigned ok; /* calls that succeeded */
 };
 

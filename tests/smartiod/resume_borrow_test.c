@@ -281,6 +281,22 @@ static void its_program_dies_meanwhile(void **state)
 	assert_int_equal(world_count(f->w, BORROWER, SIO_KIND_MAP), 0);
 }
 
+/* Its lender's way to the group is found by the port's list, whichever daemon was killed when. */
+static void a_group_that_the_device_writes_to(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t group, dma;
+
+	assert_int_equal(call_group_connect(f->w, f->c, 2, &group), 0);
+	assert_int_equal(call_dma_map(f->w, f->c, f->b.handle, group, 1, 0, 4096, &dma), 0);
+	f->messages = f->c->n_messages;
+	kill_at_every_step(f, LENDER);
+	kill_at_every_step(f, BORROWER);
+	assert_int_equal(call_handle(f->w, f->c, SIO_MSG_DMA_UNMAP, dma, 0), 0);
+	assert_int_equal(call_handle(f->w, f->c, SIO_MSG_SEG_DISCONNECT, group, 0), 0);
+	give_back(f);
+}
+
 static void the_lender_leaves_the_file(void **state)
 {
 	struct fixture *f = *state;
@@ -314,6 +330,7 @@ int main(void)
 		TEST(the_lender_does_not_come_back),
 		TEST(the_lender_is_revoked),
 		TEST(the_lender_says_nothing),
+		TEST(a_group_that_the_device_writes_to),
 		TEST(the_lender_leaves_the_file),
 		TEST(another_program_does_not_come_back),
 		TEST(its_program_dies_meanwhile),
