@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The socket "room": what somebody in front of the hardware would do by hand. Each connection sends
- * one packet of words and gets one back, "ok" or why not.
+ * one packet of words and gets one back, "ok" or why not. The connection that prepares a reload
+ * stays, for the next step.
  *
  *   link NODE ADAPTER down|up   pull the cable out of an adapter, or put it back
  *   switch INDEX down|up        take a cluster switch's power away, or give it back
@@ -14,6 +15,7 @@
  *   reload check|prepare new|now
  *                               read the cluster's file again, or the one that is to take its place
  *                               (behind its name ".new"); check: say only whether it can be taken
+ *                               What is prepared is forgotten when its connection ends
  *   reload commit|drop          put what was prepared in force, or forget it; commit says what came
  *                               and went: "ok host NODE gone NODE new ID out ID ...", as far as
  *                               there is room: hosts, whose daemons are to be started now, and
@@ -69,6 +71,10 @@ int live_control_open(struct live *l, struct sio_err *reterr)
 /* Freed at the end of the turn, when no event can name it. */
 static void hang_up(struct live *l, struct live_caller *c)
 {
+	if (l->reloader == c) { /* the command ended between its steps, or this was the last one */
+		l->reloader = NULL;
+		live_reload_drop(l);
+	}
 	close(c->source.fd);
 	c->source.fd = -1;
 	DL_DELETE(l->callers, c);
@@ -99,6 +105,12 @@ void live_control_close(struct live *l)
 		unlink(l->control_path);
 }
 
+/* Of those that wait, the one that came first; not whose reload is under way. */
+static struct live_caller *oldest(const struct live *l)
+{
+	return l->callers == l->reloader ? l->callers->next : l->callers;
+}
+
 /* Whoever says nothing is not waited for: the one that came first makes room. */
 static void take_caller(struct live *l)
 {
@@ -113,7 +125,7 @@ static void take_caller(struct live *l)
 		return;
 	}
 	if (l->n_callers == LIVE_CALLERS)
-		hang_up(l, l->callers);
+		hang_up(l, oldest(l));
 	c->source = (struct live_source){.kind = LIVE_CONTROL, .fd = fd};
 	if (live_watch(l, &c->source, EPOLLIN) < 0) {
 		close(fd);
@@ -307,8 +319,22 @@ static int look(const struct live *l, const char *request, char answer[LIVE_ANSW
 		request);
 }
 
+/* Who prepared it last has it, until it is in force or dropped, by whomever. */
+static int reload(struct live *l, struct live_caller *c, const char *step, const char *file,
+		  char answer[LIVE_ANSWER], struct sio_err *err)
+{
+	int rc = live_reload(l, step, file, answer, err);
+
+	if (rc == 0 && strcmp(step, "prepare") == 0)
+		l->reloader = c;
+	else if (!l->change)
+		l->reloader = NULL;
+	return rc;
+}
+
 /* @answer is "ok" before. */
-static int serve(struct live *l, const char *request, char answer[LIVE_ANSWER], struct sio_err *err)
+static int serve(struct live *l, struct live_caller *c, const char *request,
+		 char answer[LIVE_ANSWER], struct sio_err *err)
 {
 	unsigned node, adapter, id, n;
 	char state[8], what[8];
@@ -334,7 +360,7 @@ static int serve(struct live *l, const char *request, char answer[LIVE_ANSWER], 
 	}
 	n = (unsigned)sscanf(request, "reload %7s %7s", what, state);
 	if (n == 1 || n == 2)
-		return live_reload(l, what, n == 2 ? state : "", answer, err);
+		return reload(l, c, what, n == 2 ? state : "", answer, err);
 	end = 0;
 	if (sscanf(request, "%7s %u %7s%n", what, &id, state, &end) == 3 && request[end] == '\0' &&
 	    (strcmp(what, "switch") == 0 || strcmp(what, "trunk") == 0))
@@ -359,10 +385,11 @@ void live_control_event(struct live *l, const struct live_source *s)
 		return;
 	if (n > 0) {
 		request[n] = '\0';
-		if (serve(l, request, answer, &err) < 0)
+		if (serve(l, c, request, answer, &err) < 0)
 			snprintf(answer, sizeof(answer), "%s", err.text);
 		/* Whoever does not wait for the answer does not get it. */
 		send(s->fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
 	}
-	hang_up(l, c);
+	if (n <= 0 || l->reloader != c)
+		hang_up(l, c);
 }

@@ -84,7 +84,7 @@ struct live_port {
 	bool cut; /* to be closed as soon as the room has returned */
 };
 
-/* A client of the socket "room": one request, one answer. */
+/* A client of the socket "room": one request, one answer; who prepares a reload has one more. */
 struct live_caller {
 	struct live_caller *prev, *next;
 	struct live_source source;
@@ -123,6 +123,7 @@ struct live {
 	struct live_source control;		    /* the listener */
 	struct live_caller *callers, *dead_callers; /* likewise */
 	unsigned n_callers;
+	struct live_caller *reloader; /* who had @change prepared; NULL: nobody */
 	char control_path[LIVE_PATH_MAX + 1];
 	struct live_vfio *vfio; /* devices and adapters of machines */
 	unsigned n_vfios;

@@ -2,8 +2,8 @@
 /*
  * The cluster's file changes while the cluster runs, in steps that smartio cluster reload takes
  * after the daemons have said that they can follow: "prepare" makes what is new, "commit" puts it
- * in place of what is in force. In between the file takes its name and the daemons read it. Whoever
- * goes away in between leaves what was prepared to be dropped by the next reload.
+ * in place of what is in force. In between the file takes its name and the daemons read it. When
+ * the command goes away in between, what was prepared is dropped (control.c).
  */
 #include <errno.h>
 #include <inttypes.h>

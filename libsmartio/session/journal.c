@@ -76,8 +76,8 @@ static size_t entry_size(bool claims)
 /* NULL: no memory. */
 static struct sio_journal_entry *entry_new(uint32_t type)
 {
-	bool claims =
-		type == SIO_MSG_SEG_MAP || type == SIO_MSG_DINT_CONNECT || type == SIO_MSG_SHADOW;
+	bool claims = type == SIO_MSG_SEG_MAP || type == SIO_MSG_DINT_CONNECT ||
+		      type == SIO_MSG_SHADOW || type == SIO_MSG_QUEUE_ATTACH;
 	struct sio_journal_entry *e = calloc(1, entry_size(claims));
 
 	if (!e)

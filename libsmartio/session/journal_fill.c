@@ -97,6 +97,8 @@ static void fill_range(struct sio_msg_restore *m, const struct sio_msg_queue_att
 	m->key = range->range;
 	m->extra = range->window;
 	m->seal = range->seal;
+	m->path = range->path;
+	m->claim[0] = range->claim;
 }
 
 static void fill_shadow(struct sio_msg_restore *m, const struct sio_rep_shadow *shadow)

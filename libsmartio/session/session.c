@@ -437,6 +437,16 @@ unsigned sio_session_resumes(struct sio_session *s)
 	return n;
 }
 
+bool sio_session_has(struct sio_session *s, const struct sio_msg *req)
+{
+	bool has;
+
+	sio_session_lock(s);
+	has = !s->journal || sio_journal_has(s->journal, req);
+	sio_session_unlock(s);
+	return has;
+}
+
 bool sio_session_is_dead(const struct sio_session *s)
 {
 	return s->state == SIO_SESSION_DEAD;

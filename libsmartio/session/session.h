@@ -114,6 +114,11 @@ void sio_session_unlock(struct sio_session *s);
 bool sio_session_is_dead(const struct sio_session *s);
 /* How often a smartiod that was started again has taken the session over. */
 unsigned sio_session_resumes(struct sio_session *s);
+/*
+ * Is what @req, a request that takes something away, is about still there? Only of a session that a
+ * smartiod that was started again has taken over can it be gone.
+ */
+bool sio_session_has(struct sio_session *s, const struct sio_msg *req);
 bool sio_session_on_event_thread(struct sio_session *s);
 
 /*

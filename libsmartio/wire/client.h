@@ -76,7 +76,7 @@
 	  sio_rep_queue_create, reserved) \
 	X(QUEUE_REMOVE, queue_remove, 81, sio_msg_handle, h, sio_msg, size) \
 	X(QUEUE_ATTACH, queue_attach, 82, sio_msg_queue_attach, reserved, \
-	  sio_rep_queue_attach, reserved) \
+	  sio_rep_queue_attach, h) \
 	X(QUEUE_DETACH, queue_detach, 83, sio_msg_queue_detach, reserved, sio_msg, size)
 #define SIO_CLIENT_DEVICE(X) \
 	X(DEV_LIST, dev_list, 48, sio_msg_dev_list, reserved, sio_rep_dev_list, h) \
@@ -200,7 +200,7 @@ SIO_WIRE_SIZE(struct sio_rep_hello, 136);
 #define SIO_RESTORE_DOWN 32    /* one of which its library has heard SCI_CB_NOT_OPERATIONAL last */
 #define SIO_RESTORE_PEERS 64   /* a shadow with SIO_SHADOW_WITH_PEERS */
 /*
- * What a piece of a BAR's map has: @view, the lender's number, and where the lender is another
+ * What a piece of a BAR's map, or what a DMA queue reaches of a BAR, has: @view, the lender's number, and where the lender is another
  * host its @grant and @map, this host's port's. A connection to another host's interrupt has
  * two: @view, the receiver's number of it, with grant and map of the interrupt; and its start,
  * with those of its ring, if it has data. A shadow has one for each BAR, the next one for the page
@@ -794,12 +794,15 @@ struct sio_msg_queue_attach {
 SIO_WIRE_SIZE(struct sio_msg_queue_attach, 48);
 struct sio_rep_queue_attach {
 	struct sio_msg h;
-	sio_le32 slot, reserved;
+	sio_le32 slot;
+	sio_le32 path;	/* of a BAR, as SEG_MAP's; else 0 */
 	sio_le64 range; /* for QUEUE_DETACH */
 	sio_le64 first, length;
-	sio_le64 window, seal; /* for RESTORE: of another host's segment, its window; else 0 */
+	/* For RESTORE: of another host's segment its window, of a BAR what its piece has; else 0. */
+	sio_le64 window, seal;
+	struct sio_wire_claim claim;
 };
-SIO_WIRE_SIZE(struct sio_rep_queue_attach, 64);
+SIO_WIRE_SIZE(struct sio_rep_queue_attach, 88);
 struct sio_msg_queue_detach {
 	struct sio_msg h;
 	sio_le32 queue, reserved; /* queue: the one that has it */

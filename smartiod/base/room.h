@@ -152,6 +152,12 @@ struct smartiod_room {
 	void (*fill_grant)(struct smartiod *d, uint64_t target, struct sio_peer_resume_grant *q);
 	/* @node still has @grant, of before this daemon was started, for a device of its own. */
 	void (*held_again)(struct smartiod *d, uint32_t node, uint64_t grant);
+	/*
+	 * Restart: something of a program of this host uses view @view of BAR @bar again, by borrow
+	 * @borrower of a device of this host, of which its program knows @generation.
+	 */
+	int (*view_again)(struct smartiod *d, uint64_t borrower, uint32_t generation, uint32_t bar,
+			  uint64_t view, struct sio_err *reterr);
 	/* The grant is for a device of this host: fills in the part of @held about that. */
 	void (*fill_held)(struct smartiod *d, uint32_t node, struct sio_peer_resume_held *held);
 	/* Forward. The host has started again; nothing is left of the windows that it had. */
@@ -164,6 +170,8 @@ struct smartiod_room {
 	void (*imports_lost)(struct smartiod *d, uint32_t node, enum smartiod_loss why);
 	/* Backward, after that. What @node has of this host ends. */
 	void (*exports_end)(struct smartiod *d, uint32_t node, enum smartiod_loss why);
+	/* Forward. This host has that adapter no more: the next one of its number is another. */
+	void (*adapter_gone)(struct smartiod *d, uint32_t adapter);
 	/* Forward. One of the paths to a peer has changed. */
 	void (*path)(struct smartiod *d, const struct smartiod_path_change *p);
 	/*

@@ -154,12 +154,12 @@ void smartiod_bar_map_lost(struct smartiod *d, struct smartiod_bar_map *bar)
 		unmap_piece(d, bar, &bar->piece[i]);
 }
 
-uint64_t smartiod_bar_seal(const struct smartiod_session *s, const struct smartiod_map *map)
+uint64_t smartiod_bar_seal(const struct smartiod_session *s, uint32_t handle,
+			   const struct smartiod_bar_map *bar)
 {
-	const struct smartiod_bar_map *bar = map->bar;
 	uint64_t words[7 + 3 * SIO_MAP_PIECES] = {
-		smartiod_handle(&map->o),
-		smartiod_handle(&map->connection->o),
+		handle,
+		smartiod_handle(&bar->connection->o),
 		bar->borrow->id,
 		bar->borrow->device->fdid,
 		bar->bar,

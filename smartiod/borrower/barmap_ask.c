@@ -91,7 +91,7 @@ static void claims(struct smartiod *d, const struct smartiod_session *s,
 		};
 	ret->path = sio_to_le32(far ? bar->adapter << 16 | bar->peer_adapter : SIO_PATH_NONE);
 	ret->doorbells = sio_to_le32(smartiod_bar_doorbells(bar));
-	ret->seal = sio_to_le64(far ? smartiod_bar_seal(s, map) : 0);
+	ret->seal = sio_to_le64(far ? smartiod_bar_seal(s, smartiod_handle(&map->o), bar) : 0);
 }
 
 /* All pieces have a descriptor, @fds. */
@@ -170,6 +170,20 @@ static void reached(struct smartiod *d, struct map_op *m)
 	m->done = NULL;
 	done(d, &m->op, m->connection, m->arg, &r);
 	map_end(d, m);
+}
+
+static void bar_reach_claim(struct smartiod *d, const struct smartiod_session *s, uint32_t queue,
+			    const void *arg, struct sio_rep_queue_attach *ret)
+{
+	const struct smartiod_bar_map *bar = arg;
+	const struct smartiod_bar_piece *p = &bar->piece[0];
+	bool far = bar->borrow->node != d->node;
+
+	ret->claim = (struct sio_wire_claim){.view = sio_to_le64(p->view),
+					     .grant = sio_to_le64(p->grant),
+					     .map = sio_to_le64(p->map)};
+	ret->path = sio_to_le32(far ? bar->adapter << 16 | bar->peer_adapter : SIO_PATH_NONE);
+	ret->seal = sio_to_le64(far ? smartiod_bar_seal(s, queue, bar) : 0);
 }
 
 static void bar_unreach(struct smartiod *d, void *bar)
@@ -441,6 +455,8 @@ const struct smartiod_connection_ops smartiod_bar_ops = {
 	.map = bar_map,
 	.unmap = bar_unmap,
 	.reach = bar_reach,
+	.reach_claim = bar_reach_claim,
+	.reach_again = smartiod_bar_reach_again,
 	.unreach = bar_unreach,
 	.close = bar_close,
 };

@@ -216,7 +216,8 @@ void smartiod_bar_map_doorbells_gone(struct smartiod *d, struct smartiod_bar_map
 /* A bit for each piece that is doorbells. */
 uint32_t smartiod_bar_doorbells(const struct smartiod_bar_map *bar);
 /* The seal of a map of another host's BAR, which it has with its handle. */
-uint64_t smartiod_bar_seal(const struct smartiod_session *s, const struct smartiod_map *map);
+uint64_t smartiod_bar_seal(const struct smartiod_session *s, uint32_t handle,
+			   const struct smartiod_bar_map *bar);
 /* Is @grant of the lender @node mapped, or about to be? */
 bool smartiod_bar_has_grant(struct smartiod *d, uint32_t node, uint64_t grant);
 
@@ -322,6 +323,10 @@ int smartiod_dev_seg_placed_again(struct smartiod *d, struct smartiod_session *s
 int smartiod_dev_connection_again(struct smartiod *d, struct smartiod_session *s,
 				  struct smartiod_borrow *b, const struct sio_msg_restore *m,
 				  struct sio_err *reterr);
+/* The connection's reach_again(). */
+int smartiod_bar_reach_again(struct smartiod *d, struct smartiod_session *s,
+			     struct smartiod_connection *c, const struct sio_msg_restore *m,
+			     void **ret, uint64_t *ret_target, struct sio_err *reterr);
 int smartiod_bar_map_again(struct smartiod *d, struct smartiod_session *s,
 			   struct smartiod_connection *c, const struct sio_msg_restore *m,
 			   struct sio_err *reterr);

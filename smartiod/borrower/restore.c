@@ -229,12 +229,79 @@ int smartiod_bar_map_again(struct smartiod *d, struct smartiod_session *s,
 	bar->start = 0; /* not known before the lender is met */
 	map->bar = bar;
 	fill_pieces(bar, m);
-	if (smartiod_seal_compare(s, m, smartiod_bar_seal(s, map), reterr) < 0) {
+	if (smartiod_seal_compare(s, m, smartiod_bar_seal(s, smartiod_handle(&map->o), bar),
+				  reterr) < 0) {
 		bar->n = 0;
 		smartiod_map_drop(d, map);
 		return reterr->code;
 	}
 	take_windows(d, s, bar);
+	return 0;
+}
+
+/* Of another host's device, as a map is: its one piece has a window. */
+static int reach_window(struct smartiod *d, struct smartiod_session *s,
+			struct smartiod_bar_map *bar, const struct sio_msg_restore *m,
+			struct sio_err *reterr)
+{
+	uint64_t seal;
+
+	bar->start = 0; /* not known before the lender is met */
+	fill_pieces(bar, m);
+	seal = smartiod_bar_seal(s, sio_from_le32(m->handle), bar);
+	if (smartiod_seal_compare(s, m, seal, reterr) < 0) {
+		bar->n = 0;
+		return reterr->code;
+	}
+	take_windows(d, s, bar);
+	smartiod_close_fd(d, &bar->piece[0].fd); /* no program maps it */
+	return bar->piece[0].gone ? sio_fail(reterr, -ENOENT, "its window is gone") : 0;
+}
+
+/* Of one of this host, whose lender knows the view. */
+static int reach_view(struct smartiod *d, struct smartiod_bar_map *bar,
+		      const struct sio_msg_restore *m, struct sio_err *reterr)
+{
+	const struct smartiod_borrow *b = bar->borrow;
+	uint64_t view = sio_from_le64(m->claim[0].view);
+	int rc = -ENOENT;
+
+	for (unsigned i = 0; d->rooms[i]; i++)
+		if (d->rooms[i]->view_again)
+			rc = d->rooms[i]->view_again(d, b->id, b->generation, bar->bar, view,
+						     reterr);
+	if (rc < 0)
+		return rc;
+	bar->piece[0] = (struct smartiod_bar_piece){.view = view, .fd = -1};
+	bar->n = 1;
+	return 0;
+}
+
+int smartiod_bar_reach_again(struct smartiod *d, struct smartiod_session *s,
+			     struct smartiod_connection *c, const struct sio_msg_restore *m,
+			     void **ret, uint64_t *ret_target, struct sio_err *reterr)
+{
+	const struct sio_path path = {.adapter = sio_from_le32(m->path) >> 16,
+				      .peer_adapter = sio_from_le32(m->path) & 0xffff};
+	struct smartiod_borrow *b = c->device;
+	struct smartiod_bar_map *bar;
+	int rc;
+
+	if (!b)
+		return sio_fail(reterr, -ECONNRESET, "the device of this BAR is lost");
+	if (!m->claim[0].view || m->claim[1].view)
+		return sio_fail(reterr, -EINVAL, "a DMA queue reaches one piece of a BAR");
+	bar = smartiod_bar_map_new(d, b, c, &path);
+	if (!bar)
+		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
+	rc = b->node == d->node ? reach_view(d, bar, m, reterr)
+				: reach_window(d, s, bar, m, reterr);
+	if (rc < 0) {
+		smartiod_bar_map_close(d, bar);
+		return rc;
+	}
+	*ret = bar;
+	*ret_target = bar->piece[0].map ? bar->piece[0].map : bar->piece[0].view;
 	return 0;
 }
 

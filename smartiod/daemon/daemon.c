@@ -71,10 +71,24 @@ static int take_info(struct smartiod *d, const struct sio_evt_info *evt)
 	return 0;
 }
 
+/* A reload that had not come to the port when that said how many there are took this one away. */
+static bool has_gone(const struct smartiod *d, const struct start_op *s,
+		     const struct smartiod_answer *a)
+{
+	return s->state == ASK_ADAPTER && a->error == -ENODEV && !smartiod_is_real(d);
+}
+
 static void start_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct start_op *s = (struct start_op *)op;
 
+	if (has_gone(d, s, a)) {
+		d->port_adapters &= smartiod_first_adapters(s->adapter);
+		d->anew = smartiod_file_adapters(d);
+		s->state = ASK_STATUS;
+		start_ask(d, s);
+		return;
+	}
 	if (a->error) {
 		smartiod_fatal(d, "the port does not start: %s", a->text);
 		smartiod_op_free(d, op);

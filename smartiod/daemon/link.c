@@ -26,22 +26,49 @@ static void set_link(struct smartiod *d, uint32_t adapter, bool up)
 
 /* ---- adapters that a reload adds, or makes others of ---- */
 
+#define AGAIN_NS SECOND /* until a port that could not say is asked once more */
+
 struct ask {
 	struct smartiod_op op;
 	uint32_t adapter;
+	bool dozes;
 };
+
+static void ask_port(struct smartiod *d, struct ask *ask)
+{
+	struct sio_req_adapter req = {.h.op = SIO_OP_ADAPTER, .index = ask->adapter};
+
+	smartiod_port_ask(d, &ask->op, &req, sizeof(req));
+}
+
+/* No link is reported for this, so nobody else would ask again. */
+static void ask_later(struct smartiod *d, struct ask *ask, const char *why)
+{
+	smartiod_log(d, SMARTIOD_WARNING, "the port does not say what adapter %u is: %s",
+		     ask->adapter, why);
+	ask->dozes = true;
+	smartiod_op_doze(d, &ask->op, AGAIN_NS);
+}
 
 static void take_adapter(struct smartiod *d, struct smartiod_op *op,
 			 const struct smartiod_answer *a)
 {
-	uint32_t adapter = ((const struct ask *)op)->adapter;
+	struct ask *ask = (struct ask *)op;
+	uint32_t adapter = ask->adapter;
+	bool listed = adapter < d->host->n_adapters;
 
-	if (a->error && a->error != -ENODEV)
-		smartiod_log(d, SMARTIOD_WARNING, "the port does not say what adapter %u is: %s",
-			     adapter, a->text);
-	if (a->error) { /* if it has none, it will say so when it has */
+	if (listed && ask->dozes) {
+		ask->dozes = false;
+		ask_port(d, ask);
+		return;
+	}
+	if (listed && a->error && a->error != -ENODEV) {
+		ask_later(d, ask, a->text);
+		return;
+	}
+	if (listed && a->error) { /* the port has none, and will say so when it has */
 		d->anew |= 1u << adapter;
-	} else if (adapter < d->host->n_adapters) {
+	} else if (listed) {
 		d->adapter[adapter] = *(const struct sio_evt_adapter *)a->msg;
 		set_link(d, adapter, d->adapter[adapter].link_up);
 		d->port_adapters |= 1u << adapter;
@@ -52,7 +79,6 @@ static void take_adapter(struct smartiod *d, struct smartiod_op *op,
 
 static void ask_adapter(struct smartiod *d, uint32_t adapter)
 {
-	struct sio_req_adapter req = {.h.op = SIO_OP_ADAPTER, .index = adapter};
 	struct sio_err err;
 	struct ask *ask = smartiod_op_new(d, NULL, NULL, sizeof(*ask), take_adapter, &err);
 
@@ -65,7 +91,7 @@ static void ask_adapter(struct smartiod *d, uint32_t adapter)
 	}
 	d->anew &= ~(1u << adapter);
 	ask->adapter = adapter;
-	smartiod_port_ask(d, &ask->op, &req, sizeof(req));
+	ask_port(d, ask);
 }
 
 /*
@@ -83,6 +109,13 @@ void smartiod_links_follow(struct smartiod *d)
 
 /* ---- links ---- */
 
+static void notify_gone(struct smartiod *d, uint32_t adapter)
+{
+	for (unsigned i = 0; d->rooms[i]; i++)
+		if (d->rooms[i]->adapter_gone)
+			d->rooms[i]->adapter_gone(d, adapter);
+}
+
 void smartiod_link_event(struct smartiod *d, const struct sio_evt_link *evt)
 {
 	bool up = evt->state == SIO_LINK_UP;
@@ -91,9 +124,11 @@ void smartiod_link_event(struct smartiod *d, const struct sio_evt_link *evt)
 		ask_adapter(d, evt->adapter);
 		return; /* with the answer */
 	}
-	/* The file may have it no more. */
+	/* The file may have it no more, and now the port has not. */
 	if (evt->adapter < SIO_MAX_ADAPTERS && (!up || smartiod_has_adapter(d, evt->adapter))) {
 		set_link(d, evt->adapter, up);
+		if (evt->adapter >= d->host->n_adapters)
+			notify_gone(d, evt->adapter);
 		return;
 	}
 	smartiod_log(d, SMARTIOD_WARNING,

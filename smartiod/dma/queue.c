@@ -252,6 +252,9 @@ static void attached(struct smartiod *d, struct attach_op *t, const struct sio_e
 	}
 	if (c)
 		t->range->id = evt->id;
+	if (c && c->route == SMARTIOD_BAR)
+		c->ops->reach_claim(d, t->w.op.session, smartiod_handle(&t->queue->o),
+				    t->range->bar, &rep);
 	if (c && c->route == SMARTIOD_REMOTE) {
 		rep.window = sio_to_le64(c->map);
 		rep.seal = sio_to_le64(smartiod_window_seal(

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Restart: DMA queues and what they reach, as a library restores them after smartiod was started
- * again. The port's engine has gone on meanwhile, and goes on. Ranges of BARs are not restored: the
- * library attaches them again when a transfer needs one.
+ * again. The port's engine has gone on meanwhile, and goes on.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -34,39 +33,56 @@ static int restore_queue(struct smartiod *d, struct smartiod_session *s,
 	return 0;
 }
 
-/* The window of @c, if it has one, and who has a range there. */
-static int take_range(struct smartiod *d, struct smartiod_session *s, struct smartiod_queue *q,
-		      struct smartiod_connection *c, const struct sio_msg_restore *m,
-		      struct sio_err *reterr)
+/* What @g is of: the window of @c, if it has one, or pages of a BAR. *ret: the target at the port. */
+static int take_target(struct smartiod *d, struct smartiod_session *s, struct smartiod_range *g,
+		       struct smartiod_connection *c, const struct sio_msg_restore *m,
+		       uint64_t *ret, struct sio_err *reterr)
 {
 	struct sio_msg_restore window = *m;
-	struct smartiod_range *g;
-	int rc = 0;
+	int rc;
 
-	if (c->route == SMARTIOD_BAR)
-		return sio_fail(reterr, -ENOENT, "a range of a BAR is not restored");
-	g = smartiod_range_new(c, q);
+	switch (c->route) {
+	case SMARTIOD_LOCAL:
+		*ret = c->segment->mem;
+		return 0;
+	case SMARTIOD_GROUP:
+		*ret = c->map;
+		return 0;
+	case SMARTIOD_BAR:
+		rc = c->ops->reach_again(d, s, c, m, &g->bar, ret, reterr);
+		/* As a program's map; charged, not asked for. */
+		if (rc == 0 && c->node != d->node)
+			smartiod_account_add(&s->account, &g->charge, SIO_QUOTA_WINDOWS, 1);
+		return rc;
+	case SMARTIOD_REMOTE:
+		window.key = m->extra;
+		rc = smartiod_window_again(d, s, c, &window, reterr);
+		*ret = c->map;
+		return rc;
+	}
+	return -EINVAL;
+}
+
+static int take_range(struct smartiod *d, struct smartiod_session *s, struct smartiod_queue *q,
+		      struct smartiod_connection *c, const struct sio_msg_restore *m,
+		      const struct smartiod_unclaimed *l, struct sio_err *reterr)
+{
+	struct smartiod_range *g = smartiod_range_new(c, q);
+	uint64_t target = 0;
+	int rc;
+
 	if (!g)
 		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
-	window.key = m->extra;
-	if (c->route == SMARTIOD_REMOTE)
-		rc = smartiod_window_again(d, s, c, &window, reterr);
+	rc = take_target(d, s, g, c, m, &target, reterr);
+	if (rc == 0 && l->cookie != target)
+		rc = sio_fail(reterr, -EINVAL,
+			      "range %" PRIu64 " of a DMA channel is of something else",
+			      l->by_id.key);
 	if (rc < 0)
 		smartiod_range_forget(d, c, g);
 	else
-		g->id = sio_from_le64(m->key);
+		g->id = l->by_id.key;
 	return rc;
-}
-
-/* What the port lists as the target of a range to it; of a window only the library knows. */
-static uint64_t target_of(const struct smartiod_segment *seg, const struct smartiod_connection *c,
-			  const struct sio_msg_restore *m)
-{
-	if (c && c->route == SMARTIOD_LOCAL)
-		return c->segment->mem;
-	if (c && c->route == SMARTIOD_GROUP)
-		return c->map;
-	return seg ? seg->mem : sio_from_le64(m->extra);
 }
 
 static int restore_range(struct smartiod *d, struct smartiod_session *s,
@@ -88,12 +104,12 @@ static int restore_range(struct smartiod *d, struct smartiod_session *s,
 	rc = smartiod_queue_target(s, r, q, &seg, &c, reterr);
 	if (rc < 0)
 		return rc;
-	if (l->cookie != target_of(seg, c, m))
-		return sio_fail(reterr, -EINVAL,
-				"range %" PRIu64 " of a DMA channel is of something else",
-				l->by_id.key);
 	if (c)
-		rc = take_range(d, s, q, c, m, reterr);
+		rc = take_range(d, s, q, c, m, l, reterr);
+	else if (l->cookie != seg->mem)
+		rc = sio_fail(reterr, -EINVAL,
+			      "range %" PRIu64 " of a DMA channel is of something else",
+			      l->by_id.key);
 	if (rc < 0)
 		return rc;
 	smartiod_unclaimed_done(d, l);

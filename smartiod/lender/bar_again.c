@@ -5,6 +5,7 @@
  * are the port knows, as it does what each mapping leads to. So a view that only a device uses is
  * claimed here, when all that the borrower has is known. What nobody claims is cut.
  */
+#include <errno.h>
 #include <inttypes.h>
 
 #include "smartiod/base/room.h"
@@ -174,6 +175,20 @@ static int hold_again(struct smartiod *d, struct smartiod_loan *l, const struct 
 	if (rc == 0 && v && !what.pending)
 		smartiod_grant_resume(d, what.grant, what.node, what.view);
 	return rc;
+}
+
+int smartiod_view_again_of(struct smartiod *d, uint64_t borrower, uint32_t generation, uint32_t bar,
+			   uint64_t view, struct sio_err *reterr)
+{
+	const struct smartiod_view_grant what = {.view = view, .node = d->node};
+	struct smartiod_loan *l = smartiod_loan_find(d, borrower);
+	struct smartiod_view *v = NULL;
+	int rc;
+
+	if (!l || smartiod_loan_ended(l))
+		return sio_fail(reterr, -ENOENT, "borrow %" PRIu64 " has ended", borrower);
+	rc = smartiod_view_again(d, l, bar, &what, generation != l->device->generation, &v, reterr);
+	return rc == 0 && !v ? sio_fail(reterr, -ENOENT, "a reset took these pages away") : rc;
 }
 
 int smartiod_views_held_again(struct smartiod *d, struct smartiod_loan *l, bool reset,

@@ -239,6 +239,7 @@ struct smartiod_loan {
 	enum smartiod_loan_state state;
 	bool settling;	   /* the port was asked to settle it */
 	bool lost;	   /* the device is gone: nothing of it stays in quarantine */
+	bool forbidden;	   /* the cluster's file, which was read anew, ended it */
 	bool cut_off;	   /* it ended for us alone: its program may live, and store by its maps */
 	bool peers;	   /* it has a shadow that reaches BARs of others; said at a meeting */
 	bool program_over; /* it ended with its program */
@@ -391,6 +392,9 @@ void smartiod_views_end(struct smartiod *d, struct smartiod_loan *loan);
 int smartiod_view_again(struct smartiod *d, struct smartiod_loan *loan, uint32_t bar,
 			const struct smartiod_view_grant *what, bool reset,
 			struct smartiod_view **ret, struct sio_err *reterr);
+/* Part of the room's table. */
+int smartiod_view_again_of(struct smartiod *d, uint64_t borrower, uint32_t generation, uint32_t bar,
+			   uint64_t view, struct sio_err *reterr);
 /*
  * @dev was reset: takes the next view of its doorbells from its borrower, and returns its id, for
  * the caller to close at the port. 0: none is left.

@@ -61,9 +61,17 @@ static void pay_or_reply(struct smartiod *d, struct borrow_op *b, uint64_t id)
 	borrow_reply(d, &b->lend);
 }
 
+/* Why a borrow in the making has ended. */
 static const char *why_ended(const struct smartiod_loan *l)
 {
-	return l->lost ? "the device is gone" : "the borrower is gone";
+	return l->lost	      ? "the device is gone"
+	       : l->forbidden ? "the cluster's file, which was read anew, does not allow it"
+			      : "the borrower is gone";
+}
+
+static int ended_error(const struct smartiod_loan *l)
+{
+	return l->forbidden && !l->lost ? -EACCES : -ECONNRESET;
 }
 
 /* An id more was used up. */
@@ -80,7 +88,7 @@ static void paid(struct smartiod *d, struct borrow_op *b, const struct smartiod_
 	id = ((const struct sio_evt_owner_new *)a->msg)->id;
 	smartiod_port_owner_close(d, id);
 	if (smartiod_loan_ended(l))
-		smartiod_lend_fail(d, &b->lend, -ECONNRESET, "%s: %s", l->device->topo->name,
+		smartiod_lend_fail(d, &b->lend, ended_error(l), "%s: %s", l->device->topo->name,
 				   why_ended(l));
 	else
 		pay_or_reply(d, b, id);
@@ -122,7 +130,7 @@ static void owner_made(struct smartiod *d, struct borrow_op *b, const struct sma
 		    l)) { /* the borrower's host went down meanwhile; OWNER_GONE follows */
 		smartiod_port_owner_close(d, l->owner);
 		smartiod_close_fd(d, &l->owner_fd);
-		smartiod_lend_fail(d, lend, -ECONNRESET, "%s: %s", l->device->topo->name,
+		smartiod_lend_fail(d, lend, ended_error(l), "%s: %s", l->device->topo->name,
 				   why_ended(l));
 		return;
 	}
@@ -177,7 +185,7 @@ static void borrow_step(struct smartiod *d, struct smartiod_op *op, const struct
 	case RESET:
 		smartiod_reset_leave(&b->reset);
 		if (smartiod_loan_ended(l))
-			borrow_failed(d, b, -ECONNRESET, why_ended(l));
+			borrow_failed(d, b, ended_error(l), why_ended(l));
 		else if (a->error)
 			not_reset(d, b, a);
 		else

@@ -253,6 +253,7 @@ void smartiod_loans_forbidden(struct smartiod *d, const struct smartiod_forbid *
 				"borrow of process %" PRIu32 ": %s", l->pid, why.text);
 		if (!f->act)
 			continue;
+		l->forbidden = true;
 		notify_lost(d, l);
 		cut_off(d, l); /* its program lives */
 	}

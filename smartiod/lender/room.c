@@ -169,6 +169,7 @@ const struct smartiod_room smartiod_room_lender = {
 	.answered = smartiod_views_answered,
 	.fill_grant = smartiod_view_fill_grant,
 	.held_again = smartiod_view_held,
+	.view_again = smartiod_view_again_of,
 	.fill_held = smartiod_dma_fill_held,
 	.new_start = smartiod_dma_new_start,
 	.exports_end = exports_end,

@@ -50,6 +50,16 @@ struct smartiod_connection_ops {
 	int (*reach)(struct smartiod *d, struct smartiod_connection *c, const void *msg,
 		     uint32_t adapter, smartiod_reached_fn *done, void *arg,
 		     struct sio_err *reterr);
+	/* What makes it restorable, of DMA queue @queue: the rest of @ret. */
+	void (*reach_claim)(struct smartiod *d, const struct smartiod_session *s, uint32_t queue,
+			    const void *bar, struct sio_rep_queue_attach *ret);
+	/*
+	 * Restart: what is reached of it is there again, at the port as *ret_target. *ret: as
+	 * smartiod_reached.bar.
+	 */
+	int (*reach_again)(struct smartiod *d, struct smartiod_session *s,
+			   struct smartiod_connection *c, const struct sio_msg_restore *m,
+			   void **ret, uint64_t *ret_target, struct sio_err *reterr);
 	/* Nothing reaches it any more. */
 	void (*unreach)(struct smartiod *d, void *bar);
 	/* The connection ends; it has no mapping any more. c->device is to be released. */

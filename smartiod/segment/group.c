@@ -102,6 +102,22 @@ int smartiod_group_publish(struct smartiod *d, struct smartiod_session *s, const
 	return 0;
 }
 
+void smartiod_group_adapter_gone(struct smartiod *d, struct smartiod_segment *seg, uint32_t adapter)
+{
+	uint32_t bit = 1u << adapter;
+	struct sio_req_mcast req = {
+		.h = {.op = SIO_OP_MCAST, .owner = seg->owner},
+		.group = seg->id,
+		.what = SIO_MCAST_UNPUBLISH,
+		.target = seg->mem,
+	};
+
+	if (seg->ready && seg->available == bit)
+		smartiod_port_send(d, &req, sizeof(req));
+	seg->published_turn[adapter] = ++seg->publish_turn; /* what is on its way counts no more */
+	seg->published &= ~bit;
+}
+
 /* ---- connections ---- */
 
 struct group_op {

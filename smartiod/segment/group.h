@@ -18,6 +18,9 @@ void smartiod_group_ask_memory(struct smartiod *d, struct smartiod_op *op,
 int smartiod_group_publish(struct smartiod *d, struct smartiod_session *s, const void *msg,
 			   struct smartiod_segment *seg, uint32_t adapter, bool on,
 			   struct sio_err *reterr);
+/* The same where the adapter is no more, which nobody has asked for. */
+void smartiod_group_adapter_gone(struct smartiod *d, struct smartiod_segment *seg,
+				 uint32_t adapter);
 smartiod_client_fn smartiod_group_connect;
 /* Restart: a library restores its connection to a group. */
 smartiod_restore_fn smartiod_group_again;

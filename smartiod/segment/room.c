@@ -235,6 +235,7 @@ const struct smartiod_room smartiod_room_segment = {
 	.imports_lost = imports_lost,
 	.exports_end = exports_end,
 	.path = path,
+	.adapter_gone = smartiod_segments_adapter_gone,
 	.has_grant = smartiod_window_has,
 	.grant_again = smartiod_window_grant_again,
 };

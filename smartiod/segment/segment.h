@@ -203,6 +203,8 @@ struct smartiod_segment *smartiod_segment_lookup(struct smartiod *d,
 /* Of the room's table. */
 struct smartiod_forbid;
 void smartiod_segments_forbidden(struct smartiod *d, const struct smartiod_forbid *f);
+/* The same: adapter @adapter is no more, and nothing is available there. */
+void smartiod_segments_adapter_gone(struct smartiod *d, uint32_t adapter);
 /* Drop the references of a node; the exporter's library gets SCI_CB_LOST. */
 void smartiod_segment_node_down(struct smartiod *d, uint32_t node);
 /* A path of a node to @adapter changed: SCI_CB_NOT_OPERATIONAL or _OPERATIONAL. */

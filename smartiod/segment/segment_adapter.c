@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* On which adapters a segment is prepared and available: PREPARE, AVAILABLE, UNAVAILABLE. */
+/*
+ * On which adapters a segment is prepared and available: PREPARE, AVAILABLE, UNAVAILABLE; and those
+ * that go.
+ */
 #include <errno.h>
 
 #include "smartiod/segment/group.h"
@@ -107,4 +110,21 @@ int smartiod_seg_unavailable(struct smartiod *d, struct smartiod_session *s, con
 	if (!publishes)
 		smartiod_reply_ok(d, s, msg);
 	return 0;
+}
+
+void smartiod_segments_adapter_gone(struct smartiod *d, uint32_t adapter)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->segments, key))) {
+		struct smartiod_segment *seg = SMARTIOD_OF(n, struct smartiod_segment, by_uid);
+
+		key = n->key;
+		if (seg->broadcast)
+			smartiod_group_adapter_gone(d, seg, adapter);
+		seg->prepared &= ~(1u << adapter);
+		seg->available &= ~(1u << adapter);
+		seg->exported &= ~(1u << adapter);
+	}
 }

@@ -164,18 +164,20 @@ static int check_import(const struct smartiod_session *s, const struct sio_msg_s
 	return 0;
 }
 
-static int check_bytes(struct smartiod *d, uint64_t bytes, struct sio_err *reterr)
+/* Rounds them up to pages, as which they take memory, and are charged. */
+static int check_bytes(struct smartiod *d, uint64_t *bytes, struct sio_err *reterr)
 {
 	uint64_t rounded;
 
-	if (bytes == 0)
+	if (*bytes == 0)
 		return sio_fail(reterr, -EINVAL, "a segment has at least 1 byte");
-	if (__builtin_add_overflow(bytes, SIO_PAGE_SIZE - 1, &rounded) ||
+	if (__builtin_add_overflow(*bytes, SIO_PAGE_SIZE - 1, &rounded) ||
 	    rounded - rounded % SIO_PAGE_SIZE > d->host->ram_size)
 		return sio_fail_exhausted(reterr, -ENOSPC, SIO_OUT_OF_RAM,
 					  "a segment of %" PRIu64 " bytes; %s has %" PRIu64
 					  " bytes of memory",
-					  bytes, d->host->name, d->host->ram_size);
+					  *bytes, d->host->name, d->host->ram_size);
+	*bytes = rounded - rounded % SIO_PAGE_SIZE;
 	return 0;
 }
 
@@ -222,7 +224,6 @@ static int create_empty(struct smartiod *d, struct smartiod_session *s, const vo
 
 	if (rc < 0)
 		return rc;
-	seg->bytes = (bytes + SIO_PAGE_SIZE - 1) / SIO_PAGE_SIZE * SIO_PAGE_SIZE;
 	seg->is_private = is_private;
 	seg->empty = true;
 	created(d, s, msg, seg);
@@ -248,7 +249,7 @@ int smartiod_seg_create(struct smartiod *d, struct smartiod_session *s, const vo
 	if (rc == 0)
 		rc = check_import(s, m, reterr);
 	if (rc == 0)
-		rc = check_bytes(d, bytes, reterr);
+		rc = check_bytes(d, &bytes, reterr);
 	if (rc == 0 && flags & SCI_FLAG_AUTO_ID)
 		rc = auto_id(d, &id, reterr);
 	if (rc == 0 && broadcast)

@@ -236,6 +236,22 @@ int call_queue_attach(struct world *w, struct world_client *c, uint32_t queue, u
 	return result(m);
 }
 
+int call_queue_attach_bar(struct world *w, struct world_client *c, uint32_t queue, uint32_t bar,
+			  uint64_t offset, uint64_t *ret_range)
+{
+	struct sio_msg_queue_attach msg = {.queue = sio_to_le32(queue),
+					   .segment = sio_to_le32(bar),
+					   .remote = sio_to_le32(1),
+					   .offset = sio_to_le64(offset),
+					   .bytes = sio_to_le64(8)};
+	const struct world_message *m = world_call(w, c, SIO_MSG_QUEUE_ATTACH, &msg, sizeof(msg));
+
+	if (m && !m->error)
+		*ret_range = sio_from_le64(
+			((const struct sio_rep_queue_attach *)(const void *)m->data)->range);
+	return result(m);
+}
+
 int call_queue_detach(struct world *w, struct world_client *c, uint32_t queue, uint64_t range)
 {
 	struct sio_msg_queue_detach msg = {.queue = sio_to_le32(queue),

@@ -46,6 +46,9 @@ int call_queue_create(struct world *w, struct world_client *c, uint32_t adapter,
 		      uint32_t *ret_handle);
 int call_queue_attach(struct world *w, struct world_client *c, uint32_t queue, uint32_t segment,
 		      bool remote, uint32_t *ret_slot, uint64_t *ret_range);
+/* Of a BAR: what lies around @offset. */
+int call_queue_attach_bar(struct world *w, struct world_client *c, uint32_t queue, uint32_t bar,
+			  uint64_t offset, uint64_t *ret_range);
 int call_queue_detach(struct world *w, struct world_client *c, uint32_t queue, uint64_t range);
 int call_dint_create(struct world *w, struct world_client *c, uint32_t number, uint32_t flags,
 		     uint32_t *ret_handle, uint32_t *ret_number);

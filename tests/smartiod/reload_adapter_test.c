@@ -128,6 +128,8 @@ static void one_comes_works_and_goes(void **state)
 		assert_int_equal(sio_from_le32(rep.link_up), 1);
 		assert_int_equal(is_up(w, importer), 1);
 		assert_int_equal(probe(w, importer, SECOND), 0);
+		/* On one that had this number before it was. */
+		assert_int_not_equal(call_seg_connect_at(w, importer, 4, 1, SECOND, &c[1]), 0);
 		make_available(w, exporter, h);
 		assert_int_equal(call_seg_connect_at(w, importer, 4, 1, SECOND, &c[1]), 0);
 		assert_int_equal(call_seg_map(w, importer, c[1], 0, 4096, &m[1]), 0);
@@ -254,6 +256,61 @@ static void daemons_that_start_meanwhile(void **state)
 	}
 }
 
+/* Its port has told how many there are, and then has one less: the daemon starts all the same. */
+static void one_goes_while_a_daemon_starts(void **state)
+{
+	struct world *w = make(LISTED, LISTED);
+	struct sio_rep_adapter rep;
+	struct world_client *c;
+
+	(void)state;
+	world_crash(w, 1);
+	world_run(w);
+	world_boot(w, 1); /* what there is has been asked for, and answered */
+	change_ports(w, false, false);
+	world_pass(w, 100000000);
+	assert_true(w->host[1].ready);
+	c = world_client(w, 1, SIO_CLIENT_LIBRARY);
+	assert_int_equal(probe(w, c, 0), 0);
+	assert_int_equal(probe(w, c, SECOND), ENETDOWN);
+	/* It has its new number when it is put back, or its file has it no more. */
+	change_ports(w, true, false);
+	assert_int_equal(adapter(w, c, &rep), 0);
+	assert_int_equal(sio_from_le32(rep.link_up), 1);
+	list_all(w, LISTED - 1, 3);
+	change_ports(w, false, false);
+	assert_int_equal(probe(w, c, SECOND), ENXIO);
+	assert_int_equal(probe(w, c, 0), 0);
+	finish(w);
+}
+
+/* A port that has no memory to say what it is, is asked again. */
+static void one_that_cannot_be_asked_for_at_once(void **state)
+{
+	struct world *w = make(1, 1);
+	struct world_client *c = world_client(w, 1, SIO_CLIENT_LIBRARY);
+	struct sio_rep_adapter rep;
+
+	(void)state;
+	list_all(w, LISTED, 3);
+	w->n_adapters = LISTED;
+	for (unsigned i = 0; i < 3; i++)
+		for (unsigned k = 0; k < i; k++)
+			world_path(w, i, k, SECOND, true);
+	world_run(w);
+	w->fail_at = w->requests + 1;
+	world_cable(w, 1, SECOND, true);
+	world_run(w);
+	assert_true(w->requests >= w->fail_at);
+	w->fail_at = 0;
+	assert_int_equal(adapter(w, c, &rep), 0);
+	assert_int_equal(sio_from_le32(rep.link_up), 0);
+	world_pass(w, 1000000000);
+	assert_int_equal(adapter(w, c, &rep), 0);
+	assert_int_equal(sio_from_le32(rep.link_up), 1);
+	finish(w);
+}
+
 /* Its paths go and come while it is asked for: the end of what went over them is not missed. */
 static void another_one_in_its_place(void **state)
 {
@@ -332,6 +389,8 @@ int main(void)
 		cmocka_unit_test(borrows_over_one_that_goes_end),
 		cmocka_unit_test(one_that_is_listed_again_before_it_went_stays),
 		cmocka_unit_test(daemons_that_start_meanwhile),
+		cmocka_unit_test(one_goes_while_a_daemon_starts),
+		cmocka_unit_test(one_that_cannot_be_asked_for_at_once),
 		cmocka_unit_test(another_one_in_its_place),
 		cmocka_unit_test(interrupts_of_all_adapters),
 	};

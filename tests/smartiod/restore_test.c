@@ -16,6 +16,15 @@
 #include "smartiod/restart/restore.h"
 #include "wire/check.h"
 
+static void use_registers(struct fixture *f, struct handles *h)
+{
+	struct programs *p = &f->p;
+
+	OK(call_borrow(f->w, h->c, FDID, SCI_FLAG_EXCLUSIVE, &h->b));
+	OK(call_dev_seg_connect(f->w, h->c, h->b.handle, 0, SCI_MEMTYPE_BAR, &h->bar, NULL));
+	OK(call_bar_map(f->w, h->c, h->bar, 0, &h->bar_map, h->access));
+}
+
 /* ---- tests ---- */
 
 static void all_is_as_it_was(void **state)
@@ -42,6 +51,37 @@ static void all_is_as_it_was(void **state)
 	restart(f->w); /* what is not there any more is not told of */
 	assert_true(library_settled(f->w));
 	assert_int_equal(library_lost(), 0);
+	free(before);
+	free(after);
+}
+
+/* Memory of a device of this host, which its queue goes on to reach, and what says more does not. */
+static void what_a_queue_reaches_of_a_bar(void **state)
+{
+	char *before = malloc(PICTURE), *after = malloc(PICTURE);
+	struct fixture *f = *state;
+	struct programs *p = &f->p;
+	uint32_t memory, queue;
+	uint64_t range;
+
+	assert_true(before && after);
+	use_registers(f, &p->b);
+	OK(call_dev_seg_connect(f->w, p->b.c, p->b.b.handle, 2, SCI_MEMTYPE_BAR, &memory, NULL));
+	OK(call_queue_create(f->w, p->b.c, 0, &queue));
+	OK(call_queue_attach_bar(f->w, p->b.c, queue, memory, 8, &range));
+	take_picture(f->w, before);
+	for (unsigned i = 0; i < 3; i++) {
+		restart(f->w);
+		assert_true(library_settled(f->w));
+		take_picture(f->w, after);
+		assert_string_equal(before, after);
+	}
+	assert_int_equal(library_lost(), 0);
+	assert_int_equal(fake_count(f->w, SIO_KIND_DMA_RANGE, false), 1);
+	OK(call_queue_detach(f->w, p->b.c, queue, range));
+	OK(call_handle(f->w, p->b.c, SIO_MSG_SEG_DISCONNECT, memory, 0));
+	OK(call_handle(f->w, p->b.c, SIO_MSG_QUEUE_REMOVE, queue, 0));
+	assert_int_equal(fake_count(f->w, SIO_KIND_DMA_RANGE, false), 0);
 	free(before);
 	free(after);
 }
@@ -506,6 +546,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(all_is_as_it_was),
+		TEST(what_a_queue_reaches_of_a_bar),
 		TEST(others_are_served_when_all_are_back),
 		TEST(death_without_a_daemon_is_told),
 		TEST(who_connects_hears_first),

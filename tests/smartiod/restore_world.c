@@ -254,6 +254,7 @@ void begin(struct world *w, struct fake_device *fake)
 {
 	w->real = true;
 	fake_device_add(w, fake);
+	fake->cmb = 4 * SIO_PAGE_SIZE;
 	world_start(w);
 	library_begin(w);
 	w->before_step = library_pump;

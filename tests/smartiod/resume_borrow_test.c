@@ -297,6 +297,36 @@ static void a_group_that_the_device_writes_to(void **state)
 	give_back(f);
 }
 
+/* Memory of the device that DMA queues reach: through windows of their own. */
+static void what_queues_reach_of_a_bar(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t memory, queue[2];
+	uint64_t range[2];
+
+	assert_int_equal(
+		call_dev_seg_connect(f->w, f->c, f->b.handle, 2, SCI_MEMTYPE_BAR, &memory, NULL),
+		0);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(call_queue_create(f->w, f->c, 0, &queue[i]), 0);
+		assert_int_equal(
+			call_queue_attach_bar(f->w, f->c, queue[i], memory, 8 * i, &range[i]), 0);
+	}
+	assert_int_equal(world_count(f->w, BORROWER, SIO_KIND_DMA_RANGE), 2);
+	f->messages = f->c->n_messages;
+	kill_at_every_step(f, BORROWER);
+	kill_at_every_step(f, LENDER);
+	assert_int_equal(call_queue_detach(f->w, f->c, queue[0], range[0]), 0);
+	world_run(f->w);
+	assert_int_equal(world_count(f->w, BORROWER, SIO_KIND_DMA_RANGE), 1);
+	assert_int_equal(call_handle(f->w, f->c, SIO_MSG_SEG_DISCONNECT, memory, 0), 0);
+	world_run(f->w);
+	assert_int_equal(world_count(f->w, BORROWER, SIO_KIND_DMA_RANGE), 0);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(call_handle(f->w, f->c, SIO_MSG_QUEUE_REMOVE, queue[i], 0), 0);
+	give_back(f);
+}
+
 static void the_lender_leaves_the_file(void **state)
 {
 	struct fixture *f = *state;
@@ -331,6 +361,7 @@ int main(void)
 		TEST(the_lender_is_revoked),
 		TEST(the_lender_says_nothing),
 		TEST(a_group_that_the_device_writes_to),
+		TEST(what_queues_reach_of_a_bar),
 		TEST(the_lender_leaves_the_file),
 		TEST(another_program_does_not_come_back),
 		TEST(its_program_dies_meanwhile),

@@ -6,7 +6,6 @@ usage: reload_adapter_test.py BUILD
 """
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -150,17 +149,33 @@ class Adapters(reload_test.Base):
         self.reload(self.write(text=before))
         self.is_well(near)
 
+    def test_a_command_that_dies_is_forgotten_at_once(self):
+        """What was to change is as it was, without another reload."""
+        self.c.manager("lender")
+        near = self.seldom("near")
+        self.change(**BOTH)
+        before = self.in_force()
+        other = before.replace("{ to: west }, { to: east }", "{ to: west }, { to: east, window: 512M }")
+        self.assertNotEqual(other, before)
+        for _ in range(2):
+            with self.prepared(self.write(text=other)):
+                pass
+            far = self.spread()
+            self.uses(far, "far.1")
+            self.is_well(far)
+        self.assertIn("no file was prepared", self.room("reload commit"))
+        self.reload(self.write(text=other))
+        self.assertEqual(self.in_force(), other)
+        self.is_well(near)
+
     def test_what_a_reload_left_in_between_is_mended(self):
         """Its command died behind each of its steps, and a daemon with it."""
         self.c.manager("lender")
         near = self.seldom("near")
-        in_force = os.path.join(self.c.state, "topology.yaml")
         new, old = self.write(text=text_of(**BOTH)), self.write(text=text_of())
         for crash in (False, True):
             for path in (new, old):
-                shutil.copy(path, in_force + ".new")
-                self.assertEqual(self.room("reload prepare new"), "ok")
-                os.rename(in_force + ".new", in_force)
+                self.left_in_between(path)
                 if crash:
                     self.c.crash("far")
                     self.c.smartio("cluster", "restart-node", "far")

@@ -8,7 +8,6 @@ import json
 import os
 import random
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -218,10 +217,9 @@ class Cables(reload_test.Base):
         old = self.write(text=text_of())
         for crash in (False, True):
             for path in (new, old):
-                shutil.copy(path, in_force + ".new")
-                self.assertEqual(self.room("reload prepare new"), "ok")
-                self.moves_on("west-east" if path == new else "mid-west")
-                os.rename(in_force + ".new", in_force)
+                with self.prepared(path):
+                    self.moves_on("west-east" if path == new else "mid-west")
+                    os.rename(in_force + ".new", in_force)
                 if crash:
                     self.c.crash("near")
                     self.assertNotEqual(self.c.end_by_itself(near)[0], 0)
@@ -230,10 +228,9 @@ class Cables(reload_test.Base):
                 self.assertRegex(self.reload().stderr, "[04] changes are in force on 3 hosts")
                 self.moves_on("mid-west" if path == new else "west-east")
         # smartio-emu dies between the file's new name and its being taken: the cluster is one that crashed.
-        shutil.copy(new, in_force + ".new")
-        self.assertEqual(self.room("reload prepare new"), "ok")
-        self.is_well(near, far)
-        os.rename(in_force + ".new", in_force)
+        with self.prepared(new):
+            self.is_well(near, far)
+            os.rename(in_force + ".new", in_force)
         os.kill(self.c.pid_of_room(), signal.SIGKILL)
         for _ in range(100):  # until the daemons have noticed
             refused = self.reload(status=1).stderr

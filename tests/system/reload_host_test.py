@@ -138,9 +138,7 @@ class Hosts(reload_test.Base):
         new, old = self.with_more(), self.write()
         for crash in (False, True):
             for path in (new, old):
-                shutil.copy(path, in_force + ".new")
-                self.assertEqual(self.room("reload prepare new"), "ok")
-                os.rename(in_force + ".new", in_force)
+                self.left_in_between(path)
                 if crash:
                     self.c.crash("far")
                     self.c.smartio("cluster", "restart-node", "far")
@@ -151,10 +149,10 @@ class Hosts(reload_test.Base):
                 self.assertIn("1 change is in force", self.reload().stderr)
                 self.is_up(*(ALL if path == new else ALL[:3]))
         # Behind "commit": the room has it, and it is a host that is down.
-        shutil.copy(new, in_force + ".new")
-        self.assertEqual(self.room("reload prepare new"), "ok")
-        os.rename(in_force + ".new", in_force)
-        self.assertRegex(self.room("reload commit"), r"^ok host 16 new \d+$")
+        with self.prepared(new) as room:
+            os.rename(in_force + ".new", in_force)
+            room.send(b"reload commit")
+            self.assertRegex(room.recv(8192).decode(), r"^ok host 16 new \d+$")
         self.assertIn("1 host is not up", self.reload().stderr)
         self.c.smartio("cluster", "restart-node", "more")
         self.is_up(*ALL)
@@ -175,10 +173,7 @@ class Hosts(reload_test.Base):
 
     def test_without_the_room(self):
         """smartio-emu dies between the file's new name and its being taken: the cluster is one that crashed."""
-        in_force = os.path.join(self.c.state, "topology.yaml")
-        shutil.copy(self.with_more(), in_force + ".new")
-        self.assertEqual(self.room("reload prepare new"), "ok")
-        os.rename(in_force + ".new", in_force)
+        self.left_in_between(self.with_more())
         os.kill(self.c.pid_of_room(), signal.SIGKILL)
         for _ in range(100):  # until the daemons have noticed
             refused = self.reload(status=1).stderr

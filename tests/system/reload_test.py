@@ -4,6 +4,7 @@
 
 usage: reload_test.py BUILD
 """
+import contextlib
 import json
 import os
 import re
@@ -116,6 +117,22 @@ class Base(unittest.TestCase):
             s.connect(os.path.join(self.c.state, "room"))
             s.send(request.encode())
             return s.recv(8192).decode()
+
+    @contextlib.contextmanager
+    def prepared(self, new):
+        """As behind the command's first step: the room has prepared file NEW. Then the command dies, or asks for more."""
+        shutil.copy(new, os.path.join(self.c.state, "topology.yaml.new"))
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.settimeout(60)
+            s.connect(os.path.join(self.c.state, "room"))
+            s.send(b"reload prepare new")
+            self.assertEqual(s.recv(8192).decode(), "ok")
+            yield s
+
+    def left_in_between(self, new):
+        """As behind its second step: the file has its new name, and daemons that start go by that."""
+        with self.prepared(new):
+            os.rename(os.path.join(self.c.state, "topology.yaml.new"), os.path.join(self.c.state, "topology.yaml"))
 
 
 class Reload(Base):
@@ -323,14 +340,11 @@ class Reload(Base):
         self.c.manager("lender")
         near = self.busy("near")
         old, new = self.write(), self.with_devices()
-        in_force = os.path.join(self.c.state, "topology.yaml")
         self.assertIn("no file was prepared", self.room("reload commit"))
         self.assertIn("is right", self.room("reload now"))
         # Behind "prepare", and behind the file's new name: a daemon that starts now goes by that.
         for crash in (False, True):
-            shutil.copy(new, in_force + ".new")
-            self.assertEqual(self.room("reload prepare new"), "ok")
-            os.rename(in_force + ".new", in_force)
+            self.left_in_between(new)
             if crash:
                 self.c.crash("far")
                 self.c.smartio("cluster", "restart-node", "far")
@@ -344,7 +358,7 @@ class Reload(Base):
             self.reload(old)
         # The lender's daemon starts with a file whose devices are not the room's, in other slots.
         self.is_well(near)
-        shutil.copy(self.with_devices("", fewer="nvme0"), in_force)
+        shutil.copy(self.with_devices("", fewer="nvme0"), os.path.join(self.c.state, "topology.yaml"))
         self.c.crash("lender")
         self.c.smartio("cluster", "restart-node", "lender")
         self.assertEqual(self.devices("lender"), ["nvme1"])

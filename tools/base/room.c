@@ -33,18 +33,15 @@ static int room_connect(const char *dir, struct sio_err *reterr)
 }
 
 /* @answer: the text after "ok". */
-static int ask(const char *dir, const char *request, char answer[ANSWER_MAX],
-	       struct sio_err *reterr)
+static int ask_by(int fd, const char *dir, const char *request, char answer[ANSWER_MAX],
+		  struct sio_err *reterr)
 {
-	struct pollfd p = {.fd = room_connect(dir, reterr), .events = POLLIN};
+	struct pollfd p = {.fd = fd, .events = POLLIN};
 	ssize_t n = -1;
 	int r = 0;
 
-	if (p.fd < 0)
-		return p.fd;
-	if (send(p.fd, request, strlen(request), MSG_NOSIGNAL) >= 0 && poll(&p, 1, ANSWER_MS) > 0)
-		n = recv(p.fd, answer, ANSWER_MAX - 1, 0);
-	close(p.fd);
+	if (send(fd, request, strlen(request), MSG_NOSIGNAL) >= 0 && poll(&p, 1, ANSWER_MS) > 0)
+		n = recv(fd, answer, ANSWER_MAX - 1, 0);
 	if (n <= 0)
 		return sio_fail(reterr, -EIO, "the machine room of %s gave no answer", dir);
 	answer[n] = '\0';
@@ -52,6 +49,18 @@ static int ask(const char *dir, const char *request, char answer[ANSWER_MAX],
 		memmove(answer, answer + 2, (size_t)n - 1);
 	else
 		r = sio_fail(reterr, -EINVAL, "%s", answer);
+	return r;
+}
+
+static int ask(const char *dir, const char *request, char answer[ANSWER_MAX],
+	       struct sio_err *reterr)
+{
+	int fd = room_connect(dir, reterr), r;
+
+	if (fd < 0)
+		return fd;
+	r = ask_by(fd, dir, request, answer, reterr);
+	close(fd);
 	return r;
 }
 
@@ -83,14 +92,29 @@ static int read_item(const char **at, struct tool_room_item *ret)
 	return -EPROTO;
 }
 
-int tool_room_commit(const char *dir, struct tool_room_item **ret, unsigned *ret_n,
+int tool_room_prepare(const char *dir, bool next, int *ret_fd, struct sio_err *reterr)
+{
+	char answer[ANSWER_MAX];
+	int fd = room_connect(dir, reterr), r;
+
+	if (fd < 0)
+		return fd;
+	r = ask_by(fd, dir, next ? "reload prepare new" : "reload prepare now", answer, reterr);
+	if (r < 0)
+		close(fd);
+	else
+		*ret_fd = fd;
+	return r;
+}
+
+int tool_room_commit(int fd, const char *dir, struct tool_room_item **ret, unsigned *ret_n,
 		     struct sio_err *reterr)
 {
 	struct tool_room_item *list = NULL;
 	char answer[ANSWER_MAX];
 	const char *at = answer;
 	unsigned n = 0;
-	int r = ask(dir, "reload commit", answer, reterr);
+	int r = ask_by(fd, dir, "reload commit", answer, reterr);
 
 	if (r < 0)
 		return r;

@@ -17,8 +17,16 @@ struct tool_room_item {
 	enum tool_room_what what; /* a host comes, or goes; a device does */
 	uint32_t number;
 };
-/* Has it put in force what a reload prepared. *ret_n: of *ret, which the caller frees. */
-int tool_room_commit(const char *dir, struct tool_room_item **ret, unsigned *ret_n,
+/*
+ * Has it prepare the file that is to take its place, or else the one in force. *ret_fd: for
+ * tool_room_commit(); closed, and so at the end of this process, it forgets what was prepared.
+ */
+int tool_room_prepare(const char *dir, bool next, int *ret_fd, struct sio_err *reterr);
+/*
+ * Has it put in force what was prepared by connection @fd of the room of @dir. *ret_n: of *ret,
+ * which the caller frees.
+ */
+int tool_room_commit(int fd, const char *dir, struct tool_room_item **ret, unsigned *ret_n,
 		     struct sio_err *reterr);
 /*
  * Which cluster switches and links between them are down. @t outlives what is returned, which

@@ -35,6 +35,7 @@ struct outcome {
 	unsigned restart, now, forbids, taken, started;
 	struct tool_room_item *item; /* what came and went */
 	unsigned n_items;
+	int room;  /* an emulated cluster's, which has prepared it; -1 */
 	bool told; /* the changes were printed; each daemon sees the same */
 };
 
@@ -169,19 +170,23 @@ static int check_all(struct tool_hosts *hosts, uint32_t flags, struct outcome *o
 	return ask_all(hosts, flags, check_only, o, reterr);
 }
 
-static int not_now(struct tool_hosts *hosts, uint32_t flags, struct outcome *o)
+static int refused(const struct outcome *o, bool local)
 {
-	bool local = strcmp(hosts->dir, TOOL_LOCAL_STATE) == 0;
-	struct sio_err err;
-
-	if (!check_only && ask_all(hosts, flags | SIO_RELOAD_CHECK, true, o, &err) < 0)
-		return tool_fail(&err);
 	return tool_error_code(-EOPNOTSUPP,
 			       "%u of these changes need%s %s; nothing was changed, the file of "
 			       "before is in force",
 			       o->restart, o->restart == 1 ? "s" : "",
 			       local ? "smartiod to be restarted"
 				     : "the cluster to be taken down and brought up");
+}
+
+static int not_now(struct tool_hosts *hosts, uint32_t flags, struct outcome *o)
+{
+	struct sio_err err;
+
+	if (!check_only && ask_all(hosts, flags | SIO_RELOAD_CHECK, true, o, &err) < 0)
+		return tool_fail(&err);
+	return refused(o, false);
 }
 
 /* ---- the other hosts' files ---- */
@@ -310,21 +315,16 @@ static void release(struct outcome *o)
 	json_object_put(o->differ);
 }
 
-/* The machine room of an emulated cluster, which has the devices. */
-static int room_step(const struct tool_hosts *hosts, const char *step, struct sio_err *reterr)
-{
-	char request[32];
-
-	snprintf(request, sizeof(request), "reload %s", step);
-	return tool_room_ask(hosts->dir, request, reterr);
-}
-
-/* It makes what is new, so that nothing fails for it later. */
-static int prepare_room(const struct tool_hosts *hosts, bool next)
+/*
+ * The machine room of an emulated cluster, which has the devices, makes what is new, so that
+ * nothing fails for it later.
+ */
+static int prepare_room(const struct tool_hosts *hosts, bool next, struct outcome *o)
 {
 	struct sio_err err;
-	int r = check_only ? room_step(hosts, next ? "check new" : "check now", &err)
-			   : room_step(hosts, next ? "prepare new" : "prepare now", &err);
+	int r = check_only ? tool_room_ask(hosts->dir,
+					   next ? "reload check new" : "reload check now", &err)
+			   : tool_room_prepare(hosts->dir, next, &o->room, &err);
 
 	if (r == 0)
 		return 0;
@@ -335,7 +335,6 @@ static int prepare_room(const struct tool_hosts *hosts, bool next)
 /*
  * Hosts that go first, then the daemons: they know a new device, or host, when it appears, and one
  * that goes until it is gone. The first error; the others go on by the new file all the same.
- * @now: of an emulated cluster.
  */
 static int change_all(struct tool_hosts *hosts, const struct sio_topology *now, struct outcome *o,
 		      struct sio_err *reterr)
@@ -343,10 +342,9 @@ static int change_all(struct tool_hosts *hosts, const struct sio_topology *now, 
 	struct sio_err err;
 	int r;
 
-	if (now)
-		tool_cluster_stop_others(hosts->dir, now);
+	tool_cluster_stop_others(hosts->dir, now);
 	r = ask_all(hosts, enforce ? SIO_RELOAD_ENFORCE : 0, true, o, reterr);
-	if (now && tool_room_commit(hosts->dir, &o->item, &o->n_items, &err) < 0 && r == 0) {
+	if (tool_room_commit(o->room, hosts->dir, &o->item, &o->n_items, &err) < 0 && r == 0) {
 		*reterr = err;
 		r = err.code;
 	}
@@ -370,37 +368,45 @@ static int start_new(struct tool_hosts *hosts, const struct sio_topology *now, s
 	return tool_fail(&err);
 }
 
-/*
- * @path: the new file, to be renamed to @into; NULL: it is in its place already. @into, and @now,
- * what the file says: of an emulated cluster; else NULL.
- */
+/* @path: the new file, which says @now, to be renamed to @into; NULL: it is in its place already. */
 static int change(struct tool_hosts *hosts, const char *path, const char *into,
 		  const struct sio_topology *now, struct outcome *o)
 {
 	uint32_t flags = path ? SIO_RELOAD_NEXT : 0;
-	struct sio_err err, ignored;
+	struct sio_err err;
 	int r = check_all(hosts, flags, o, &err), status;
 
 	if (r < 0)
 		return tool_fail(&err);
 	if (o->restart)
 		return not_now(hosts, flags, o);
-	r = into ? prepare_room(hosts, path) : 0;
+	r = prepare_room(hosts, path, o);
 	if (r != 0 || check_only)
 		return r;
-	if (path && rename(path, into) < 0) {
-		r = tool_error_code(-errno, "%s: %s", into, strerror(errno));
-		room_step(hosts, "drop", &ignored);
-		return r;
-	}
+	if (path && rename(path, into) < 0)
+		return tool_error_code(-errno, "%s: %s", into, strerror(errno));
 	r = change_all(hosts, now, o, &err);
-	status = now ? start_new(hosts, now, o) : 0;
+	status = start_new(hosts, now, o);
 	if (r == 0)
 		return status;
 	tool_note("%u of %u hosts have the new file in force, the others are down, or have that of "
 		  "before; the same command again mends it",
 		  o->taken, hosts->n_up);
 	return tool_fail(&err);
+}
+
+/*
+ * One daemon, which takes the file that it reads, or says why not: reading it before, to see
+ * whether it can be taken, would be of perhaps another one.
+ */
+static int change_local(struct tool_hosts *hosts, struct outcome *o)
+{
+	uint32_t flags = (check_only ? SIO_RELOAD_CHECK : 0) | (enforce ? SIO_RELOAD_ENFORCE : 0);
+	struct sio_err err;
+
+	if (ask_all(hosts, flags, true, o, &err) < 0)
+		return tool_fail(&err);
+	return o->restart ? refused(o, true) : 0;
 }
 
 /* Those that go are not asked. */
@@ -479,7 +485,7 @@ static int open_all(struct tool_hosts **ret, int *ret_lock, struct sio_err *rete
 static int reload(const struct tool_command *self, int argc, char **argv)
 {
 	struct tool_hosts *hosts = NULL;
-	struct outcome o = {.restart = 0};
+	struct outcome o = {.room = -1};
 	struct sio_err err;
 	int first, status = 0, lock = -1;
 	bool local;
@@ -510,7 +516,7 @@ static int reload(const struct tool_command *self, int argc, char **argv)
 	else if (hosts->n_up == 0)
 		status = tool_error("smartiod is not up: it reads the file when it starts");
 	else
-		status = change(hosts, NULL, NULL, NULL, &o);
+		status = change_local(hosts, &o);
 	if (local && status == 0)
 		compare_all(hosts, &o);
 	if (status == 0)
@@ -520,6 +526,8 @@ static int reload(const struct tool_command *self, int argc, char **argv)
 	else
 		release(&o);
 	free(o.item);
+	if (o.room >= 0)
+		close(o.room);
 	tool_hosts_close(hosts);
 unlock:
 	if (lock >= 0)

@@ -175,35 +175,41 @@ void sio_api_leave(sci_error_t *error, int rc, const struct sio_err *err)
 	sio_error_remember(rc ? err : NULL);
 }
 
-/* One that a reload has added since this program was started? */
-static bool has_come(struct sio_library *lib, unsigned adapter)
+/*
+ * Is it one that a reload has added since this program was started? -ENXIO: there is none. Any other
+ * error says nothing of that.
+ */
+static int has_come(struct sio_library *lib, unsigned adapter, struct sio_err *err)
 {
 	struct sio_msg_adapter req = {.adapter = sio_to_le32(adapter)};
 	struct sio_rep_adapter rep;
-	struct sio_err err;
 	uint32_t n;
+	int rc = sio_ask(lib, SIO_MSG_ADAPTER, &req, sizeof(req), &rep, sizeof(rep), err);
 
-	if (sio_ask(lib, SIO_MSG_ADAPTER, &req, sizeof(req), &rep, sizeof(rep), &err) < 0)
-		return false;
+	if (rc < 0)
+		return rc;
 	/* Other threads may find others at the same time. */
 	n = __atomic_load_n(&lib->n_adapters, __ATOMIC_RELAXED);
 	while (n <= adapter &&
 	       !__atomic_compare_exchange_n(&lib->n_adapters, &n, adapter + 1, false,
 					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
-	return true;
+	return 0;
 }
 
 int sio_check_adapter(struct sio_library *lib, unsigned adapter, struct sio_err *err)
 {
+	int rc;
+
 	if (adapter >= DIS_MAX_NSCIS)
 		return sio_refuse(err, SCI_ERR_ILLEGAL_ADAPTERNO,
 				  "adapter number %u is not below %u", adapter, DIS_MAX_NSCIS);
-	if (adapter >= sio_adapters(lib) && !has_come(lib, adapter))
+	rc = adapter < sio_adapters(lib) ? 0 : has_come(lib, adapter, err);
+	if (rc == -ENXIO)
 		return sio_refuse(err, SCI_ERR_NO_SUCH_ADAPTERNO,
 				  "host %s has no adapter %u; it has %u", lib->host, adapter,
 				  sio_adapters(lib));
-	return 0;
+	return rc;
 }
 
 int sio_check_node(const struct sio_library *lib, unsigned *node, struct sio_err *err)

@@ -14,14 +14,30 @@ static bool reaches(const struct sio_dma_slot *slot, const struct sio_dma_side *
 			    s->bytes <= slot->length - (s->offset - slot->first)));
 }
 
-/* A smartiod that is started again ends ranges of BARs (smartiod/dma/restore.c). */
+/* Does the smartiod that was started again have it? What a reset took away it has not. */
+static bool is_there(const struct sio_dma_queue *q, const struct sio_dma_slot *slot)
+{
+	const struct sio_msg_queue_detach req = {.h.type = sio_to_le32(SIO_MSG_QUEUE_DETACH),
+						 .queue = sio_to_le32(q->o.id),
+						 .range = sio_to_le64(slot->range)};
+
+	return sio_session_has(q->o.lib->session, &req.h);
+}
+
 static void forget_ended(struct sio_dma_queue *q)
 {
 	unsigned resumes = sio_session_resumes(q->o.lib->session);
 
-	for (unsigned i = 0; i < q->n_slots; i++)
-		if (q->slot[i].bar && q->slot[i].resumes != resumes)
-			q->slot[i].range = 0;
+	for (unsigned i = 0; i < q->n_slots; i++) {
+		struct sio_dma_slot *s = &q->slot[i];
+
+		if (!s->range || !s->bar || s->resumes == resumes)
+			continue;
+		if (is_there(q, s))
+			s->resumes = resumes;
+		else
+			s->range = 0;
+	}
 }
 
 static struct sio_dma_slot *find_slot(struct sio_dma_queue *q, const struct sio_dma_side *s)
