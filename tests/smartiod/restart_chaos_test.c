@@ -54,6 +54,7 @@ static unsigned good[SIO_MSG_SHADOW_DEL + 1]; /* good answers, by type, of all r
 static bool gentle;			      /* restarts and cuts alone */
 static bool interrupts;			      /* programs have some, and vectors of the device */
 static bool plugging;			      /* programs plug in and unplug the second device */
+static bool engines;			      /* they have DMA queues, and groups */
 static struct fake_shadows shadows;
 
 static uint32_t pick(uint32_t n)
@@ -171,6 +172,7 @@ static void answered(struct program *p, const struct world_message *m)
 	case SIO_MSG_DINT_CREATE:
 	case SIO_MSG_DINT_CONNECT:
 	case SIO_MSG_DEV_VECTOR:
+	case SIO_MSG_QUEUE_CREATE:
 		add(p, m);
 		break;
 	case SIO_MSG_SEG_REMOVE:
@@ -180,6 +182,7 @@ static void answered(struct program *p, const struct world_message *m)
 	case SIO_MSG_DEV_RETURN:
 	case SIO_MSG_DINT_REMOVE:
 	case SIO_MSG_DINT_DISCONNECT:
+	case SIO_MSG_QUEUE_REMOVE:
 		drop(p, 0);
 		break;
 	case SIO_MSG_DEV_UNHOLD:
@@ -328,7 +331,7 @@ static void ask_device(struct world *w, struct program *p)
 		break;
 	case 3:
 		con.memtype = sio_to_le32(SCI_MEMTYPE_BAR);
-		con.segment_id = 0;
+		con.segment_id = sio_to_le32(engines && pick(2) ? 2 : 0);
 		ask(w, p, SIO_MSG_DEV_SEG_CONNECT, device, &con, sizeof(con));
 		break;
 	case 4:
@@ -435,6 +438,43 @@ static void ask_segment(struct world *w, struct program *p)
 	}
 }
 
+/* What they are connected to, groups too, is mapped for devices as ever (ask_device()). */
+static void ask_engine(struct world *w, struct program *p)
+{
+	uint32_t queue = handle_of(p, SIO_MSG_QUEUE_CREATE, 0);
+	uint32_t remote = handle_of(p, SIO_MSG_SEG_CONNECT, SIO_MSG_DEV_SEG_CONNECT);
+	struct sio_msg_seg_create member = {.segment_id = sio_to_le32(pick(2)),
+					    .bytes = sio_to_le64(8192),
+					    .flags = sio_to_le32(SCI_FLAG_BROADCAST)};
+	struct sio_msg_seg_connect group = {.node = sio_to_le32(DIS_BROADCAST_NODEID_GROUP_ALL),
+					    .segment_id = member.segment_id,
+					    .flags = member.flags};
+	struct sio_msg_queue_create create = {.adapter = sio_to_le32(0)};
+	struct sio_msg_queue_attach attach = {.queue = sio_to_le32(queue),
+					      .segment = sio_to_le32(remote),
+					      .remote = sio_to_le32(1),
+					      .bytes = sio_to_le64(8)};
+	struct sio_msg_handle m = {.handle = sio_to_le32(queue)};
+
+	switch (queue ? pick(7) : pick(3)) {
+	case 0:
+		ask(w, p, SIO_MSG_SEG_CREATE, 0, &member, sizeof(member));
+		break;
+	case 1:
+		ask(w, p, SIO_MSG_SEG_CONNECT, 0, &group, sizeof(group));
+		break;
+	case 2:
+		ask(w, p, SIO_MSG_QUEUE_CREATE, 0, &create, sizeof(create));
+		break;
+	case 3:
+		ask(w, p, SIO_MSG_QUEUE_REMOVE, queue, &m, sizeof(m));
+		break;
+	default:
+		ask(w, p, SIO_MSG_QUEUE_ATTACH, queue, &attach, sizeof(attach));
+		break;
+	}
+}
+
 /* Shadows are for devices of other hosts. Their drivers ask for configuration space. */
 static void ask_shadow(struct world *w, struct program *p)
 {
@@ -472,6 +512,10 @@ static void act(struct world *w, struct program *p)
 	}
 	if (plugging && pick(3) == 0) {
 		ask_shadow(w, p);
+		return;
+	}
+	if (engines && pick(3) == 0) {
+		ask_engine(w, p);
 		return;
 	}
 	switch (pick(5)) {
@@ -577,6 +621,7 @@ static void begin(struct world *w, struct fake_device *fake, uint64_t seed)
 	memset(program, 0, sizeof(program));
 	state = seed * 0x9e3779b97f4a7c15ULL + 1;
 	fake_device_add(w, fake);
+	fake->cmb = engines ? 4 * SIO_PAGE_SIZE : 0;
 	if (plugging) {
 		fake_device_add_second(w, &fake2);
 		fake_shadows_add(w, &shadows);
@@ -684,6 +729,15 @@ static void nor_of_shadows(void **unused)
 	plugging = false;
 }
 
+static void nor_of_engines_and_groups(void **unused)
+{
+	(void)unused;
+	gentle = engines = true;
+	interrupts = false;
+	runs();
+	engines = false;
+}
+
 static void nothing_is_left_after_chaos(void **unused)
 {
 	(void)unused;
@@ -693,7 +747,10 @@ static void nothing_is_left_after_chaos(void **unused)
 	runs();
 	plugging = true;
 	runs();
-	plugging = false;
+	plugging = interrupts = false;
+	engines = true;
+	runs();
+	engines = false;
 	/* The chaos is not so wild that nothing succeeds. */
 	if (getenv("CHAOS_SEED"))
 		return;
@@ -702,6 +759,8 @@ static void nothing_is_left_after_chaos(void **unused)
 	for (uint32_t type = SIO_MSG_DEV_BORROW; type <= SIO_MSG_DEV_UNHOLD; type++)
 		if (type != SIO_MSG_DEV_RELEASE_EXCLUSIVE && type != SIO_MSG_DEV_SETTLED)
 			assert_true(good[type] > 0);
+	for (uint32_t type = SIO_MSG_QUEUE_CREATE; type <= SIO_MSG_QUEUE_ATTACH; type++)
+		assert_true(good[type] > 0);
 	assert_true(good[SIO_MSG_SHADOW] > RUNS / 2);
 	assert_true(good[SIO_MSG_SHADOW_DEL] > RUNS / 4);
 	assert_true(good[SIO_MSG_DMA_MAP] > RUNS / 2);
@@ -714,6 +773,7 @@ int main(void)
 		cmocka_unit_test_teardown(restarts_are_no_loss, tell_seed),
 		cmocka_unit_test_teardown(nor_of_interrupts, tell_seed),
 		cmocka_unit_test_teardown(nor_of_shadows, tell_seed),
+		cmocka_unit_test_teardown(nor_of_engines_and_groups, tell_seed),
 		cmocka_unit_test_teardown(nothing_is_left_after_chaos, tell_seed)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
