@@ -71,7 +71,7 @@ static const char *why_ended(const struct smartiod_loan *l)
 
 static int ended_error(const struct smartiod_loan *l)
 {
-	return l->forbidden && !l->lost ? -EACCES : -ECONNRESET;
+	return l->forbidden && !l->lost ? -EPERM : -ECONNRESET;
 }
 
 /* An id more was used up. */

@@ -220,6 +220,36 @@ static void a_borrow_of_a_program_of_this_host_ends(void **state)
 	}
 }
 
+/* Its program hears what it would have heard if it had come later, and nobody keeps anything. */
+static void a_borrow_in_the_making_ends_for_that_reason(void **state)
+{
+	struct world *w = make();
+	struct world_client *tool = world_client(w, 0, SIO_CLIENT_TOOL);
+	struct world_client *b = world_client(w, 1, SIO_CLIENT_LIBRARY);
+	struct sio_msg_dev_borrow msg = {.fdid = sio_to_le32(FDID)};
+	const struct world_message *m;
+	struct done done;
+	uint32_t id;
+
+	(void)state;
+	w->late = SIO_OP_OWNER_NEW; /* the port is slow */
+	id = world_send(w, b, SIO_MSG_DEV_BORROW, &msg, sizeof(msg));
+	world_run(w);
+	assert_null(world_reply(b, id));
+	only_twelve_may_have_the_device();
+	assert_int_equal(reload(w, tool, SIO_RELOAD_ENFORCE, &done), 0);
+	assert_int_equal(done.count[SIO_RELOAD_ENDS], 1);
+	w->late = 0;
+	world_run(w);
+	m = world_reply(b, id);
+	assert_non_null(m);
+	assert_int_equal(m->error, EPERM);
+	assert_non_null(strstr(((const struct sio_msg_error *)(const void *)m->data)->text,
+			       "the cluster's file, which was read anew, does not allow it"));
+	assert_null(call_device_event(b, 0));
+	call_world_end(w, &fake, FDID);
+}
+
 static void connections_of_other_hosts_end(void **state)
 {
 	struct world *w = make();
@@ -418,6 +448,7 @@ int main(void)
 		cmocka_unit_test(who_asks_wrongly_changes_nothing),
 		cmocka_unit_test(a_borrow_of_another_host_ends),
 		cmocka_unit_test(a_borrow_of_a_program_of_this_host_ends),
+		cmocka_unit_test(a_borrow_in_the_making_ends_for_that_reason),
 		cmocka_unit_test(connections_of_other_hosts_end),
 		cmocka_unit_test(senders_of_other_hosts_end),
 		cmocka_unit_test(the_rest_stays),
