@@ -64,6 +64,26 @@ uint64_t group_connect(struct port_world *w, uint64_t owner, int error)
 	return shim_id(&a);
 }
 
+/* A daemon that is started again knows by its row of which group memory is, and what. */
+static void listed(struct port_world *w, uint64_t id, uint32_t what)
+{
+	const struct sio_evt_list *evt;
+	struct sio_req_list *r;
+	struct shim_ask a;
+
+	shim_good(w, &a, SIO_OP_LIST, 0);
+	r = (void *)&a.req;
+	r->kind = SIO_KIND_MEM;
+	r->after = id - 1;
+	evt = (const void *)&a.answer;
+	if (!shim_expect(w, &a, -1, 0, "LIST"))
+		return;
+	shim_check(w,
+		   evt->count > 0 && evt->entry[0].id == id &&
+			   evt->entry[0].device == SIO_LIST_PATH(NEAR, what),
+		   "memory is listed with its group");
+}
+
 /* How many members the group has, one more among them. */
 static unsigned members(struct port_world *w)
 {
@@ -95,6 +115,8 @@ static void lives(struct port_world *w)
 	group_publish(w, first, true, 0); /* again */
 	group_publish(w, second, true, 0);
 	sender = group_connect(w, 0, 0);
+	listed(w, first, SIO_LIST_MEMBER | GROUP);
+	listed(w, sender, SIO_LIST_SENDER | GROUP);
 	group_publish(w, first, false, 0);
 	group_publish(w, second, false, 0);
 	group_connect(w, 0, -ENOENT);
