@@ -200,12 +200,12 @@ SIO_WIRE_SIZE(struct sio_rep_hello, 136);
 #define SIO_RESTORE_DOWN 32    /* one of which its library has heard SCI_CB_NOT_OPERATIONAL last */
 #define SIO_RESTORE_PEERS 64   /* a shadow with SIO_SHADOW_WITH_PEERS */
 /*
- * What a piece of a BAR's map, or what a DMA queue reaches of a BAR, has: @view, the lender's number, and where the lender is another
- * host its @grant and @map, this host's port's. A connection to another host's interrupt has
- * two: @view, the receiver's number of it, with grant and map of the interrupt; and its start,
- * with those of its ring, if it has data. A shadow has one for each BAR, the next one for the page
- * that stands for the interrupt table, and behind them, as a @view, the lender's number of its DMA
- * mapping. Its @request is left out.
+ * What a piece of a BAR's map, or what a DMA queue reaches of a BAR, has: @view, the lender's
+ * number, and where the lender is another host its @grant and @map, this host's port's. A
+ * connection to another host's interrupt has two: @view, the receiver's number of it, with grant
+ * and map of the interrupt; and its start, with those of its ring, if it has data. A shadow has
+ * one for each BAR, the next one for the page that stands for the interrupt table, and behind
+ * them, as a @view, the lender's number of its DMA mapping. Its @request is left out.
  */
 #define SIO_MAP_PIECES 16
 struct sio_wire_claim {
@@ -798,7 +798,7 @@ struct sio_rep_queue_attach {
 	sio_le32 path;	/* of a BAR, as SEG_MAP's; else 0 */
 	sio_le64 range; /* for QUEUE_DETACH */
 	sio_le64 first, length;
-	/* For RESTORE: of another host's segment its window, of a BAR what its piece has; else 0. */
+	/* For RESTORE: of another host's segment its window, of a BAR what its piece has. */
 	sio_le64 window, seal;
 	struct sio_wire_claim claim;
 };

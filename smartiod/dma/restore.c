@@ -33,7 +33,7 @@ static int restore_queue(struct smartiod *d, struct smartiod_session *s,
 	return 0;
 }
 
-/* What @g is of: the window of @c, if it has one, or pages of a BAR. *ret: the target at the port. */
+/* What @g is of: the window of @c, if it has one, or pages of a BAR. *ret: the port's target. */
 static int take_target(struct smartiod *d, struct smartiod_session *s, struct smartiod_range *g,
 		       struct smartiod_connection *c, const struct sio_msg_restore *m,
 		       uint64_t *ret, struct sio_err *reterr)

@@ -55,7 +55,7 @@ static void all_is_as_it_was(void **state)
 	free(after);
 }
 
-/* Memory of a device of this host, which its queue goes on to reach, and what says more does not. */
+/* Memory of a device of this host, which its queue goes on to reach. */
 static void what_a_queue_reaches_of_a_bar(void **state)
 {
 	char *before = malloc(PICTURE), *after = malloc(PICTURE);

@@ -368,7 +368,7 @@ static int start_new(struct tool_hosts *hosts, const struct sio_topology *now, s
 	return tool_fail(&err);
 }
 
-/* @path: the new file, which says @now, to be renamed to @into; NULL: it is in its place already. */
+/* @path: the new file, which says @now, to be renamed to @into; NULL: it is in its place. */
 static int change(struct tool_hosts *hosts, const char *path, const char *into,
 		  const struct sio_topology *now, struct outcome *o)
 {

@@ -176,8 +176,8 @@ void sio_api_leave(sci_error_t *error, int rc, const struct sio_err *err)
 }
 
 /*
- * Is it one that a reload has added since this program was started? -ENXIO: there is none. Any other
- * error says nothing of that.
+ * Is it one that a reload has added since this program was started? -ENXIO: there is none. No other
+ * error says that.
  */
 static int has_come(struct sio_library *lib, unsigned adapter, struct sio_err *err)
 {
