@@ -219,9 +219,9 @@ size_t port_good(const struct port_world *w, uint32_t op, union port_packet *req
 /* clang-format off */
 const struct port_row port_rows[] = {
 	GOOD(INFO),
-	SET(INFO, info, version_max, 0, -EPROTO, "speaks 13"),
-	SET(INFO, info, version_max, 13, 0, NULL),
-	SET(INFO, info, version_min, 14, -EPROTO, "versions 14 to 13"),
+	SET(INFO, info, version_max, 0, -EPROTO, "speaks 14"),
+	SET(INFO, info, version_max, 14, 0, NULL),
+	SET(INFO, info, version_min, 15, -EPROTO, "versions 15 to 14"),
 
 	GOOD(OWNER_NEW),
 	REF(OWNER_NEW, owner_new, h.owner, T_OWNER, -EINVAL, "all but a child"),
