@@ -26,7 +26,7 @@
  * it: ends with the same number go on with each other in any order of restarts, others say which is
  * older.
  */
-#define SIO_CLIENT_VERSION 25
+#define SIO_CLIENT_VERSION 26
 
 /*
  * All requests, in one list for each room of smartiod that serves some, from which tables are made:
