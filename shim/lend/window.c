@@ -8,6 +8,11 @@
  * Addresses are allocated by the kernel's own allocator, in which a page's number is that of its
  * I/O address: the range begins at a multiple of its size, so what is aligned to its own size, as
  * coherent memory has to be, is so for the device, too.
+ *
+ * The first page is no driver's: zeros are there, for reading. The lender reads its first word when
+ * the driver stops the device, because the answer comes back behind all that was sent before
+ * (sio_map_push()). A read that the IOMMU stops would be answered as well, but reported, too, as an
+ * error of the adapter's.
  */
 #include <linux/iommu.h>
 #include <linux/version.h>
@@ -29,6 +34,12 @@ static unsigned long pages_of(u64 address, size_t size)
 static unsigned long first_number(const struct smartio_shadow *s)
 {
 	return PHYS_PFN(s->info.io_base);
+}
+
+/* The first page that a driver may have. */
+static unsigned long first_free(const struct smartio_shadow *s)
+{
+	return first_number(s) + 1;
 }
 
 static unsigned long last_number(const struct smartio_shadow *s)
@@ -59,6 +70,11 @@ static int put(struct smartio_shadow *s, unsigned long number, u64 phys, unsigne
 #else
 	return iommu_map(s->info.domain, at, phys & PAGE_MASK, PFN_PHYS(pages), prot, GFP_ATOMIC);
 #endif
+}
+
+static int put_zeros(struct smartio_shadow *s)
+{
+	return put(s, first_number(s), page_to_phys(ZERO_PAGE(0)), 1, DMA_TO_DEVICE, IOMMU_CACHE);
 }
 
 /* Of @taken pages the first @there are mapped; when it returns the device does not reach them. */
@@ -169,8 +185,10 @@ int shadow_window_make(struct smartio_shadow *s)
 	error = iova_cache_get();
 	if (error)
 		return error;
-	init_iova_domain(&s->numbers_of_pages, PAGE_SIZE, first_number(s));
+	init_iova_domain(&s->numbers_of_pages, PAGE_SIZE, first_free(s));
 	error = iova_domain_init_rcaches(&s->numbers_of_pages);
+	if (!error)
+		error = put_zeros(s);
 	if (error) {
 		put_iova_domain(&s->numbers_of_pages);
 		iova_cache_put();
@@ -182,7 +200,7 @@ int shadow_window_make(struct smartio_shadow *s)
 /* What a driver forgot to unmap. */
 static void take_all(struct smartio_shadow *s)
 {
-	for (unsigned long i = first_number(s); i <= last_number(s); i++)
+	for (unsigned long i = first_free(s); i <= last_number(s); i++)
 		if (iommu_iova_to_phys(s->info.domain, PFN_PHYS(i)))
 			iommu_unmap(s->info.domain, PFN_PHYS(i), PAGE_SIZE);
 }
@@ -197,6 +215,7 @@ void shadow_window_free(struct smartio_shadow *s)
 			atomic_long_read(&s->mapped));
 		take_all(s);
 	}
+	iommu_unmap(s->info.domain, PFN_PHYS(first_number(s)), PAGE_SIZE);
 	put_iova_domain(&s->numbers_of_pages);
 	iova_cache_put();
 }

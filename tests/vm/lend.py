@@ -21,6 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOPOLOGY = pair.TOPOLOGY.replace("64M", "512M")
 SHADOW = "8000:00:00.0"
 WINDOW = "8M"
+STOPPED = "dmesg | grep -c 'was stopped:' || true"  # accesses through an adapter
 
 
 def words(p):
@@ -227,8 +228,11 @@ def check_window(p):
     seen = int(p.a.run(f"count_there $(cat /tmp/window) {8 << 20} {32 * 4096}"))
     if seen > 8:
         raise Failed(f"of 64 pages of the window {seen} are there while the driver is idle")
+    before = p.both(STOPPED)
     p.b.run(f"echo {SHADOW} >/sys/bus/pci/drivers/nvme/unbind")
-    p.a.run(f"! is_there $(($(cat /tmp/window) + {(8 << 20) - 4096}))")
+    if p.both(STOPPED) != before:
+        raise Failed("what the lender reads when the drive is stopped is stopped by the borrower's IOMMU")
+    p.a.run(f"! is_there $(($(cat /tmp/window) + {(8 << 20) - 4096})); same zeros $(devmem $(cat /tmp/window) 32) 0x00000000")
     p.b.run(f"smartio return {DRIVE}; until_ok as_remembered")
     p.step(f"the lender's host reached {seen} of 64 pages, and none without the driver")
     p.b.run(f"smartio borrow {DRIVE} --window 1M; until_ok test -b /dev/nvme0n1; "
