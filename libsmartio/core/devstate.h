@@ -2,8 +2,8 @@
 /*
  * The reset state of a lent device. Kept by the lender; pure logic.
  *
- * A device is reset before it is lent to a borrower who finds it unused, and after the last borrow:
- * so no borrower finds registers, or queues, of another.
+ * A device is reset after the last borrow, and before it is lent to a borrower who finds it unused
+ * but not as that reset left it: so no borrower finds registers, or queues, of another.
  */
 #ifndef CORE_DEVSTATE_H
 #define CORE_DEVSTATE_H
@@ -11,7 +11,8 @@
 #include <stdbool.h>
 
 enum sio_dev_state {
-	SIO_DEV_CLEAN,	 /* as after a reset: it was lent to nobody since */
+	SIO_DEV_FOUND,	 /* it was lent to nobody since it came, and this daemon has not reset it */
+	SIO_DEV_CLEAN,	 /* reset, and lent to nobody since */
 	SIO_DEV_USED,	 /* lent, or was since its last reset; or that is not known */
 	SIO_DEV_WANTED,	 /* it is to be reset as soon as nobody uses it */
 	SIO_DEV_RUNNING, /* the port resets it */
@@ -31,7 +32,7 @@ enum sio_dev_event {
 
 /* Moves *state to the state after @event; false: the event is impossible in *state, which stays. */
 bool sio_dev_step(enum sio_dev_state *state, enum sio_dev_event event);
-/* The name of a state: "clean", "used", "reset wanted", "being reset", "reset failed". */
+/* The name of a state: "as found", "clean", "used", "reset wanted", "being reset", "reset failed". */
 const char *sio_dev_state_name(enum sio_dev_state state);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Resets of a device that its lender decides on: before a borrow that finds the device unused, and
- * after the last borrow. So no borrower finds the registers of the previous one, and no quarantine
- * lasts when no program lives that could settle it. A device that is in use is reset only by force,
- * and one that has virtual functions never.
+ * Resets of a device that its lender decides on: after the last borrow, and before a borrow that
+ * finds the device unused, but not as that reset left it. So no borrower finds the registers of the
+ * previous one, and no quarantine lasts when no program lives that could settle it. A device that
+ * is in use is reset only by force, and one that has virtual functions never.
  *
  * A device is in use as long as a borrow of it lives, with or without the registers, and also while
  * the borrow's program has not come back to a smartiod that was restarted. A manager may therefore
@@ -120,6 +120,12 @@ static void wake_all(struct smartiod *d, struct smartiod_device *dev,
 static unsigned quarantined(const struct smartiod_device *dev)
 {
 	return sio_ledger_count(&dev->ledger).quarantined;
+}
+
+/* A shared borrow takes it as it came, too: its port has reset it then, if that was possible. */
+static bool is_good_for(const struct smartiod_device *dev, bool exclusive)
+{
+	return dev->state == SIO_DEV_CLEAN || (dev->state == SIO_DEV_FOUND && !exclusive);
 }
 
 void smartiod_reset_check(struct smartiod *d, struct smartiod_device *dev)
@@ -259,7 +265,7 @@ bool smartiod_reset_first(struct smartiod *d, struct smartiod_loan *l, bool excl
 
 	if (!own_kind(dev))
 		say_that_none(d, dev);
-	else if (unused && !is_wanted(dev) && (exclusive || dev->state != SIO_DEV_CLEAN))
+	else if (unused && !is_wanted(dev) && !is_good_for(dev, exclusive))
 		want(d, dev);
 	if (!is_wanted(dev))
 		return false;

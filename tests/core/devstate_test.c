@@ -14,11 +14,11 @@ static void every_pair(void **state)
 {
 	static const char table[SIO_DEV_STATES][SIO_DEV_EVENTS + 1] = {
 		/* LEND WANT START DONE FAIL NEW */
-		[SIO_DEV_CLEAN] = "UW---C",  [SIO_DEV_USED] = "UW---C",
-		[SIO_DEV_WANTED] = "-WR--C", [SIO_DEV_RUNNING] = "-R-CFR",
-		[SIO_DEV_FAILED] = "UW---C",
+		[SIO_DEV_FOUND] = "UW---N",   [SIO_DEV_CLEAN] = "UW---N",
+		[SIO_DEV_USED] = "UW---N",    [SIO_DEV_WANTED] = "-WR--N",
+		[SIO_DEV_RUNNING] = "-R-CFR", [SIO_DEV_FAILED] = "UW---N",
 	};
-	static const char letters[] = "CUWRF";
+	static const char letters[] = "NCUWRF";
 
 	(void)state;
 	for (unsigned s = 0; s < SIO_DEV_STATES; s++)

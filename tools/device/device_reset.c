@@ -104,8 +104,8 @@ const struct tool_command tool_device_reset_command = {
 		"the device has none and is alone on its bus, a bus reset. It ends the quarantine of borrowers\n"
 		"that died. Prints how the device was reset, how long that took, and what it ended. Refused\n"
 		"while programs have borrowed the device, unless forced: then their queues are gone, and they\n"
-		"are notified. A lender resets a device by itself before a program borrows it exclusively while\n"
-		"nobody else has it, and after its last borrow. A device that has no reset is used as it was\n"
+		"are notified. A lender resets a device by itself before the first program borrows it\n"
+		"exclusively, and after its last borrow. A device that has no reset is used as it was\n"
 		"left; device info says which can be reset. A reset takes the virtual functions of a device\n"
 		"away, and no lender does that by itself.\n",
 	.schemas = "device-reset",

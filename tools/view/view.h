@@ -115,7 +115,7 @@ const char *tool_device_vfio_name(const struct tool_view_host *h, const struct t
 /* The name of a virtual function's physical one; NULL: the device is not a virtual function. */
 const char *tool_physical_function(const struct tool_view_host *h,
 				   const struct tool_view_device *d);
-/* The reset state of the device: "clean", "used", "reset failed", ... */
+/* The reset state of the device: "as found", "clean", "used", ... */
 const char *tool_device_use_name(const struct tool_view_device *d);
 /* "1/2 up"; "" if the host cannot be asked. */
 const char *tool_view_links(const struct tool_view_host *h, char text[TOOL_LINKS_TEXT]);

@@ -22,14 +22,20 @@ must() { # NAME VALUE
 }
 
 must reset function
-must reset_state clean
+must reset_state "as found"
+first=$(value generation)
+start_manager "$bdf" # exclusively: reset by the lender, then by itself
+begun=$(value generation)
+[ "$begun" -ge $((first + 4)) ] || fail "no reset before the first exclusive borrow: $first, $begun"
+stop_manager
+until_ok is reset_state clean
 smartio device reset "$bdf" | tee /tmp/said
 grep -q "function reset in " /tmp/said || fail "what was done is not said"
 first=$(value generation)
 
-start_manager "$bdf" # exclusively: reset by the lender, then by itself
+start_manager "$bdf" # by itself alone: nobody has had the drive since
 begun=$(value generation)
-[ "$begun" -ge $((first + 4)) ] || fail "no reset before an exclusive borrow: $first, $begun"
+[ "$begun" -eq $((first + 2)) ] || fail "a reset before an exclusive borrow of a clean drive: $first, $begun"
 must reset_state used
 copy_both_ways "$bdf"
 start_bench "$bdf"
