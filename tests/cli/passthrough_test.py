@@ -251,6 +251,28 @@ class Passthrough(relays.RelayTest):
             self.says(child, "is returned")
             self.end(child)
 
+    def test_who_says_nothing(self):
+        """And stays connected is in nobody's way; of too many the first ones are turned away."""
+        child, path = self.relay()
+        silent = [socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) for _ in range(6)]
+        for s in silent:
+            self.addCleanup(s.close)
+            s.connect(path)
+        for s in silent[:2]:
+            self.assertEqual(s.recv(1), b"")
+        m = self.machine(path)
+        m.start()
+        m.use(0, 2)
+        for s in silent[3:]:
+            self.assertRaises(BlockingIOError, s.recv, 1, socket.MSG_DONTWAIT)
+        # It would have the device, and another one has it.
+        silent[-1].send(b"x")
+        self.assertRaises(ConnectionError, silent[-1].recv, 1)
+        self.says(child, "another one has it")
+        m.sock.close()
+        self.says(child, "is returned")
+        self.end(child)
+
     def lose(self, how):
         child, path = self.relay("nvme0", "client1", "--unplug")
         m = self.machine(path)

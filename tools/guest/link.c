@@ -18,14 +18,16 @@
 #include "vfiosock/frame.h"
 
 #define PATIENCE_S 10 /* how long an emulator may take to read, and to say its first word */
+#define CALLERS 4
 
 struct link {
 	struct relay relay; /* first: a session's context is the relay */
 	char path[PATH_MAX];
-	int listener; /* -1: not made yet */
-	int socket;   /* -1: no emulator is connected */
-	int caller;   /* has connected and said nothing yet; -1: nobody */
-	bool cut;     /* the connection cannot be used any more */
+	int listener;	     /* -1: not made yet */
+	int socket;	     /* -1: no emulator is connected */
+	int caller[CALLERS]; /* have connected and said nothing yet, in their order */
+	unsigned n_callers;
+	bool cut; /* the connection cannot be used any more */
 	struct sio_vfio_frame frame;
 };
 
@@ -113,6 +115,9 @@ static void disconnect(struct link *l)
 	tool_note("%s is returned: its machine is gone", r->name);
 }
 
+#define HAD "another one has it"
+#define SILENT "it has connected and says nothing"
+
 static void turn_away(struct link *l, int fd, const char *why)
 {
 	tool_note("%s: a machine is turned away: %s", l->relay.name, why);
@@ -177,30 +182,45 @@ static void serve(struct links *all, struct link *l, int fd)
 	tool_note("%s is borrowed for a machine", r->name);
 }
 
+static int take_caller(struct link *l, unsigned i)
+{
+	int fd = l->caller[i];
+
+	for (l->n_callers--; i < l->n_callers; i++)
+		l->caller[i] = l->caller[i + 1];
+	return fd;
+}
+
 /*
  * Whoever only looks whether somebody listens, as a second relay at this path does, gets nothing
- * borrowed and nothing reset: an emulator speaks first.
+ * borrowed and nothing reset: an emulator speaks first. Who does not is in nobody's way.
  */
 static void accept_one(struct link *l)
 {
 	int fd = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC);
 
-	if (fd >= 0 && l->socket >= 0)
-		turn_away(l, fd, "another one has it");
-	else if (fd >= 0)
-		l->caller = fd;
+	if (fd < 0)
+		return;
+	if (l->socket >= 0) {
+		turn_away(l, fd, HAD);
+		return;
+	}
+	if (l->n_callers == CALLERS)
+		turn_away(l, take_caller(l, 0), SILENT);
+	l->caller[l->n_callers++] = fd;
 }
 
-static void hear_caller(struct links *all, struct link *l)
+static void hear_caller(struct links *all, struct link *l, unsigned i)
 {
-	int fd = l->caller;
+	int fd = take_caller(l, i);
 	char first;
 
-	l->caller = -1;
-	if (recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
-		serve(all, l, fd);
-	else
+	if (recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) <= 0)
 		close(fd);
+	else if (l->socket >= 0)
+		turn_away(l, fd, HAD);
+	else
+		serve(all, l, fd);
 }
 
 static void receive(struct link *l)
@@ -258,23 +278,25 @@ static int listen_at(const char *path, int *ret, struct sio_err *reterr)
 }
 
 /* What of a link is waited for, in this order. */
-enum { LISTENER, SOCKET, EVENTS, CALLER, WAITED };
+enum { LISTENER, SOCKET, EVENTS, CALLER, WAITED = CALLER + CALLERS };
 
 static void waits(const struct link *l, struct pollfd *p)
 {
-	const int fd[WAITED] = {
-		/* While one has said nothing the next ones wait in the socket's queue. */
-		[LISTENER] = l->caller < 0 ? l->listener : -1,
+	const int fd[CALLER] = {
+		[LISTENER] = l->listener,
 		[SOCKET] = l->socket,
 		/* Lost events stay readable for ever. */
 		[EVENTS] = l->socket >= 0 && l->relay.state != RELAY_LOST
 				   ? smartio_device_event_fd(l->relay.device)
 				   : -1,
-		[CALLER] = l->caller,
 	};
 
 	for (unsigned i = 0; i < WAITED; i++)
-		p[i] = (struct pollfd){.fd = fd[i], .events = POLLIN};
+		p[i] = (struct pollfd){.fd = -1, .events = POLLIN};
+	for (unsigned i = 0; i < CALLER; i++)
+		p[i].fd = fd[i];
+	for (unsigned i = 0; i < l->n_callers; i++)
+		p[CALLER + i].fd = l->caller[i];
 }
 
 static void serve_link(struct links *all, struct link *l, const struct pollfd *p)
@@ -285,8 +307,10 @@ static void serve_link(struct links *all, struct link *l, const struct pollfd *p
 		receive(l);
 	if (l->cut)
 		disconnect(l);
-	if (p[CALLER].revents)
-		hear_caller(all, l);
+	/* From the last on: who is heard is no caller any more, and those behind move up. */
+	for (unsigned i = l->n_callers; i-- > 0;)
+		if (p[CALLER + i].revents)
+			hear_caller(all, l, i);
 	if (p[LISTENER].revents)
 		accept_one(l);
 }
@@ -296,9 +320,8 @@ static void give_up_callers(struct links *all)
 	for (unsigned i = 0; i < all->machine.n; i++) {
 		struct link *l = &all->link[i];
 
-		if (l->caller >= 0)
-			turn_away(l, l->caller, "it has connected and says nothing");
-		l->caller = -1;
+		while (l->n_callers)
+			turn_away(l, take_caller(l, 0), SILENT);
 	}
 }
 
@@ -312,7 +335,7 @@ static bool serve_all(struct links *all, int stop)
 
 	for (unsigned i = 0; i < n; i++) {
 		waits(&all->link[i], p + (size_t)i * WAITED);
-		called |= all->link[i].caller >= 0;
+		called |= all->link[i].n_callers;
 	}
 	p[(size_t)n * WAITED] = (struct pollfd){.fd = stop, .events = POLLIN};
 	ready = poll(p, n * WAITED + 1, called ? PATIENCE_S * 1000 : -1);
@@ -335,7 +358,7 @@ static int open_link(struct links *all, struct relay *r, unsigned i, const char 
 	int n = i == 0 ? snprintf(l->path, sizeof(l->path), "%s", path)
 		       : snprintf(l->path, sizeof(l->path), "%s.%u", path, i + 1);
 
-	l->listener = l->socket = l->caller = -1;
+	l->listener = l->socket = -1;
 	l->relay = *r;
 	l->relay.machine = &all->machine;
 	if (n < 0 || (size_t)n >= sizeof(l->path))
@@ -347,8 +370,8 @@ static int open_link(struct links *all, struct relay *r, unsigned i, const char 
 static void close_link(struct link *l)
 {
 	disconnect(l);
-	if (l->caller >= 0)
-		close(l->caller);
+	while (l->n_callers)
+		close(take_caller(l, 0));
 	if (l->listener < 0)
 		return;
 	close(l->listener);
