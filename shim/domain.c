@@ -12,6 +12,8 @@
  * reset, and when it is closed or gone.
  */
 #include <linux/iommu.h>
+#include <linux/mm.h>
+#include <linux/sort.h>
 #include <linux/version.h>
 
 #include "adapter.h"
@@ -361,47 +363,111 @@ static int check_address(struct sio_request *rq, const struct sio_dma *m, u64 ad
 	return other ? taken(rq, other) : 0;
 }
 
-/*
- * The highest free range that ends at @end or below. Each step goes below what is in the way, so
- * there are no more steps than ranges. Return: 0; 1: there is none; -errno.
- */
-static int find_below(const struct sio_dma *m, u64 end, u64 *ret)
-{
-	u64 start = max_t(u64, m->of->domain->geometry.aperture_start, PAGE_SIZE), at, blocked;
-	const struct sio_dma *other;
-	int reserved;
+/* Addresses of a function that something is at. */
+struct span {
+	u64 first, last;
+};
 
-	for (;;) {
-		if (end < start || end - start < m->length - 1)
-			return 1;
-		at = (end - (m->length - 1)) & PAGE_MASK;
-		if (at < start)
-			return 1;
-		reserved = is_reserved(m->dev, at, at + (m->length - 1), &blocked);
-		if (reserved < 0)
-			return reserved;
-		other = reserved ? NULL : find_other(m, at, m->length);
-		if (!reserved && !other)
-			break;
-		end = (reserved ? blocked : other->address) - 1;
-		if (end == U64_MAX)
-			return 1;
-		cond_resched();
+struct spans {
+	struct span *span; /* the highest last one first */
+	size_t n, room;
+};
+
+static int compare(const void *a, const void *b)
+{
+	u64 one = ((const struct span *)a)->last, other = ((const struct span *)b)->last;
+
+	return one < other ? 1 : one > other ? -1 : 0;
+}
+
+static void note(struct spans *s, u64 first, u64 length)
+{
+	if (s->span && s->n < s->room)
+		s->span[s->n] = (struct span){first, first + (length - 1)};
+	s->n++;
+}
+
+/* What is mapped, and @regions; only counted while there is no room for them. */
+static void look(const struct sio_dma *m, struct list_head *regions, struct spans *s)
+{
+	struct iommu_resv_region *r;
+	const struct sio_dma *other;
+	struct sio_obj *o;
+
+	s->n = 0;
+	list_for_each_entry(r, regions, list)
+		if (r->type != IOMMU_RESV_DIRECT_RELAXABLE)
+			note(s, r->start, r->length);
+	list_for_each_entry(o, &m->of->objects, of_dev) {
+		other = dma_of(o);
+		if (other && other != m && other->mapped)
+			note(s, other->address, other->length);
 	}
-	*ret = at;
-	return 0;
+}
+
+static int find_spans(const struct sio_dma *m, struct spans *ret)
+{
+	struct iommu_group *group = iommu_group_get(m->dev);
+	struct iommu_resv_region *r, *next;
+	LIST_HEAD(regions);
+	int error;
+
+	if (!group)
+		return -ENODEV;
+	error = iommu_get_group_resv_regions(group, &regions);
+	if (error >= 0) {
+		look(m, &regions, ret);
+		ret->room = ret->n;
+		ret->span = kvmalloc_array(ret->n + 1, sizeof(*ret->span), GFP_KERNEL_ACCOUNT);
+		error = ret->span ? 0 : -ENOMEM;
+	}
+	if (!error) {
+		look(m, &regions, ret);
+		sort(ret->span, ret->n, sizeof(*ret->span), compare, NULL);
+	}
+	list_for_each_entry_safe(r, next, &regions, list)
+		kfree(r);
+	iommu_group_put(group);
+	return error;
+}
+
+/* The highest range that ends at @end or below and that none of @s meets. Return: whether it is. */
+static bool find_below(const struct sio_dma *m, const struct spans *s, u64 end, u64 *ret)
+{
+	u64 start = max_t(u64, m->of->domain->geometry.aperture_start, PAGE_SIZE);
+
+	for (size_t i = 0;; i++) {
+		if (end < start || end - start < m->length - 1)
+			return false;
+		*ret = (end - (m->length - 1)) & PAGE_MASK;
+		if (*ret < start)
+			return false;
+		/* Those that begin above its end are out of the way. */
+		while (i < s->n && s->span[i].first > *ret + (m->length - 1))
+			i++;
+		if (i == s->n || s->span[i].last < *ret)
+			return true;
+		if (!s->span[i].first)
+			return false;
+		end = s->span[i].first - 1;
+	}
 }
 
 /* Below 4 GiB first, as the DMA API does, for devices that send no more. */
 static int find_free(struct sio_request *rq, const struct sio_dma *m, u64 *ret)
 {
 	u64 end = min_t(u64, end_of(m->of->domain), dma_get_mask(m->dev));
-	int none = find_below(m, min_t(u64, end, DMA_BIT_MASK(32)), ret);
+	struct spans s = {};
+	int error = find_spans(m, &s);
+	bool found;
 
-	if (none == 1)
-		none = find_below(m, end, ret);
-	if (none != 1)
-		return none;
+	if (error)
+		return error;
+	found = find_below(m, &s, min_t(u64, end, DMA_BIT_MASK(32)), ret) ||
+		find_below(m, &s, end, ret);
+	kvfree(s.span);
+	if (found)
+		return 0;
 	return sio_fail_exhausted(rq, -ENOSPC, SIO_OUT_OF_IOVA,
 				  "%s has no %#llx bytes of addresses beside those that were "
 				  "chosen, up to %#llx",
