@@ -40,6 +40,7 @@ static void borrow_check(struct smartiod *d, struct smartiod_borrow *b)
 	*at = b->next;
 	smartiod_vectors_forget(b);
 	smartiod_made_forget(b);
+	smartiod_peering_end(d, b, false);
 	free(b);
 }
 

@@ -34,6 +34,7 @@ struct smartiod_borrow {
 	uint64_t shadow_dma; /* the DMA mapping of its shadow, by the lender's number; 0: none */
 	/* the memory of that mapping, from the request for it on */
 	struct smartiod_dma_range shadow_ram;
+	struct smartiod_peer_map *peer_maps; /* what its shadow reaches of others, at the lender */
 	/* of before our start: what its driver asks is asked again when the lender is met */
 	bool shadow_asks;
 	unsigned users; /* BAR connections, DMA maps */
@@ -42,6 +43,11 @@ struct smartiod_borrow {
 	struct smartiod_made *made;
 	struct smartiod_bar_map *maps;	 /* of its BARs */
 	struct smartiod_dma_handle *dma; /* its DMA mappings of segments */
+};
+/* Borrower: a BAR of another device, which the lender has mapped for this one (shadow_peer.c). */
+struct smartiod_peer_map {
+	struct smartiod_peer_map *next;
+	struct sio_prep_dma_map mapped;
 };
 /* Borrower: a vector of the device. */
 struct smartiod_set_vector {
@@ -285,6 +291,8 @@ bool smartiod_peering_mapped(struct smartiod *d, struct smartiod_op *op, struct 
 /* The kernel's answer. */
 void smartiod_peering_answered(struct smartiod *d, struct smartiod_op *op,
 			       struct smartiod_peering *p, const struct smartiod_answer *a);
+/* Its driver has gone. @tell: the lender unmaps what its device reached of others. */
+void smartiod_peering_end(struct smartiod *d, struct smartiod_borrow *b, bool tell);
 
 /* ---- shadow_config.c ---- */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The end of shadows, and of what was made for them. The program may live on and plug in this
- * device again, or another one, so nothing may remain. The exception is what lenders have mapped
- * for peers (shadow_peer.c): that ends with the borrow of either of the two devices.
+ * device again, or another one, so nothing may remain. What the device reached of others is
+ * unmapped as well; what others reach of it ends with its borrow, for their drivers have it mapped.
  */
 #include <errno.h>
 
@@ -98,6 +98,7 @@ static void del_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 	if (!o->gone && op->session) {
 		o->gone = true;
 		op->session->shadow = 0;
+		smartiod_peering_end(d, b, !smartiod_borrow_lost(b) && !smartiod_borrow_ended(b));
 		if (smartiod_shadow_undo(d, op, b))
 			return;
 	}

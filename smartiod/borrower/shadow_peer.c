@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "smartiod/base/room.h"
 #include "smartiod/borrower/borrow.h"
@@ -115,18 +116,25 @@ bool smartiod_peering_mapped(struct smartiod *d, struct smartiod_op *op, struct 
 	const struct sio_prep_dma_map *rep = a->msg;
 	struct sio_req_shadow_peer req = {.h.op = SIO_OP_SHADOW_PEER, .length = p->bytes};
 	bool fits = !a->error && sio_from_le64(rep->bytes) == p->bytes;
+	struct smartiod_peer_map *m;
 	struct pair q;
 	/* Meanwhile either program may have plugged in another device. */
 	bool same = pair_of(d, op->session, p, &q) && q.of->shadow == p->of &&
 		    q.target->shadow == p->target;
 
-	if (!a->error && (!same || !fits))
+	m = same && fits ? calloc(1, sizeof(*m)) : NULL;
+	if (!a->error && !m)
 		smartiod_dma_late(d, p->node, rep);
-	if (same && !fits)
-		complain(d, &q, a->error ? a->text : "its lender mapped less than that");
-	if (!same || !fits)
+	if (same && !m)
+		complain(d, &q,
+			 a->error ? a->text
+			 : fits	  ? "the daemon is out of memory: " SIO_MORE_MEMORY
+				  : "its lender mapped less than that");
+	if (!m)
 		return false;
-	p->mapped = *rep;
+	p->mapped = m->mapped = *rep;
+	m->next = q.of_borrow->peer_maps;
+	q.of_borrow->peer_maps = m;
 	req.h.owner = q.of->owner;
 	req.id = q.of->shadow;
 	req.target = q.target->shadow;
@@ -136,15 +144,46 @@ bool smartiod_peering_mapped(struct smartiod *d, struct smartiod_op *op, struct 
 	return true;
 }
 
+/* Of @b; NULL: its driver has gone, and the lender was told. */
+static struct smartiod_peer_map *take_map(struct smartiod_borrow *b,
+					  const struct sio_prep_dma_map *mapped)
+{
+	struct smartiod_peer_map **at = &b->peer_maps, *m;
+
+	while (*at && sio_from_le64((*at)->mapped.map) != sio_from_le64(mapped->map))
+		at = &(*at)->next;
+	m = *at;
+	if (m)
+		*at = m->next;
+	return m;
+}
+
 /* Two that come at the same time tell the same; one mapping is enough. */
 void smartiod_peering_answered(struct smartiod *d, struct smartiod_op *op,
 			       struct smartiod_peering *p, const struct smartiod_answer *a)
 {
+	struct smartiod_peer_map *m;
 	struct pair q;
 
-	if (!a->error)
+	if (!a->error || !pair_of(d, op->session, p, &q))
 		return;
-	smartiod_dma_late(d, p->node, &p->mapped);
-	if (a->error != -EEXIST && pair_of(d, op->session, p, &q))
+	m = take_map(q.of_borrow, &p->mapped);
+	if (m)
+		smartiod_dma_late(d, p->node, &m->mapped);
+	free(m);
+	if (a->error != -EEXIST)
 		complain(d, &q, a->text);
+}
+
+/* What the target's end has cut already gives its address back by this. */
+void smartiod_peering_end(struct smartiod *d, struct smartiod_borrow *b, bool tell)
+{
+	struct smartiod_peer_map *m;
+
+	while ((m = b->peer_maps)) {
+		b->peer_maps = m->next;
+		if (tell)
+			smartiod_dma_late(d, b->node, &m->mapped);
+		free(m);
+	}
 }

@@ -33,6 +33,10 @@ static void peer(struct world *w, unsigned host, const struct sio_req_shadow_pee
 {
 	assert(world_res_find(w, host, SIO_KIND_SHADOW, req->id));
 	assert(world_res_find(w, host, SIO_KIND_SHADOW, req->target));
+	if (all->peer_error) {
+		world_answer_error(w, host, &req->h, all->peer_error, "it lies in the window");
+		return;
+	}
 	for (unsigned i = 0; i < all->n_told; i++)
 		if (all->told[i].id == req->id && all->told[i].target == req->target &&
 		    all->told[i].bar == req->bar) {

@@ -21,6 +21,7 @@ struct fake_shadows {
 		uint32_t bar;
 	} told[FAKE_SHADOW_TOLD];
 	unsigned n_told, n_twice;
+	int peer_error; /* of all that it is told: it does not believe the address */
 	/* The question of a driver that is not answered; 0: none. */
 	unsigned host;
 	uint64_t shadow, turn;

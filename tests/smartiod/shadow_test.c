@@ -257,6 +257,34 @@ static void shadows_reach_each_other(void **state)
 	world_free(w);
 }
 
+/* Again and again: what it reached of the other goes with its driver, and is not kept for it. */
+static void one_that_is_plugged_in_again_keeps_no_mapping(void **state)
+{
+	struct world *w = make();
+	unsigned before[KINDS];
+	uint32_t id;
+
+	(void)state;
+	make_other(w);
+	id = send_with_peers(w, other, &borrowed2);
+	world_run(w);
+	assert_int_equal(world_reply(other, id)->error, 0);
+	count(w, before);
+	for (unsigned i = 0; i < 3; i++) {
+		id = send_with_peers(w, borrower, &borrowed);
+		world_run(w);
+		assert_int_equal(world_reply(borrower, id)->error, 0);
+		assert_int_equal(shadows.n_told, 2);
+		assert_int_equal(fake_shadow_peer_maps(w),
+				 2 + i); /* the other one's driver lives */
+		assert_int_equal(unplug(w), 0);
+		assert_int_equal(fake_shadow_peer_maps(w), 1 + i);
+	}
+	assert_int_equal(fake_shadow_unplug(w, other, borrowed2.handle), 0);
+	assert_int_equal(fake_shadow_peer_maps(w), 0);
+	world_free(w);
+}
+
 /* Both map the same, when one comes while the other one is at it: one of these is enough. */
 static void two_that_tell_the_same_keep_one_mapping(void **state)
 {
@@ -324,6 +352,33 @@ static void one_that_was_plugged_in_anew_meanwhile_is_another(void **state)
 	world_free(w);
 }
 
+/* The kernel does not believe an address that a lender gave: that one has nothing mapped for it. */
+static void a_lender_that_lies_has_nothing_mapped(void **state)
+{
+	struct world *w = make();
+	uint32_t id;
+
+	(void)state;
+	make_other(w);
+	id = send_with_peers(w, borrower, &borrowed);
+	world_run(w);
+	assert_int_equal(world_reply(borrower, id)->error, 0);
+	shadows.peer_error = -ERANGE;
+	id = send_with_peers(w, other, &borrowed2);
+	world_run(w);
+	assert_int_equal(world_reply(other, id)->error, 0); /* its driver may never want that */
+	assert_int_equal(shadows.n_told, 0);
+	assert_int_equal(fake_shadow_peer_maps(w), 0);
+	shadows.peer_error = 0;
+	assert_int_equal(unplug(w), 0);
+	id = send_with_peers(w, borrower, &borrowed);
+	world_run(w);
+	assert_int_equal(world_reply(borrower, id)->error, 0);
+	assert_int_equal(shadows.n_told, 2);
+	assert_all_told(w);
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -333,8 +388,10 @@ int main(void)
 		cmocka_unit_test(one_that_is_plugged_in_is_not_returned),
 		cmocka_unit_test(one_that_is_lost_meanwhile_is_unplugged),
 		cmocka_unit_test(shadows_reach_each_other),
+		cmocka_unit_test(one_that_is_plugged_in_again_keeps_no_mapping),
 		cmocka_unit_test(two_that_tell_the_same_keep_one_mapping),
 		cmocka_unit_test(one_that_was_plugged_in_anew_meanwhile_is_another),
+		cmocka_unit_test(a_lender_that_lies_has_nothing_mapped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
