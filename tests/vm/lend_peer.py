@@ -25,6 +25,7 @@ SECOND = "8001:00:00.0"  # the edu's shadow
 FILES = f"/sys/bus/pci/devices/{SECOND}"
 MEMORY = 2  # the BAR of the drive with its memory
 OFFSET = 0x3000
+LIES = ("within", "before", "behind", "odd", "around")  # liar.c
 
 
 def lender(p):
@@ -137,16 +138,39 @@ def check_return(p):
     p.step("both were returned, and nothing is left of them")
 
 
+def start_daemon_again(p, preload):
+    p.b.run("meetings a")
+    p.a.run(f"meetings b; kill_daemon; export LD_PRELOAD={preload}; start_daemon a; unset LD_PRELOAD; until_ok met b")
+    p.b.run("until_ok met a")
+
+
+def check_liar(p):
+    """The lender says of the other one's BARs that they are where the driver's own memory is, or nowhere: nobody believes it."""
+    start_daemon_again(p, "/lib/libliar.so")
+    p.b.run(f"smartio borrow {drive(p)} {lend.words(p)} --peers; until_ok test -b /dev/nvme0n1")
+    for how in LIES:
+        p.a.run(f"echo {how} >/tmp/lie; : >/tmp/lies")
+        p.b.run(f"smartio borrow a/{EDU} {lend.words(p)} --peers; until_ok test -e {FILES}/map; said 'does not reach BAR'; "
+                f"refused '' map_bar {SECOND} {SHADOW} {MEMORY} 65536; raw_copy /dev/nvme0n1 24576 64; smartio return a/{EDU}")
+        print(p.a.run(f"rm /tmp/lie; test -s /tmp/lies; cat /tmp/lies; until_ok same_borrowers a/{EDU} 0 0"))
+        p.step(f"a lender lied about a BAR's address ({how}): it is not mapped, and nothing else has changed")
+    start_daemon_again(p, "")
+    p.b.run(f"smartio borrow a/{EDU} {lend.words(p)} --peers; until_ok test -e {FILES}/map; "
+            f"map_bar {SECOND} {SHADOW} {MEMORY} 65536; echo 1 >{FILES}/unmap")
+    check_return(p)
+
+
 class Peer(lend.Lend):
     name = "lend_peer"
     doc = __doc__
     topology = pair.TOPOLOGY.replace("64M", "1G")  # of A: all memory of B for each of two devices
     drive = lend.Lend.drive + ",cmb_size_mb=1"
-    checks = (start, check_refused, check_peers, check_end, check_near, check_killed, check_return)
+    checks = (start, check_refused, check_peers, check_end, check_near, check_killed, check_return, check_liar)
 
     def fill(self, image, kernel, build):
         super().fill(image, kernel, build)
         image.add_file("/modules/smartio_edu.ko", shim.of_tests(kernel, build, "smartio_edu"))
+        image.add_program(f"{build}/tests/vm/libliar.so", "/lib/libliar.so")
 
     def start_hosts(self, p):
         cluster.start(p)
@@ -163,6 +187,7 @@ class Third(Peer):
     file = trio.FILE
     hosts = trio.HOSTS
     drive_host = "c"
+    checks = Peer.checks[:-1]
 
     def start_hosts(self, p):
         trio.start(p)
