@@ -269,9 +269,11 @@ static int check(struct sio_request *rq, const struct sio_req_shadow *m)
 		       : m->table_bar)
 		return sio_fail(rq, -EINVAL, "the table of %u vectors in BAR %u, which is none",
 				m->vectors, m->table_bar);
-	if (!m->dma_length || m->dma_base + m->dma_length - 1 < m->dma_base ||
+	/* The last address of all stands for a mapping that failed (DMA_MAPPING_ERROR). */
+	if (!m->dma_length || m->dma_base > U64_MAX - m->dma_length ||
 	    !PAGE_ALIGNED(m->dma_base | m->dma_length))
-		return sio_fail(rq, -EINVAL, "window %#llx + %#llx is not of whole pages",
+		return sio_fail(rq, -EINVAL,
+				"window %#llx + %#llx, whole pages below the last are right",
 				m->dma_base, m->dma_length);
 	return 0;
 }

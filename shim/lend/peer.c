@@ -53,7 +53,8 @@ int shadow_peer_add(struct smartio_shadow *s, struct smartio_shadow *target, uns
 
 	if (!s->info.peers)
 		return -EPERM;
-	if (address + (size - 1) < address || meets_window(s, address, size))
+	/* The last address of all stands for a mapping that failed (DMA_MAPPING_ERROR). */
+	if (address > U64_MAX - size || meets_window(s, address, size))
 		return -ERANGE;
 	p = kmalloc(sizeof(*p), GFP_KERNEL);
 	if (!p)

@@ -29,6 +29,16 @@ void smartiod_borrow_lent(struct smartiod *d, struct smartiod_borrow *b, uint64_
 	enter(d, b, SMARTIOD_BORROW_LENT);
 }
 
+static void forget_peers(struct smartiod_borrow *b)
+{
+	struct smartiod_peer_map *m;
+
+	while ((m = b->peer_maps)) {
+		b->peer_maps = m->next;
+		free(m);
+	}
+}
+
 static void borrow_check(struct smartiod *d, struct smartiod_borrow *b)
 {
 	struct smartiod_borrow **at = &d->borrows;
@@ -40,7 +50,7 @@ static void borrow_check(struct smartiod *d, struct smartiod_borrow *b)
 	*at = b->next;
 	smartiod_vectors_forget(b);
 	smartiod_made_forget(b);
-	smartiod_peering_end(d, b, false);
+	forget_peers(b);
 	free(b);
 }
 

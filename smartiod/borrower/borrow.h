@@ -291,8 +291,6 @@ bool smartiod_peering_mapped(struct smartiod *d, struct smartiod_op *op, struct 
 /* The kernel's answer. */
 void smartiod_peering_answered(struct smartiod *d, struct smartiod_op *op,
 			       struct smartiod_peering *p, const struct smartiod_answer *a);
-/* Its driver has gone. @tell: the lender unmaps what its device reached of others. */
-void smartiod_peering_end(struct smartiod *d, struct smartiod_borrow *b, bool tell);
 
 /* ---- shadow_config.c ---- */
 

@@ -5,6 +5,7 @@
  * unmapped as well; what others reach of it ends with its borrow, for their drivers have it mapped.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "smartiod/base/room.h"
 #include "smartiod/borrower/borrow.h"
@@ -68,6 +69,20 @@ void smartiod_shadow_undone(struct smartiod *d, struct smartiod_borrow *b,
 		smartiod_segment_end(d, ram, SCI_CB_DISCONNECT, false);
 }
 
+/* By this what a target's end has cut already gives its address back, too. */
+static void leave_peers(struct smartiod *d, struct smartiod_borrow *b)
+{
+	bool tell = !smartiod_borrow_lost(b) && !smartiod_borrow_ended(b);
+	struct smartiod_peer_map *m;
+
+	while ((m = b->peer_maps)) {
+		b->peer_maps = m->next;
+		if (tell)
+			smartiod_dma_late(d, b->node, &m->mapped);
+		free(m);
+	}
+}
+
 /* ---- the request ---- */
 
 struct del_op {
@@ -98,7 +113,7 @@ static void del_step(struct smartiod *d, struct smartiod_op *op, const struct sm
 	if (!o->gone && op->session) {
 		o->gone = true;
 		op->session->shadow = 0;
-		smartiod_peering_end(d, b, !smartiod_borrow_lost(b) && !smartiod_borrow_ended(b));
+		leave_peers(d, b);
 		if (smartiod_shadow_undo(d, op, b))
 			return;
 	}

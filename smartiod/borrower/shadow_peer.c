@@ -174,16 +174,3 @@ void smartiod_peering_answered(struct smartiod *d, struct smartiod_op *op,
 	if (a->error != -EEXIST)
 		complain(d, &q, a->text);
 }
-
-/* What the target's end has cut already gives its address back by this. */
-void smartiod_peering_end(struct smartiod *d, struct smartiod_borrow *b, bool tell)
-{
-	struct smartiod_peer_map *m;
-
-	while ((m = b->peer_maps)) {
-		b->peer_maps = m->next;
-		if (tell)
-			smartiod_dma_late(d, b->node, &m->mapped);
-		free(m);
-	}
-}

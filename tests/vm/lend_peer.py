@@ -25,7 +25,7 @@ SECOND = "8001:00:00.0"  # the edu's shadow
 FILES = f"/sys/bus/pci/devices/{SECOND}"
 MEMORY = 2  # the BAR of the drive with its memory
 OFFSET = 0x3000
-LIES = ("within", "before", "behind", "odd", "around")  # liar.c
+LIES = ("within", "before", "behind", "odd", "around", "last")  # liar.c
 
 
 def lender(p):

@@ -4,8 +4,8 @@
  * that it lends it says something else to the borrower, whose kernel must not believe it.
  *
  * /tmp/lie has one word: within, before, behind (of the device's window, which is what it has of
- * another host's memory), odd (no whole page), around (beyond the last address). No such file: it
- * says the truth. What was said is in /tmp/lies, a line each.
+ * another host's memory), odd (no whole page), around (beyond the last address), last (up to the
+ * last address). No such file: it says the truth. What was said is in /tmp/lies, a line each.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -33,7 +33,7 @@ static struct window *window_of(uint64_t device)
 	return w;
 }
 
-static uint64_t lie(const char *how, const struct window *w, uint64_t truth)
+static uint64_t lie(const char *how, const struct window *w, uint64_t truth, uint64_t bytes)
 {
 	if (strcmp(how, "within") == 0)
 		return w->at + PAGE;
@@ -43,10 +43,12 @@ static uint64_t lie(const char *how, const struct window *w, uint64_t truth)
 		return w->at + w->bytes - PAGE;
 	if (strcmp(how, "odd") == 0)
 		return truth + 8;
-	return strcmp(how, "around") == 0 ? UINT64_MAX - PAGE + 1 : truth;
+	if (strcmp(how, "around") == 0)
+		return UINT64_MAX - PAGE + 1;
+	return strcmp(how, "last") == 0 ? UINT64_MAX - bytes + 1 : truth;
 }
 
-static uint64_t say(const struct window *w, uint64_t truth)
+static uint64_t say(const struct window *w, uint64_t truth, uint64_t bytes)
 {
 	FILE *f = fopen("/tmp/lie", "re"), *said;
 	uint64_t told = truth;
@@ -55,7 +57,7 @@ static uint64_t say(const struct window *w, uint64_t truth)
 	if (!f)
 		return truth;
 	if (fscanf(f, "%15s", how) == 1)
-		told = lie(how, w, truth);
+		told = lie(how, w, truth, bytes);
 	fclose(f);
 	said = fopen("/tmp/lies", "ae");
 	if (!said)
@@ -72,7 +74,7 @@ static void look(const struct sio_req_dmamap *req, struct sio_evt_dmamap *evt)
 	if (req->target_kind == SIO_KIND_MAP)
 		*window_of(req->device) = (struct window){req->device, evt->iova, req->length};
 	else if (req->target_kind == SIO_KIND_BAR)
-		evt->iova = say(window_of(req->device), evt->iova);
+		evt->iova = say(window_of(req->device), evt->iova, req->length);
 }
 
 int ioctl(int fd, unsigned long what, ...)
