@@ -146,7 +146,7 @@ static int add_segments(struct names *all, struct sio_err *reterr)
 	if (r < 0)
 		return r;
 	for (unsigned i = 0; i < h->n; i++) {
-		if (!h->host[i].up ||
+		if (!h->host[i].answers ||
 		    tool_client_list(&h->host[i].client, SIO_LIST_SEGMENTS, &row, &n, NULL) < 0)
 			continue;
 		for (size_t k = 0; k < n; k++)

@@ -170,16 +170,12 @@ static void peer_send_now(struct smartiod *d, struct smartiod_op *op, uint32_t n
 	d->ops->peer_send(d->ctx, node, msg, len);
 }
 
-int smartiod_peer_ask(struct smartiod *d, struct smartiod_op *op, uint32_t node, void *msg,
-		      size_t len)
+static int ask(struct smartiod *d, struct smartiod_op *op, const struct smartiod_peer *p, void *msg,
+	       size_t len)
 {
-	struct smartiod_peer *p = smartiod_peer_find(d, node);
+	uint32_t node = p->node;
 	struct sio_msg *h = msg;
 
-	if (!p)
-		return -EHOSTUNREACH;
-	if (!smartiod_peer_link_up(p))
-		return -ENETDOWN;
 	op->unsent = p->state != SMARTIOD_PEER_READY;
 	if (op->unsent || smartiod_outlives(d, p)) {
 		op->queued = malloc(len);
@@ -204,6 +200,28 @@ int smartiod_peer_ask(struct smartiod *d, struct smartiod_op *op, uint32_t node,
 		op->deadline = p->until;
 	smartiod_arm(d, op->deadline);
 	return 0;
+}
+
+int smartiod_peer_ask(struct smartiod *d, struct smartiod_op *op, uint32_t node, void *msg,
+		      size_t len)
+{
+	struct smartiod_peer *p = smartiod_peer_find(d, node);
+
+	if (!p)
+		return -EHOSTUNREACH;
+	return smartiod_peer_link_up(p) ? ask(d, op, p, msg, len) : -ENETDOWN;
+}
+
+int smartiod_peer_query(struct smartiod *d, struct smartiod_op *op, uint32_t node, void *msg,
+			size_t len)
+{
+	struct smartiod_peer *p = smartiod_peer_find(d, node);
+
+	if (!p)
+		return -EHOSTUNREACH;
+	if (p->state != SMARTIOD_PEER_READY && !smartiod_peer_link_up(p))
+		return -ENETDOWN;
+	return ask(d, op, p, msg, len);
 }
 
 /* If the daemon of @node is there. */

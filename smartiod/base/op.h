@@ -155,6 +155,9 @@ void smartiod_port_owner_close(struct smartiod *d, uint64_t owner);
  */
 int smartiod_peer_ask(struct smartiod *d, struct smartiod_op *op, uint32_t node, void *msg,
 		      size_t len);
+/* The same for what needs the other's daemon alone: a peer that is connected needs no link. */
+int smartiod_peer_query(struct smartiod *d, struct smartiod_op *op, uint32_t node, void *msg,
+			size_t len);
 /*
  * Sends a message without a reply. It is dropped if the peer is not connected: then the peer has
  * forgotten this host, too.

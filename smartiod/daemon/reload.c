@@ -340,7 +340,7 @@ int smartiod_file(struct smartiod *d, struct smartiod_session *s, const void *ms
 	op = smartiod_op_new(d, s, msg, sizeof(*op), file_step, reterr);
 	if (!op)
 		return reterr->code;
-	rc = smartiod_peer_ask(d, op, node, &ask, sizeof(ask));
+	rc = smartiod_peer_query(d, op, node, &ask, sizeof(ask));
 	if (rc < 0) {
 		smartiod_op_free(d, op);
 		return sio_fail(reterr, rc, "node %u cannot be reached", node);

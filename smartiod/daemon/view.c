@@ -49,7 +49,7 @@ int smartiod_view(struct smartiod *d, struct smartiod_session *s, const void *ms
 		smartiod_ask(d, op, d->node, ask, len);
 		return 0;
 	}
-	rc = smartiod_peer_ask(d, op, (uint32_t)node, ask, len);
+	rc = smartiod_peer_query(d, op, (uint32_t)node, ask, len);
 	if (rc == 0)
 		return 0;
 	smartiod_op_free(d, op);

@@ -248,7 +248,11 @@ static void others_are_asked(void **state)
 	nodes.node = sio_to_le32(99);
 	assert_int_equal(world_call(f->w, f->tool, SIO_MSG_LIST, &nodes, sizeof(nodes))->error,
 			 EHOSTUNREACH);
+	/* That takes no link of the fabric, once the daemons are connected. */
 	world_link(f->w, 0, 1, false);
+	world_run(f->w);
+	assert_int_equal(world_call(f->w, f->tool, SIO_MSG_STATS, &stats, sizeof(stats))->error, 0);
+	world_cut(f->w, 0, 1);
 	world_run(f->w);
 	assert_int_equal(world_call(f->w, f->tool, SIO_MSG_STATS, &stats, sizeof(stats))->error,
 			 ENETDOWN);

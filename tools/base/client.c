@@ -220,6 +220,14 @@ int tool_client_list(struct tool_client *c, uint32_t kind, struct sio_wire_row *
 				     count, more);
 			goto out;
 		}
+		if (c->of && n + count > TOOL_LIST_MOST) {
+			r = sio_fail(
+				reterr, -EPROTO,
+				"its list %u has more than %u rows: it lies, or more is in use "
+				"than can be shown",
+				kind, TOOL_LIST_MOST);
+			goto out;
+		}
 		rows = tool_grow(rows, n + count, sizeof(*rows));
 		for (uint32_t i = 0; i < count; i++) {
 			uint64_t key = sio_from_le64(rep->row[i].key);

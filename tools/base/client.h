@@ -9,6 +9,7 @@
 #include "core/err.h"
 #include "wire/client.h"
 
+#define TOOL_LIST_MOST (1u << 18) /* rows that another machine is believed */
 #define TOOL_REPLY_S 10 /* a daemon that is silent for so long is given up; SMARTIO_TIMEOUT */
 
 struct tool_client {
@@ -36,7 +37,10 @@ void tool_client_close(struct tool_client *c);
  */
 int tool_client_call(struct tool_client *c, uint32_t type, void *req, size_t req_size, void *rep,
 		     size_t rep_size, struct sio_err *reterr);
-/* Lists all rows of a kind (SIO_LIST_*), ascending by key; free(*ret). */
+/*
+ * Lists all rows of a kind (SIO_LIST_*), ascending by key; free(*ret). -EPROTO: also, that another
+ * machine's daemon has sent more than TOOL_LIST_MOST rows.
+ */
 int tool_client_list(struct tool_client *c, uint32_t kind, struct sio_wire_row **ret, size_t *ret_n,
 		     struct sio_err *reterr);
 

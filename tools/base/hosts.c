@@ -44,18 +44,22 @@ static void set_state(struct tool_host *host, enum tool_host_state state)
 		tool_client_close(&host->client);
 }
 
-/* Of another machine's host: our daemon, or the way from there, is gone, not what was asked for. */
-static bool is_cut_off(int error)
+/* Another machine's words go to this one's terminals. */
+static void make_printable(char *text)
 {
-	return means_down(error) || error == -ETIMEDOUT || error == -EHOSTUNREACH ||
-	       error == -ENETDOWN || error == -ENETRESET;
+	for (; *text; text++)
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			*text = '?';
 }
 
 bool tool_host_lost(struct tool_hosts *h, struct tool_host *host, const struct sio_err *error)
 {
-	if (host->state == TOOL_HOST_AWAY && is_cut_off(error->code)) {
+	/* Whatever another machine refuses, the rest of the cluster can be shown. */
+	if (host->state == TOOL_HOST_AWAY) {
 		set_state(host, TOOL_HOST_SILENT);
-		host->why = *error;
+		sio_fail(&host->why, error->code, "host '%s' cannot be asked: %s", host->topo->name,
+			 error->text);
+		make_printable(host->why.text);
 		return true;
 	}
 	if (!means_down(error->code) && error->code != -ETIMEDOUT)
@@ -91,27 +95,25 @@ static int open_host(struct tool_hosts *h, struct tool_host *host, struct sio_er
 }
 
 /* Our daemon asks another machine's for us: how much memory has it? */
-static int open_away(struct tool_hosts *h, struct tool_host *host, uint64_t generation,
-		     struct sio_err *reterr)
+static void open_away(struct tool_hosts *h, struct tool_host *host, uint64_t generation)
 {
 	struct sio_topo_host *topo = &h->topology->host[host - h->host];
-	struct sio_wire_row *row;
-	size_t n;
-	int r = tool_client_open(&host->client, h->dir, 0, SIO_CLIENT_TOOL, reterr);
+	struct sio_wire_row *row = NULL;
+	struct sio_err err;
+	size_t n = 0;
+	int r = tool_client_open(&host->client, h->dir, 0, SIO_CLIENT_TOOL, &err);
 
-	if (r < 0)
-		return r;
+	set_state(host, TOOL_HOST_AWAY);
 	host->client.of = topo->node;
 	host->client.boot_generation = generation;
-	set_state(host, TOOL_HOST_AWAY);
-	r = tool_client_list(&host->client, SIO_LIST_NODES, &row, &n, reterr);
+	if (r == 0)
+		r = tool_client_list(&host->client, SIO_LIST_NODES, &row, &n, &err);
 	if (r < 0)
-		return tool_host_lost(h, host, reterr) ? 0 : r;
+		tool_host_lost(h, host, &err);
 	for (size_t i = 0; i < n; i++)
 		if (sio_from_le32(row[i].node) == topo->node)
 			topo->ram_size = sio_from_le64(row[i].bytes);
 	free(row);
-	return 0;
 }
 
 static bool is_called(const struct sio_topo_host *host, const char *only)
@@ -127,14 +129,14 @@ static int ask_of_others(struct tool_hosts *h, const char *only, struct sio_err 
 {
 	struct sio_wire_row *row;
 	size_t n;
-	int r = 0;
+	int r;
 
 	if (!h->host[0].up)
 		return 0;
 	r = tool_client_list(&h->host[0].client, SIO_LIST_NODES, &row, &n, reterr);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; r == 0 && i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct tool_host *host = h->host + 1;
 
 		while (host < h->host + h->n && host->topo->node != sio_from_le32(row[i].node))
@@ -142,7 +144,7 @@ static int ask_of_others(struct tool_hosts *h, const char *only, struct sio_err 
 		if (host == h->host + h->n || !(sio_from_le32(row[i].flags) & SIO_ROW_UP))
 			continue;
 		if (is_called(host->topo, only))
-			r = open_away(h, host, sio_from_le64(row[i].owner), reterr);
+			open_away(h, host, sio_from_le64(row[i].owner));
 		else
 			host->state = TOOL_HOST_AWAY; /* and is not asked */
 	}

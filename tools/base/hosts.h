@@ -35,6 +35,7 @@ struct tool_hosts {
 /* Connects to the cluster of the command. A host that is down or silent is no error. */
 int tool_hosts_open(struct tool_hosts **ret, struct sio_err *reterr);
 /* The same; of other machines' hosts only @node, a name or an id, will be asked; NULL: all. */
+#define TOOL_NO_OTHER "" /* none: one that does not answer makes nobody wait */
 int tool_hosts_open_only(const char *node, struct tool_hosts **ret, struct sio_err *reterr);
 /* The same as the first for the cluster in @dir. */
 int tool_hosts_open_dir(const char *dir, struct tool_hosts **ret, struct sio_err *reterr);
@@ -43,7 +44,8 @@ void tool_hosts_close(struct tool_hosts *h);
 void tool_hosts_remove(struct tool_hosts *h, unsigned index);
 /*
  * A request to @h failed with @error, -errno and text: did the host disappear, or stop answering?
- * Then its state says so from now on. False: it refused the request.
+ * Then its state says so from now on. False: it refused the request. Of another machine's host any
+ * error says so: what one of them answers must not cost the view of the others.
  */
 bool tool_host_lost(struct tool_hosts *h, struct tool_host *host, const struct sio_err *error);
 /* The name of a state: "up", "down", "no answer"; "up" for another machine's, too. */

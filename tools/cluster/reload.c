@@ -472,7 +472,7 @@ static int change_emulated(struct tool_hosts **hosts, const char *from, struct o
 static int open_all(struct tool_hosts **ret, int *ret_lock, struct sio_err *reterr)
 {
 	char dir[PATH_MAX];
-	int r = tool_hosts_open(ret, reterr);
+	int r = tool_hosts_open_only(TOOL_NO_OTHER, ret, reterr);
 
 	if (r < 0 || strcmp((*ret)->dir, TOOL_LOCAL_STATE) == 0)
 		return r;

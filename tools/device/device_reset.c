@@ -63,6 +63,10 @@ static int reset(const struct tool_view *v, const char *word, bool force)
 
 	if (r < 0)
 		return tool_fail(&err);
+	if (h->host->state == TOOL_HOST_AWAY)
+		return tool_error_code(-EOPNOTSUPP,
+				       "host '%s' lends %s: the same command there is right",
+				       h->topo->name, d->topo->name);
 	if (!h->host->up)
 		return tool_error_code(-ENETDOWN, "host '%s', which lends %s: %s", h->topo->name,
 				       d->topo->name, tool_host_state_name(h->host->state));

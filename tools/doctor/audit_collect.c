@@ -116,7 +116,7 @@ int audit_collect(struct audit **ret, struct sio_err *reterr)
 	struct tool_hosts *h;
 	int r;
 
-	r = tool_hosts_open(&h, reterr);
+	r = tool_hosts_open_only(TOOL_NO_OTHER, &h, reterr);
 	if (r < 0) {
 		free(a);
 		return r;

@@ -66,7 +66,7 @@ static int ask(struct tool_view *v, struct tool_view_host *h, struct tool_counte
 		return 0;
 	}
 	/* A device that has been pulled out meanwhile is not an error either. */
-	if (tool_host_lost(v->hosts, h->host, &err) || err.code == -ENODEV)
+	if (err.code == -ENODEV || tool_host_lost(v->hosts, h->host, &err))
 		return 0;
 	*reterr = err;
 	return err.code;

@@ -168,7 +168,7 @@ static int read_all(const struct tool_command *self, struct tool_top *top)
 static int find_cluster(struct tool_top *top, struct sio_err *reterr)
 {
 	struct tool_hosts *h;
-	int r = tool_hosts_open(&h, reterr);
+	int r = tool_hosts_open_only(TOOL_NO_OTHER, &h, reterr);
 
 	if (r < 0)
 		return r;

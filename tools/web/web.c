@@ -45,7 +45,7 @@ static int web(const struct tool_command *self, int argc, char **argv)
 	if (!read_port(&port))
 		return tool_usage(self->name, "--port %s: 1 to 65535 is right", port_text);
 	/* The cluster is chosen once: another one that comes up meanwhile changes nothing. */
-	if (tool_hosts_open(&h, &err) < 0)
+	if (tool_hosts_open_only(TOOL_NO_OTHER, &h, &err) < 0)
 		return tool_fail(&err);
 	memcpy(cluster, h->topology->name, sizeof(cluster));
 	memcpy(dir, h->dir, sizeof(dir));
