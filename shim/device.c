@@ -95,6 +95,19 @@ static int probe(struct pci_dev *pdev, const struct pci_device_id *id)
 }
 
 /*
+ * The answer of a read comes behind what the function had sent; that of one that is not there any
+ * more has passed the bridge above it, which answers.
+ */
+static void drain(struct pci_dev *pdev)
+{
+	struct pci_dev *at = pci_device_is_present(pdev) ? pdev : pci_upstream_bridge(pdev);
+	u16 command;
+
+	if (at)
+		pci_read_config_word(at, PCI_COMMAND, &command);
+}
+
+/*
  * Unbound, unplugged, or the module goes. First nobody reaches the function any more, then it stops
  * sending, and only then is what it could write to released.
  */
@@ -112,6 +125,11 @@ static void remove(struct pci_dev *pdev)
 	    !pci_wait_for_pending_transaction(pdev))
 		pci_warn(pdev, "cannot be reset, and does not finish what it had begun\n");
 	pci_clear_master(pdev); /* which a reset restores */
+	drain(pdev);
+	mutex_lock(&sio.lock);
+	sio_dmamaps_push(d);
+	mutex_unlock(&sio.lock);
+	sio_settle();
 	mutex_lock(&sio.lock);
 	sio_vectors_free(d);
 	sio_dmamaps_lose(d);
@@ -208,14 +226,9 @@ int sio_op_device_close(struct sio_request *rq, const void *msg, void *answer)
  */
 static void stop(struct sio_dev *d)
 {
-	struct sio_obj *o;
-	u16 command;
-
 	pci_clear_master(d->pdev);
-	pci_read_config_word(d->pdev, PCI_COMMAND, &command);
-	list_for_each_entry(o, &d->objects, of_dev)
-		if (o->kind == SIO_KIND_DMAMAP && o->target && o->target->kind == SIO_KIND_MAP)
-			sio_map_push(o->target);
+	drain(d->pdev);
+	sio_dmamaps_push(d);
 }
 
 int sio_op_config(struct sio_request *rq, const void *msg, void *answer)

@@ -503,6 +503,15 @@ void sio_dmamaps_leave(struct sio_obj *target)
 				leave_target((struct sio_dmamap *)o);
 }
 
+void sio_dmamaps_push(struct sio_dev *d)
+{
+	struct sio_obj *o;
+
+	list_for_each_entry(o, &d->objects, of_dev)
+		if (o->kind == SIO_KIND_DMAMAP)
+			push((struct sio_dmamap *)o);
+}
+
 /* Also others' mappings of its BARs: something else may come to lie there. */
 void sio_dmamaps_lose(struct sio_dev *d)
 {

@@ -63,6 +63,7 @@ static struct member member[MEMBERS];
 static u64 group_size[GROUPS];
 static bool miss; /* what is waited for is always missed by some member */
 static bool late;
+static unsigned int waits; /* for what was written to groups to arrive */
 static struct pci_dev *pdev;
 static bool link = true;
 static unsigned int turn, changes = 1;
@@ -353,6 +354,7 @@ static int loop_map_group(void *bridge, u32 group, u64 length, struct smartio_br
 static int loop_group_missed(void *bridge, u32 group, bool all, u32 *ret)
 {
 	*ret = all && READ_ONCE(miss);
+	waits += all;
 	return all && READ_ONCE(late) ? -EAGAIN : 0;
 }
 
@@ -460,6 +462,7 @@ static const struct kernel_param_ops boot_ops = {.set = set_boot};
 static const struct kernel_param_ops fault_ops = {.set = set_fault};
 module_param(miss, bool, 0600);
 module_param(late, bool, 0600);
+module_param(waits, uint, 0400);
 module_param_cb(link, &link_ops, &link, 0600);
 module_param_cb(turn, &turn_ops, &turn, 0600);
 module_param_cb(boot, &boot_ops, NULL, 0200);

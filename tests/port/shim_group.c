@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -354,6 +355,56 @@ void group_lost(struct port_world *w, struct group_held *g)
 	close(g->fd);
 }
 
+/* How often smartio.ko has waited for what was written to groups. */
+static unsigned waits(struct port_world *w)
+{
+	FILE *f = fopen("/sys/module/smartio_loop/parameters/waits", "re");
+	unsigned n = 0;
+
+	shim_check(w, f && fscanf(f, "%u", &n) == 1, "smartio_loop counts");
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* What the drive had sent to the group has arrived when the port reports that it is gone. */
+static void gone(struct port_world *w)
+{
+	uint64_t member, sender, entry, mapping, iova;
+	union port_packet evt;
+	struct shim_ask a;
+	char bdf[64];
+	unsigned n;
+	int fd = -1;
+
+	shim_good(w, &a, SIO_OP_DEVICE_LIST, 0);
+	if (!shim_expect(w, &a, -1, 0, "DEVICE_LIST"))
+		goto out;
+	snprintf(bdf, sizeof(bdf), "%s", ((const struct sio_evt_device *)(void *)&a.answer)->name);
+	member = group_join(w, 0, BYTES, &fd);
+	group_publish(w, member, true, 0);
+	sender = group_connect(w, 0, 0);
+	shim_good(w, &a, SIO_OP_REQUESTER_ADD, 0);
+	entry = shim_expect(w, &a, -1, 0, "REQUESTER_ADD") ? shim_id(&a) : 0;
+	mapping = dmamap(w, 0, sender, SIO_ACCESS_WRITE, 0, &iova);
+	n = waits(w);
+	shim_sysfs(w, "bus/pci/drivers/smartio/unbind", bdf);
+	shim_event(w, SIO_EV_DEVICE_GONE, &evt);
+	shim_check(w, waits(w) == n + 1, "its writes to the group are waited for");
+	loop_end(w, SIO_OP_DMAUNMAP, mapping, 0);
+	shim_check(w, waits(w) == n + 1, "once");
+	loop_end(w, SIO_OP_REQUESTER_DEL, entry, 0);
+	loop_end(w, SIO_OP_FREE, sender, 0);
+	loop_end(w, SIO_OP_FREE, member, 0);
+	close(fd);
+	shim_sysfs(w, "bus/pci/drivers/smartio/bind", bdf);
+	shim_event(w, SIO_EV_DEVICE_BACK, &evt);
+	shim_good(w, &a, SIO_OP_DEVICE_OPEN, 0);
+	shim_expect(w, &a, -1, 0, "DEVICE_OPEN");
+out:
+	port_report(w, "a device goes whose writes to a group are under way");
+}
+
 void shim_groups(struct port_world *w)
 {
 	lives(w);
@@ -361,4 +412,5 @@ void shim_groups(struct port_world *w)
 	overlays(w);
 	by_a_drive(w);
 	death(w);
+	gone(w);
 }
