@@ -421,7 +421,7 @@ u64 sio_dmamaps_settle(struct sio_dev *d, u64 epoch);
 void sio_dmamaps_cut(const struct sio_obj *target);
 /* The same for a BAR view, which may be freed. */
 void sio_dmamaps_leave(struct sio_obj *target);
-/* What the device, which sends no more, had sent has arrived at peers; SIO_IOC_SETTLE for groups. */
+/* What the device, which sends no more, has sent arrives at peers; groups: SIO_IOC_SETTLE. */
 void sio_dmamaps_push(struct sio_dev *d);
 /* The device is gone for good: ends its mappings. */
 void sio_dmamaps_lose(struct sio_dev *d);
