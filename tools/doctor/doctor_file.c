@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The cluster's file: do all daemons use the same one? */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clusterfile.h"
@@ -27,11 +28,6 @@ static void add_line(void *ctx, bool mine, unsigned line, const char *text)
 		 mine ? l->mine : l->other, line, LINE, text);
 }
 
-static bool can_be_asked(const struct doctor_host *x)
-{
-	return x->h.up || x->h.state == TOOL_HOST_AWAY;
-}
-
 /* Asks the daemon of @first, which is connected to all others, for the differences. */
 static void compare(struct doctor *d, const struct doctor_state *s, const struct doctor_cluster *c,
 		    struct doctor_host *first, const struct doctor_host *x)
@@ -54,6 +50,25 @@ static void compare(struct doctor *d, const struct doctor_state *s, const struct
 		     l.text, more);
 }
 
+/* On a real host, whose daemon knows which others are up. */
+static void compare_others(struct doctor *d, const struct doctor_state *s,
+			   const struct doctor_cluster *c, struct doctor_host *own)
+{
+	struct sio_wire_row *row;
+	size_t n;
+
+	if (tool_client_list(&own->h.client, SIO_LIST_NODES, &row, &n, NULL) < 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		const struct doctor_host x = {
+			.h.topo = sio_topology_host(c->topology, sio_from_le32(row[i].node))};
+
+		if (x.h.topo && x.h.topo != own->h.topo && sio_from_le32(row[i].flags) & SIO_ROW_UP)
+			compare(d, s, c, own, &x);
+	}
+	free(row);
+}
+
 void doctor_find_files(struct doctor *d, const struct doctor_state *s)
 {
 	DOCTOR_EACH_CLUSTER (d, c) {
@@ -62,8 +77,10 @@ void doctor_find_files(struct doctor *d, const struct doctor_state *s)
 		DOCTOR_EACH_HOST (c, x) {
 			if (!first && x->h.up)
 				first = x;
-			else if (first && can_be_asked(x))
+			else if (first && x->h.up)
 				compare(d, s, c, first, x);
 		}
+		if (first && c->local)
+			compare_others(d, s, c, first);
 	}
 }

@@ -195,7 +195,7 @@ static int list(const struct tool_command *self, int argc, char **argv)
 		return status;
 	if (first < argc && take_id(argv[first], &wanted, &err) < 0)
 		return tool_usage(self->name, "%s", err.text);
-	if (tool_view_open(&v, &err) < 0)
+	if (tool_view_open_only(node, &v, &err) < 0)
 		return tool_fail(&err);
 	if (node)
 		r = tool_find_host(v->topology, node, &wanted.host, &err);

@@ -142,7 +142,7 @@ static int quota(const struct tool_command *self, int argc, char **argv)
 	first = tool_options(self, argc, argv, &status);
 	if (first < 0)
 		return status;
-	if (tool_view_open(&v, &err) < 0)
+	if (tool_view_open_only(node, &v, &err) < 0)
 		return tool_fail(&err);
 	if (tool_where.json)
 		out.quotas = tool_json_array();
