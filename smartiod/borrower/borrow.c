@@ -151,6 +151,7 @@ void smartiod_borrow_free_all(struct smartiod *d)
 		smartiod_object_remove(&b->o);
 		smartiod_vectors_forget(b);
 		smartiod_made_forget(b);
+		forget_peers(b);
 		free(b);
 	}
 }
