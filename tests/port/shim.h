@@ -22,6 +22,8 @@ uint64_t shim_send(struct port_world *w, struct shim_ask *a);
 int shim_ask(struct port_world *w, struct shim_ask *a, int fd);
 /* The answer must be @error, else w->why says what @what was answered with. True: it was. */
 bool shim_expect(struct port_world *w, struct shim_ask *a, int fd, int error, const char *what);
+/* Does an IOMMU translate for the first device? */
+bool shim_is_translated(struct port_world *w);
 void shim_close(struct shim_ask *a);
 /* The first 64-bit field behind the header of the answer. */
 uint64_t shim_id(const struct shim_ask *a);

@@ -22,16 +22,6 @@ struct page {
 	int fd;
 };
 
-static bool is_translated(struct port_world *w)
-{
-	struct shim_ask a;
-
-	shim_good(w, &a, SIO_OP_DEVICE_LIST, 0);
-	shim_expect(w, &a, -1, 0, "DEVICE_LIST");
-	return ((const struct sio_evt_device *)(const void *)&a.answer)->iommu_mode !=
-	       SIO_IOMMU_OFF;
-}
-
 static bool page_new(struct port_world *w, uint64_t owner, struct page *p)
 {
 	p->map = 0;
@@ -299,11 +289,11 @@ void shim_domain(struct port_world *w)
 			triggers(w, &d, owner);
 			shim_drive_stop(&d);
 		}
-		if (is_translated(w) && shim_drive_start(w, &d)) {
+		if (shim_is_translated(w) && shim_drive_start(w, &d)) {
 			chooses(w, &d, owner);
 			shim_drive_stop(&d);
 		}
-		if (is_translated(w) && shim_drive_start(w, &d)) {
+		if (shim_is_translated(w) && shim_drive_start(w, &d)) {
 			outlives(w, &d);
 			shim_drive_stop(&d);
 			places_often(w, owner);

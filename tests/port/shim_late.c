@@ -159,16 +159,6 @@ static uint64_t dmamap(struct port_world *w, uint32_t kind, uint64_t target, uin
 	return shim_id(&a);
 }
 
-static bool is_translated(struct port_world *w)
-{
-	struct shim_ask a;
-
-	shim_good(w, &a, SIO_OP_DEVICE_LIST, 0);
-	shim_expect(w, &a, -1, 0, "DEVICE_LIST");
-	return ((const struct sio_evt_device *)(const void *)&a.answer)->iommu_mode !=
-	       SIO_IOMMU_OFF;
-}
-
 /* The loop's window is memory itself, which closing its entries does not take away. */
 static void check_cut(struct port_world *w, struct shim_drive *d, const struct loop_window *x,
 		      uint64_t iova)
@@ -176,7 +166,7 @@ static void check_cut(struct port_world *w, struct shim_drive *d, const struct l
 	uint64_t other, at = 0;
 
 	memset((void *)(uintptr_t)x->there, 0, SHIM_PAGE);
-	if (is_translated(w)) {
+	if (shim_is_translated(w)) {
 		shim_drive_identify(d, iova);
 		shim_check(w, shim_drive_completed(d, d->tail - 1), "a command that is wrong ends");
 		shim_check(w, x->there[1] == 0, "the drive does not reach the peer's new start");

@@ -60,6 +60,16 @@ bool shim_expect(struct port_world *w, struct shim_ask *a, int fd, int error, co
 	return rc == error;
 }
 
+bool shim_is_translated(struct port_world *w)
+{
+	struct shim_ask a;
+
+	shim_good(w, &a, SIO_OP_DEVICE_LIST, 0);
+	shim_expect(w, &a, -1, 0, "DEVICE_LIST");
+	return ((const struct sio_evt_device *)(const void *)&a.answer)->iommu_mode !=
+	       SIO_IOMMU_OFF;
+}
+
 void shim_close(struct shim_ask *a)
 {
 	while (a->n_fds)

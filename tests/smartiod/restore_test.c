@@ -25,65 +25,61 @@ static void use_registers(struct fixture *f, struct handles *h)
 	OK(call_bar_map(f->w, h->c, h->bar, 0, &h->bar_map, h->access));
 }
 
+/* All that daemon and port have is the same after three restarts, and no program is told of any. */
+static void restarts_change_nothing(struct world *w)
+{
+	char *before = malloc(PICTURE), *after = malloc(PICTURE);
+
+	assert_true(before && after);
+	take_picture(w, before);
+	for (unsigned i = 0; i < 3; i++) {
+		restart(w);
+		assert_true(library_settled(w));
+		take_picture(w, after);
+		assert_string_equal(before, after);
+	}
+	assert_int_equal(library_lost(), 0);
+	free(before);
+	free(after);
+}
+
 /* ---- tests ---- */
 
 static void all_is_as_it_was(void **state)
 {
 	struct fixture *f = *state;
-	char *before = malloc(PICTURE), *after = malloc(PICTURE);
 	struct programs *p = &f->p;
 	unsigned n;
 
-	assert_true(before && after);
 	make_all(f->w, p);
-	take_picture(f->w, before);
 	n = f->p.c.c->n_messages;
-	for (unsigned i = 0; i < 3; i++) {
-		restart(f->w);
-		assert_true(library_settled(f->w));
-		take_picture(f->w, after);
-		assert_string_equal(before, after);
-	}
-	assert_int_equal(library_lost(), 0);
+	restarts_change_nothing(f->w);
 	for (; n < p->c.c->n_messages; n++) /* nothing happened that would have to be told */
 		assert_int_not_equal(p->c.c->message[n]->id, 0);
 	give_all_back(f->w, p);
 	restart(f->w); /* what is not there any more is not told of */
 	assert_true(library_settled(f->w));
 	assert_int_equal(library_lost(), 0);
-	free(before);
-	free(after);
 }
 
 /* Memory of a device of this host, which its queue goes on to reach. */
 static void what_a_queue_reaches_of_a_bar(void **state)
 {
-	char *before = malloc(PICTURE), *after = malloc(PICTURE);
 	struct fixture *f = *state;
 	struct programs *p = &f->p;
 	uint32_t memory, queue;
 	uint64_t range;
 
-	assert_true(before && after);
 	use_registers(f, &p->b);
 	OK(call_dev_seg_connect(f->w, p->b.c, p->b.b.handle, 2, SCI_MEMTYPE_BAR, &memory, NULL));
 	OK(call_queue_create(f->w, p->b.c, 0, &queue));
 	OK(call_queue_attach_bar(f->w, p->b.c, queue, memory, 8, &range));
-	take_picture(f->w, before);
-	for (unsigned i = 0; i < 3; i++) {
-		restart(f->w);
-		assert_true(library_settled(f->w));
-		take_picture(f->w, after);
-		assert_string_equal(before, after);
-	}
-	assert_int_equal(library_lost(), 0);
+	restarts_change_nothing(f->w);
 	assert_int_equal(fake_count(f->w, SIO_KIND_DMA_RANGE, false), 1);
 	OK(call_queue_detach(f->w, p->b.c, queue, range));
 	OK(call_handle(f->w, p->b.c, SIO_MSG_SEG_DISCONNECT, memory, 0));
 	OK(call_handle(f->w, p->b.c, SIO_MSG_QUEUE_REMOVE, queue, 0));
 	assert_int_equal(fake_count(f->w, SIO_KIND_DMA_RANGE, false), 0);
-	free(before);
-	free(after);
 }
 
 /* Calls of new programs, too, wait until all are back. */

@@ -237,6 +237,14 @@ static void assert_all_told(struct world *w)
 	}
 }
 
+static void plug_in_with_peers(struct world *w)
+{
+	uint32_t id = send_with_peers(w, borrower, &borrowed);
+
+	world_run(w);
+	assert_int_equal(world_reply(borrower, id)->error, 0);
+}
+
 static void shadows_reach_each_other(void **state)
 {
 	struct world *w = make();
@@ -244,9 +252,7 @@ static void shadows_reach_each_other(void **state)
 
 	(void)state;
 	make_other(w);
-	id = send_with_peers(w, borrower, &borrowed);
-	world_run(w);
-	assert_int_equal(world_reply(borrower, id)->error, 0);
+	plug_in_with_peers(w);
 	assert_int_equal(shadows.n_told, 0);
 	id = send_with_peers(w, other, &borrowed2);
 	world_run(w);
@@ -271,9 +277,7 @@ static void one_that_is_plugged_in_again_keeps_no_mapping(void **state)
 	assert_int_equal(world_reply(other, id)->error, 0);
 	count(w, before);
 	for (unsigned i = 0; i < 3; i++) {
-		id = send_with_peers(w, borrower, &borrowed);
-		world_run(w);
-		assert_int_equal(world_reply(borrower, id)->error, 0);
+		plug_in_with_peers(w);
 		assert_int_equal(shadows.n_told, 2);
 		assert_int_equal(fake_shadow_peer_maps(w),
 				 2 + i); /* the other one's driver lives */
@@ -295,9 +299,7 @@ static void two_that_tell_the_same_keep_one_mapping(void **state)
 	make_other(w);
 	assert_int_equal(plug_in(w), 0); /* without peers */
 	assert_int_equal(unplug(w), 0);
-	id = send_with_peers(w, borrower, &borrowed);
-	world_run(w);
-	assert_int_equal(world_reply(borrower, id)->error, 0);
+	plug_in_with_peers(w);
 	hold_back = true;
 	id = send_with_peers(w, other, &borrowed2);
 	world_run(w);
@@ -360,9 +362,7 @@ static void a_lender_that_lies_has_nothing_mapped(void **state)
 
 	(void)state;
 	make_other(w);
-	id = send_with_peers(w, borrower, &borrowed);
-	world_run(w);
-	assert_int_equal(world_reply(borrower, id)->error, 0);
+	plug_in_with_peers(w);
 	shadows.peer_error = -ERANGE;
 	id = send_with_peers(w, other, &borrowed2);
 	world_run(w);
@@ -371,9 +371,7 @@ static void a_lender_that_lies_has_nothing_mapped(void **state)
 	assert_int_equal(fake_shadow_peer_maps(w), 0);
 	shadows.peer_error = 0;
 	assert_int_equal(unplug(w), 0);
-	id = send_with_peers(w, borrower, &borrowed);
-	world_run(w);
-	assert_int_equal(world_reply(borrower, id)->error, 0);
+	plug_in_with_peers(w);
 	assert_int_equal(shadows.n_told, 2);
 	assert_all_told(w);
 	world_free(w);
