@@ -201,8 +201,8 @@ static void close_entries(struct vntb *v, u64 handle)
 {
 	for (u32 i = 0; i < handle >> 32; i++)
 		vntb_entry_clear(v, (u32)handle + i);
-	/* Stores are posted: what was stored before, through the window too, has been taken. */
-	vntb_read(v, SIO_VNTB_LUT((u32)handle) + SIO_VNTB_LUT_CONTROL);
+	/* What was stored before, through the window too, has been taken. */
+	vntb_push(v, SIO_VNTB_LUT((u32)handle) + SIO_VNTB_LUT_CONTROL);
 }
 
 /* *ret: the first of @n entries that nobody has. */
@@ -236,6 +236,7 @@ static int bridge_map(void *bridge, u32 node, u32 adapter, u64 bus, u64 length, 
 		return error;
 	for (u32 i = 0; i < n; i++)
 		vntb_entry_set(v, first + i, row, bus + ((u64)i << v->entry_shift), start, 0);
+	vntb_push(v, SIO_VNTB_LUT(first) + SIO_VNTB_LUT_CONTROL);
 	ret->at = v->window + ((u64)first << v->entry_shift);
 	/* That way does not lead through the entries, so that closing these stops nothing there. */
 	ret->memory = ret->uncut = vntb_mapped_find(b->mapped, row, bus, length, &ret->at);
@@ -312,6 +313,7 @@ static int bridge_map_group(void *bridge, u32 group, u64 length, struct smartio_
 	for (u32 i = 0; i < n; i++)
 		vntb_entry_set(v, first + i, group, (u64)i << v->entry_shift, 0,
 			       SIO_VNTB_LUT_GROUP);
+	vntb_push(v, SIO_VNTB_LUT(first) + SIO_VNTB_LUT_CONTROL);
 	ret->at = v->window + ((u64)first << v->entry_shift);
 	ret->memory = ret->uncut = false;
 	ret->handle = n << 32 | first;
@@ -372,6 +374,7 @@ static int bridge_requester_add(void *bridge, u32 requester, u32 *ret_entry)
 	if (i < 0)
 		return i;
 	vntb_write(b->v, SIO_VNTB_REQUESTER(i), SIO_VNTB_REQUESTER_VALID | requester);
+	vntb_push(b->v, SIO_VNTB_REQUESTER(i));
 	*ret_entry = i;
 	return 0;
 }
@@ -381,6 +384,7 @@ static void bridge_requester_del(void *bridge, u32 entry)
 	struct vntb_bridge *b = bridge;
 
 	vntb_write(b->v, SIO_VNTB_REQUESTER(entry), 0);
+	vntb_push(b->v, SIO_VNTB_REQUESTER(entry));
 	__clear_bit(entry, b->requester);
 }
 

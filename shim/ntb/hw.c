@@ -45,6 +45,7 @@ int vntb_range_set(struct vntb *v, u32 range, u32 row, u64 base, u64 size, u32 f
 	vntb_write64(v, at + SIO_VNTB_RANGE_SIZE, size);
 	vntb_write(v, at + SIO_VNTB_RANGE_CONTROL,
 		   SIO_VNTB_RANGE_VALID | flags | SIO_VNTB_RANGE_ROW(row));
+	vntb_push(v, at + SIO_VNTB_RANGE_CONTROL);
 	return 0;
 }
 
@@ -92,6 +93,7 @@ void vntb_member_open(struct vntb *v, u32 member, bool yes)
 	u32 control = vntb_read(v, at) & ~(SIO_VNTB_MEMBER_OPEN | SIO_VNTB_MEMBER_BUSY);
 
 	vntb_write(v, at, control | (yes ? SIO_VNTB_MEMBER_OPEN : 0));
+	vntb_push(v, at);
 }
 
 int vntb_member_clear(struct vntb *v, u32 member, u64 limit_us)

@@ -80,11 +80,21 @@ static inline void vntb_write64(struct vntb *v, u32 reg, u64 value)
 	writeq(value, v->regs + reg);
 }
 
+/*
+ * Stores are posted. When this returns, the function has taken those that were made before: who
+ * hears of a row by another way than this function, a peer or another device, finds it as it is.
+ */
+static inline void vntb_push(const struct vntb *v, u32 reg)
+{
+	vntb_read(v, reg);
+}
+
 /* hw.c */
 /* SIO_VNTB_PEER_* of a row; 0 if the function does not answer any more. */
 u32 vntb_peer_state(const struct vntb *v, u32 row);
 /*
  * Where a look-up entry leads, in the peer's start @start (0: in any). @address as in the register.
+ * Both are posted: vntb_push() follows the last of several.
  */
 void vntb_entry_set(struct vntb *v, u32 entry, u32 row, u64 address, u64 start, u32 flags);
 void vntb_entry_clear(struct vntb *v, u32 entry);

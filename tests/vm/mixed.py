@@ -386,7 +386,13 @@ def judge(t, kernel, stack, options):
         check_all(t, kernel, stack, options)
     except (Failed, subprocess.SubprocessError) as e:
         for m in t.machines:
-            print(f"--- {m.name}: {pair.ask(m, 'cat /tmp/smartiod.log')}\n--- console of {m.name}\n{m.console()}")
+            shown = pair.ask(m, "smartio device list; tail -n 30 /tmp/manager* /tmp/io.* /tmp/smartiod.log; true")
+            print(f"--- {m.name}: {shown}\n--- console of {m.name}\n{m.console()}")
+        print(subprocess.run([*t.tool, "device", "list"], capture_output=True, text=True).stdout)
+        for program in t.programs:
+            if program.process.returncode is None:
+                program.process.kill()
+                print(f"--- {' '.join(program.words)}: {program.process.communicate()[0]}")
         for name in sorted(os.listdir(t.state)):
             if name.endswith(".log"):
                 with open(f"{t.state}/{name}", encoding="utf-8", errors="replace") as f:
