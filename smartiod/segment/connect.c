@@ -341,7 +341,8 @@ static int connect_local(struct smartiod *d, struct smartiod_session *s, const v
 	if (!c)
 		return reterr->code;
 	c->node = d->node;
-	c->adapter = adapter == SIO_ADAPTER_ANY ? 0 : adapter;
+	/* Nobody comes to a device's segment here by an adapter, whichever its borrow goes over. */
+	c->adapter = adapter == SIO_ADAPTER_ANY || w->device ? 0 : adapter;
 	c->segment = seg;
 	c->segment_id = seg->id;
 	c->uid = seg->uid;

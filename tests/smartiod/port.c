@@ -224,7 +224,7 @@ static void map(struct world *w, unsigned host, const struct sio_req_map *req)
 
 	memcpy(&id, req->token, sizeof(id));
 	g = world_res_find(w, peer, SIO_KIND_GRANT, id);
-	if (!w->link[host][peer]) {
+	if (!w->link[host][peer] || w->down[host][peer] >> req->adapter & 1) {
 		world_answer_error(w, host, &req->h, -ENETDOWN, "link down");
 		return;
 	}
@@ -276,13 +276,16 @@ static void irq_new(struct world *w, unsigned host, const struct sio_req *req)
 static void dma(struct world *w, unsigned host, const struct sio_req_dma *req)
 {
 	struct sio_evt_dma evt = {.size = 0xb000};
+	struct world_res *r;
 	int fds[3];
 
 	if (!owner_lives(w, host, req->h.owner)) {
 		world_answer_error(w, host, &req->h, -ENOENT, "no such owner");
 		return;
 	}
-	evt.id = world_res_new(w, host, SIO_KIND_DMA, req->h.owner)->id;
+	r = world_res_new(w, host, SIO_KIND_DMA, req->h.owner);
+	r->device = req->adapter;
+	evt.id = r->id;
 	for (unsigned i = 0; i < 3; i++)
 		fds[i] = world_fd(w);
 	world_answer(w, host, &req->h, &evt, sizeof(evt), fds, 3);

@@ -55,11 +55,18 @@ static bool gentle;			      /* restarts and cuts alone */
 static bool interrupts;			      /* programs have some, and vectors of the device */
 static bool plugging;			      /* programs plug in and unplug the second device */
 static bool engines;			      /* they have DMA queues, and groups */
+static bool several;			      /* two paths between each two hosts */
 static struct fake_shadows shadows;
 
 static uint32_t pick(uint32_t n)
 {
 	return random_below(&state, n);
+}
+
+/* An adapter of a host, and of any other that it reaches through it. */
+static sio_le32 adapter(void)
+{
+	return sio_to_le32(several ? pick(2) : 0);
 }
 
 /* With CHAOS_PRINT, what happens; with CHAOS_SEED=N, in that run alone. */
@@ -306,7 +313,8 @@ static void ask_device(struct world *w, struct program *p)
 	static const uint32_t hints[] = {0, SCI_MEMACCESS_DEVICE_READ, SCI_MEMACCESS_HOST_READ};
 	uint32_t device = handle_of(p, SIO_MSG_DEV_BORROW, 0);
 	uint32_t type = gentle || pick(2) ? SCI_MEMTYPE_PRIVATE : SCI_MEMTYPE_SHARED;
-	struct sio_msg_dev_borrow borrow = {.fdid = sio_to_le32(FDID)};
+	struct sio_msg_dev_borrow borrow = {.fdid = sio_to_le32(FDID),
+					    .over = sio_to_le32(several ? pick(3) : 0)};
 	struct sio_msg_dev_seg_create create = {.device = sio_to_le32(device),
 						.segment_id = sio_to_le32(pick(3)),
 						.bytes = sio_to_le64(4096 * (1 + pick(4))),
@@ -317,6 +325,7 @@ static void ask_device(struct world *w, struct program *p)
 					      .memtype = sio_to_le32(type)};
 	struct sio_msg_dma_map dma = {.device = sio_to_le32(device),
 				      .segment = sio_to_le32(handle_of(p, SIO_MSG_SEG_CREATE, 0)),
+				      .adapter = adapter(),
 				      .bytes = sio_to_le64(4096)};
 
 	switch (device ? pick(8) : 0) {
@@ -377,10 +386,12 @@ static void ask_interrupt(struct world *w, struct program *p)
 	uint32_t device = handle_of(p, SIO_MSG_DEV_BORROW, 0);
 	uint32_t link = handle_of(p, SIO_MSG_DINT_CONNECT, 0), plain = pick(3) ? SIO_DINT_PLAIN : 0;
 	struct sio_msg_dint_create create = {
+		.adapter = adapter(),
 		.number = sio_to_le32(pick(3)),
 		.flags = sio_to_le32(plain | SCI_FLAG_FIXED_INTNO |
 				     (plain && pick(4) == 0 ? SCI_FLAG_SHARED_INT : 0))};
 	struct sio_msg_dint_connect con = {.node = sio_to_le32(4 * (1 + pick(HOSTS))),
+					   .adapter = adapter(),
 					   .number = sio_to_le32(pick(3)),
 					   .flags = sio_to_le32(plain)};
 	struct sio_msg_dev_vector set = {.device = sio_to_le32(device),
@@ -412,8 +423,9 @@ static void ask_segment(struct world *w, struct program *p)
 	uint32_t remote = handle_of(p, SIO_MSG_DEV_SEG_CONNECT, SIO_MSG_SEG_CONNECT);
 	struct sio_msg_seg_create create = {.segment_id = sio_to_le32(pick(4)),
 					    .bytes = sio_to_le64(8192)};
-	struct sio_msg_seg_adapter adapter = {.handle = sio_to_le32(local)};
+	struct sio_msg_seg_adapter at = {.handle = sio_to_le32(local), .adapter = adapter()};
 	struct sio_msg_seg_connect far = {.node = sio_to_le32(4 * (1 + pick(HOSTS))),
+					  .adapter = adapter(),
 					  .segment_id = sio_to_le32(pick(4))};
 	struct sio_msg_seg_map map = {.handle = sio_to_le32(remote),
 				      .flags = sio_to_le32(pick(4) ? 0 : SCI_FLAG_READONLY_MAP),
@@ -432,8 +444,8 @@ static void ask_segment(struct world *w, struct program *p)
 		ask(w, p, SIO_MSG_SEG_MAP, remote, &map, sizeof(map));
 		break;
 	default:
-		ask(w, p, pick(2) ? SIO_MSG_SEG_PREPARE : SIO_MSG_SEG_AVAILABLE, local, &adapter,
-		    sizeof(adapter));
+		ask(w, p, pick(2) ? SIO_MSG_SEG_PREPARE : SIO_MSG_SEG_AVAILABLE, local, &at,
+		    sizeof(at));
 		break;
 	}
 }
@@ -447,9 +459,10 @@ static void ask_engine(struct world *w, struct program *p)
 					    .bytes = sio_to_le64(8192),
 					    .flags = sio_to_le32(SCI_FLAG_BROADCAST)};
 	struct sio_msg_seg_connect group = {.node = sio_to_le32(DIS_BROADCAST_NODEID_GROUP_ALL),
+					    .adapter = adapter(),
 					    .segment_id = member.segment_id,
 					    .flags = member.flags};
-	struct sio_msg_queue_create create = {.adapter = sio_to_le32(0)};
+	struct sio_msg_queue_create create = {.adapter = adapter()};
 	struct sio_msg_queue_attach attach = {.queue = sio_to_le32(queue),
 					      .segment = sio_to_le32(remote),
 					      .remote = sio_to_le32(1),
@@ -577,7 +590,10 @@ static void disturb(struct world *w)
 		die(w, &program[pick(PROGRAMS)]);
 		break;
 	case 1:
-		world_link(w, host, (host + 1) % HOSTS, pick(2));
+		if (several && w->link[host][(host + 1) % HOSTS] && pick(3))
+			world_path(w, host, (host + 1) % HOSTS, pick(2), pick(2));
+		else
+			world_link(w, host, (host + 1) % HOSTS, pick(2));
 		break;
 	case 2:
 		w->fail_at = w->requests + 1 + pick(10);
@@ -602,8 +618,11 @@ static void all_run(struct world *w)
 {
 	w->fail_at = 0;
 	start_all(w);
-	for (unsigned i = 0; i < HOSTS; i++)
+	for (unsigned i = 0; i < HOSTS; i++) {
 		world_link(w, i, (i + 1) % HOSTS, true);
+		for (unsigned k = 0; several && !gentle && k < 2; k++)
+			world_path(w, i, (i + 1) % HOSTS, k, true);
+	}
 	for (unsigned i = 0; i < 4; i++) {
 		world_pass(w, MEET);
 		start_all(w);
@@ -626,6 +645,8 @@ static void begin(struct world *w, struct fake_device *fake, uint64_t seed)
 		fake_device_add_second(w, &fake2);
 		fake_shadows_add(w, &shadows);
 	}
+	if (several)
+		world_adapters(w, 2);
 	w->iommu = seed % 2;
 	w->same_message = !gentle && seed / 2 % 2;
 	world_real(w);
@@ -738,6 +759,23 @@ static void nor_of_engines_and_groups(void **unused)
 	engines = false;
 }
 
+static void nor_on_several_paths(void **unused)
+{
+	(void)unused;
+	gentle = several = true;
+	interrupts = false;
+	runs();
+	interrupts = true;
+	runs();
+	interrupts = false;
+	plugging = true;
+	runs();
+	plugging = false;
+	engines = true;
+	runs();
+	engines = several = false;
+}
+
 static void nothing_is_left_after_chaos(void **unused)
 {
 	(void)unused;
@@ -751,6 +789,14 @@ static void nothing_is_left_after_chaos(void **unused)
 	engines = true;
 	runs();
 	engines = false;
+	several = interrupts = true;
+	runs();
+	plugging = true;
+	runs();
+	plugging = interrupts = false;
+	engines = true;
+	runs();
+	engines = several = false;
 	/* The chaos is not so wild that nothing succeeds. */
 	if (getenv("CHAOS_SEED"))
 		return;
@@ -774,6 +820,7 @@ int main(void)
 		cmocka_unit_test_teardown(nor_of_interrupts, tell_seed),
 		cmocka_unit_test_teardown(nor_of_shadows, tell_seed),
 		cmocka_unit_test_teardown(nor_of_engines_and_groups, tell_seed),
+		cmocka_unit_test_teardown(nor_on_several_paths, tell_seed),
 		cmocka_unit_test_teardown(nothing_is_left_after_chaos, tell_seed)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

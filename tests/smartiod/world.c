@@ -182,7 +182,7 @@ void world_cable(struct world *w, unsigned host, unsigned adapter, bool up)
 static void send_link(struct world *w, unsigned host, unsigned peer, bool up)
 {
 	for (unsigned i = 0; i < w->n_adapters; i++)
-		send_path(w, host, peer, i, up);
+		send_path(w, host, peer, i, up && !(w->down[host][peer] >> i & 1));
 }
 
 static int op_irq_watch(void *ctx, int fd, uint64_t irq)
@@ -393,6 +393,7 @@ void world_boot(struct world *w, unsigned host)
 		if (i == host || !w->host[i].daemon)
 			continue;
 		w->link[i][host] = w->link[host][i] = true;
+		w->down[i][host] = w->down[host][i] = 0;
 		send_link(w, i, host, true);
 		send_link(w, host, i, true);
 	}
@@ -502,6 +503,7 @@ void world_link(struct world *w, unsigned a, unsigned b, bool up)
 	if (w->link[a][b] == up || !w->host[a].daemon || !w->host[b].daemon)
 		return;
 	w->link[a][b] = w->link[b][a] = up;
+	w->down[a][b] = w->down[b][a] = 0;
 	send_link(w, a, b, up);
 	send_link(w, b, a, up);
 }
@@ -520,9 +522,14 @@ void world_hear(struct world *w, unsigned host, unsigned peer, unsigned adapter,
 
 void world_path(struct world *w, unsigned a, unsigned b, unsigned adapter, bool up)
 {
+	unsigned down = up ? w->down[a][b] & ~(1u << adapter) : w->down[a][b] | 1u << adapter;
+
 	w->lossy = true;
-	send_path(w, a, b, adapter, up);
-	send_path(w, b, a, adapter, up);
+	w->down[a][b] = w->down[b][a] = down;
+	if (w->host[a].daemon)
+		send_path(w, a, b, adapter, up);
+	if (w->host[b].daemon)
+		send_path(w, b, a, adapter, up);
 }
 
 void world_start(struct world *w)

@@ -96,6 +96,8 @@ struct world {
 	bool iommu;		      /* of all hosts; set before world_start() */
 	bool same_message; /* all interrupts of a host have one address, as on real ones */
 	bool link[WORLD_HOSTS][WORLD_HOSTS];
+	/* Bits of those of a link's adapters whose path is down alone (world_path()). */
+	unsigned down[WORLD_HOSTS][WORLD_HOSTS];
 	uint64_t turn; /* how often links came back with other addresses */
 	/* The connection of daemons: epoch, and whether each end still has it. */
 	uint64_t epoch[WORLD_HOSTS][WORLD_HOSTS];
@@ -167,7 +169,7 @@ void world_tick(struct world *w, uint64_t ns);
 /* Let the time pass and timers run. */
 void world_pass(struct world *w, uint64_t ns);
 void world_link(struct world *w, unsigned a, unsigned b, bool up);
-/* One of several paths: through adapter @adapter of both. */
+/* One of several paths: through adapter @adapter of both. A daemon that is away hears at its start. */
 void world_path(struct world *w, unsigned a, unsigned b, unsigned adapter, bool up);
 /* The same, but @host alone hears of it: the other one is told by another such call. */
 void world_hear(struct world *w, unsigned host, unsigned peer, unsigned adapter, bool up);
