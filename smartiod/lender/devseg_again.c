@@ -153,6 +153,35 @@ int smartiod_resume_made(struct smartiod *d, const struct smartiod_from *from, c
 	return 0;
 }
 
+/*
+ * Of before our start, of a borrow that was returned: what it maps there proves that it was let in.
+ * If it maps nothing, any host that may have the device may have been, unless its maker has it
+ * alone; of one that is not back it is not known yet (smartiod_dev_segs_alone()).
+ */
+static bool may_have_been(struct smartiod *d, const struct smartiod_device *dev,
+			  const struct smartiod_dev_seg *s, uint32_t node)
+{
+	const struct sio_borrow *maker = sio_ledger_find(&dev->ledger, s->creator);
+	struct sio_err err;
+
+	if (!s->adopted || smartiod_allow_device(d, dev->fdid, node, &err) < 0)
+		return false;
+	return smartiod_segment_granted(d, s->segment, node) ||
+	       (smartiod_peer_find(d, node)->expected &&
+		(!maker || !maker->exclusive || maker->adopted));
+}
+
+void smartiod_dev_segs_alone(struct smartiod *d, const struct smartiod_loan *l)
+{
+	const struct sio_borrow *maker = sio_ledger_find(&l->device->ledger, l->id);
+
+	if (!maker || !maker->exclusive)
+		return;
+	for (struct smartiod_dev_seg *s = l->device->lent->segs; s; s = s->next)
+		if (s->segment && s->adopted && s->creator == l->id)
+			smartiod_segment_cut(d, s->segment, SIO_ADAPTER_ANY, SCI_CB_LOST);
+}
+
 /* The same of a connection whose borrow was returned, or is lost. */
 static struct smartiod_segment *without_borrow(struct smartiod *d, uint32_t node,
 					       const struct sio_peer_resume_dev_seg *m)
@@ -160,7 +189,6 @@ static struct smartiod_segment *without_borrow(struct smartiod *d, uint32_t node
 	struct smartiod_segment *seg = smartiod_segment_by_uid(d, sio_from_le64(m->uid));
 	struct smartiod_device *dev = smartiod_device_known(d, sio_from_le32(m->fdid));
 	const struct smartiod_dev_seg *s = dev && dev->lent ? dev->lent->segs : NULL;
-	struct sio_err err;
 
 	while (s && (!seg || s->segment != seg))
 		s = s->next;
@@ -168,11 +196,7 @@ static struct smartiod_segment *without_borrow(struct smartiod *d, uint32_t node
 		return NULL;
 	if (smartiod_segment_has_ref(seg, node, sio_from_le64(m->connection)))
 		return seg;
-	/* Of before our start: what it maps there proves that it was let in. */
-	return s->adopted && smartiod_segment_granted(d, seg, node) &&
-			       smartiod_allow_device(d, dev->fdid, node, &err) == 0
-		       ? seg
-		       : NULL;
+	return may_have_been(d, dev, s, node) ? seg : NULL;
 }
 
 int smartiod_resume_dev_seg(struct smartiod *d, const struct smartiod_from *from, const void *msg,

@@ -243,7 +243,6 @@ struct smartiod_loan {
 	bool cut_off;	   /* it ended for us alone: its program may live, and store by its maps */
 	bool peers;	   /* it has a shadow that reaches BARs of others; said at a meeting */
 	bool program_over; /* it ended with its program */
-	bool vector_lost;  /* one of before our start: its borrower is to be told */
 	uint32_t meeting;  /* at which the borrower's daemon reported it last, */
 	uint32_t heard;	   /* with this generation of the device */
 	bool unheard;	   /* a notice may not have reached its daemon or program: notice.c */
@@ -337,8 +336,6 @@ void smartiod_loan_node_down(struct smartiod *d, uint32_t node);
 void smartiod_loan_away(struct smartiod *d, uint32_t node);
 /* The borrower's daemon is there, and is notified that the borrow ends: something of it is lost. */
 void smartiod_loan_give_up(struct smartiod *d, struct smartiod_loan *loan);
-/* Part of the room's table (base/room.h): the loans that have lost a vector. */
-void smartiod_loans_give_up(struct smartiod *d);
 /* The last path to @node is down: its loans end, and its daemon is notified. */
 void smartiod_loan_link_lost(struct smartiod *d, uint32_t node);
 /* Part of the room's table (base/room.h). */
@@ -571,9 +568,12 @@ void smartiod_requester_put(struct smartiod *d, struct smartiod_requester *r);
 
 /* The borrow has ended, and its owner was closed: its vectors send no more. */
 void smartiod_vectors_end(struct smartiod *d, struct smartiod_loan *loan);
+/* So that the borrower's daemon does not name it any more. */
+void smartiod_vector_notify_gone(struct smartiod *d, const struct smartiod_loan *loan,
+				 uint32_t number);
 /*
  * Restores vector @number of before the restart: it goes on to trigger the interrupt that the port
- * says.
+ * says. -ENOENT: there is no such vector, or the interrupt has ended.
  */
 int smartiod_vector_again(struct smartiod *d, struct smartiod_loan *loan, uint32_t number,
 			  struct sio_err *reterr);
@@ -626,6 +626,11 @@ int smartiod_dev_seg_placed(struct smartiod *d, struct smartiod_loan *loan,
  * did not report end; of those in ours that it did not report its programs have not heard.
  */
 void smartiod_dev_segs_resumed(struct smartiod *d, uint32_t node, uint32_t but);
+/*
+ * The borrower of @loan is back. If it has the device alone, nobody else can have been connected to
+ * its segments of before our start.
+ */
+void smartiod_dev_segs_alone(struct smartiod *d, const struct smartiod_loan *loan);
 /* A peer has reported, or is lost: those of before our start that nobody has any more may end. */
 void smartiod_dev_segs_idle(struct smartiod *d);
 

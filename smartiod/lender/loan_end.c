@@ -166,18 +166,6 @@ void smartiod_loan_give_up(struct smartiod *d, struct smartiod_loan *l)
 	smartiod_loan_unpin(d, l);
 }
 
-void smartiod_loans_give_up(struct smartiod *d)
-{
-	struct smartiod_loan *l;
-	uint64_t after = 0;
-
-	while ((l = smartiod_loan_after(d, after))) {
-		after = l->id;
-		if (l->vector_lost && !smartiod_loan_ended(l))
-			smartiod_loan_give_up(d, l);
-	}
-}
-
 void smartiod_loan_link_lost(struct smartiod *d, uint32_t node)
 {
 	struct smartiod_loan *l;

@@ -224,6 +224,7 @@ int smartiod_resume_borrow(struct smartiod *d, const struct smartiod_from *from,
 		smartiod_loan_enter(d, l, SMARTIOD_LOAN_CLAIM);
 		sio_ledger_restore(&l->device->ledger, l->id, sio_from_le64(m->session),
 				   flags & SIO_RESUME_RELEASED);
+		smartiod_dev_segs_alone(d, l);
 		smartiod_device_announce_later(d, l->device);
 		/* Its views follow: until then its registers are nobody else's. */
 		sio_ledger_known(&l->device->ledger, l->id, false);
@@ -329,7 +330,11 @@ int smartiod_resume_dma(struct smartiod *d, const struct smartiod_from *from, co
 
 /* ---- vectors ---- */
 
-/* Without it its program would wait for ever, so it hears that it has lost the device. */
+/*
+ * One that is no more ended with its interrupt, as it does without a restart: whoever is connected
+ * to that is told. If it cannot be taken over, its program would wait for ever, and hears that it
+ * has lost the device.
+ */
 int smartiod_resume_vector(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			   struct sio_err *reterr)
 {
@@ -337,12 +342,16 @@ int smartiod_resume_vector(struct smartiod *d, const struct smartiod_from *from,
 	struct smartiod_loan *l = loan_of(d, from, m->borrower, m->fdid);
 	uint32_t number = sio_from_le32(m->vector);
 	struct sio_err err;
+	int rc;
 
 	(void)reterr;
 	if (!l || smartiod_vector_resume(l, number))
 		return 0;
 	/* Of before our start, to an interrupt of a program of ours. */
-	if (smartiod_vector_again(d, l, number, &err) < 0 || !smartiod_vector_resume(l, number))
+	rc = smartiod_vector_again(d, l, number, &err);
+	if (rc == -ENOENT)
+		smartiod_vector_notify_gone(d, l, number);
+	else if (rc < 0 || !smartiod_vector_resume(l, number))
 		smartiod_loan_give_up(d, l);
 	return 0;
 }

@@ -162,7 +162,6 @@ const struct smartiod_room smartiod_room_lender = {
 	.rows = rows,
 	.ready = smartiod_resets_ready,
 	.free_all = free_all,
-	.later = smartiod_loans_give_up,
 	.away = smartiod_loan_away,
 	.resumed = smartiod_loans_resumed,
 	.grant_again = smartiod_dma_grant_again,

@@ -82,36 +82,28 @@ static void cut(struct smartiod *d, struct smartiod_vector *v)
 	free(v);
 }
 
-/* So that the borrower's daemon does not name it any more. */
-static void notify_gone(struct smartiod *d, const struct smartiod_vector *v)
+void smartiod_vector_notify_gone(struct smartiod *d, const struct smartiod_loan *l, uint32_t number)
 {
 	struct sio_peer_resume_vector msg = {.h.type = sio_to_le32(SIO_PEER_VECTOR_GONE),
-					     .borrower = sio_to_le64(v->loan->id),
-					     .fdid = sio_to_le32(v->device->fdid),
-					     .vector = sio_to_le32(v->number)};
+					     .borrower = sio_to_le64(l->id),
+					     .fdid = sio_to_le32(l->device->fdid),
+					     .vector = sio_to_le32(number)};
 
-	if (!v->adopted && !smartiod_loan_ended(v->loan))
-		smartiod_notify(d, v->loan->node, &msg, sizeof(msg));
+	smartiod_notify(d, l->node, &msg, sizeof(msg));
 }
 
+/* Its interrupt is gone. A borrower that has not named it yet is told when it does. */
 static void vector_lost(struct smartiod *d, struct smartiod_dint_link *link)
 {
 	struct smartiod_vector *v = (struct smartiod_vector *)link;
 
 	_Static_assert(offsetof(struct smartiod_vector, link) == 0,
 		       "a link is freed as what it is");
-	bool unheard_of = v->link.there && !v->link.trigger_grant;
-	struct smartiod_loan *l = v->loan;
-
-	if (v->state == SMARTIOD_VECTOR_LIVE) { /* else the operation sees that it is lost */
-		notify_gone(d, v);
-		cut(d, v);
-	}
-	/* Its program would wait for it for ever: it hears that it has lost the device. */
-	if (unheard_of && !smartiod_loan_ended(l)) {
-		l->vector_lost = true;
-		smartiod_ask_later(d);
-	}
+	if (v->state != SMARTIOD_VECTOR_LIVE) /* the operation sees that it is lost */
+		return;
+	if (!v->adopted && !smartiod_loan_ended(v->loan))
+		smartiod_vector_notify_gone(d, v->loan, v->number);
+	cut(d, v);
 }
 
 static struct smartiod_vector *vector_new(struct smartiod *d, struct smartiod_loan *l,

@@ -354,6 +354,93 @@ static void a_connection_outlives_its_borrow(void **state)
 	}
 }
 
+static struct world_client *returned(struct fixture *f, uint32_t *ret_connection)
+{
+	struct world_client *c = world_client(f->w, 2, SIO_CLIENT_LIBRARY);
+	struct call_borrow b;
+
+	assert_int_equal(call_borrow(f->w, c, FDID, 0, &b), 0);
+	assert_int_equal(call_dev_seg_connect(f->w, c, b.handle, 9, SCI_MEMTYPE_SHARED,
+					      ret_connection, NULL),
+			 0);
+	assert_int_equal(call_handle(f->w, c, SIO_MSG_DEV_RETURN, b.handle, 0), 0);
+	world_forget(c);
+	return c;
+}
+
+/* It maps nothing. Its host is met with the maker's, or before it. */
+static void a_connection_without_a_map_outlives_its_borrow(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *c;
+	uint32_t connection;
+
+	assert_int_equal(call_dev_seg_create(f->w, f->c, f->b.handle, 9, 4096, SCI_MEMTYPE_SHARED,
+					     0, SCI_FLAG_DEVICE_SIDE_ONLY),
+			 0);
+	c = returned(f, &connection);
+	for (unsigned turn = 0; turn < 4; turn++) {
+		f->w->lossy = true;
+		if (turn % 2)
+			world_stop(f->w, BORROWER);
+		world_run(f->w);
+		world_restart(f->w, LENDER);
+		world_pass(f->w, MEET);
+		if (turn % 2)
+			world_restart(f->w, BORROWER);
+		world_pass(f->w, MEET);
+		expect_connected(f, c, connection);
+	}
+}
+
+/* Nobody else can have been connected to what is of who has the device alone. */
+static void nobody_else_was_connected(void **state)
+{
+	struct fixture *f = *state;
+	struct sio_peer_resume_dev_seg lie = {.fdid = sio_to_le32(FDID),
+					      .borrower = sio_to_le64(1),
+					      .connection = sio_to_le64(77)};
+	struct world_client *third = world_client(f->w, 2, SIO_CLIENT_LIBRARY);
+	const struct smartiod_dev_seg *s;
+
+	give_back(f);
+	assert_int_equal(call_borrow(f->w, f->c, FDID, SCI_FLAG_EXCLUSIVE, &f->b), 0);
+	assert_int_equal(call_dev_seg_create(f->w, f->c, f->b.handle, 9, 4096, SCI_MEMTYPE_SHARED,
+					     0, SCI_FLAG_DEVICE_SIDE_ONLY),
+			 0);
+	for (unsigned turn = 0; turn < 2; turn++) {
+		unsigned last = turn ? 2 : BORROWER;
+
+		f->w->lossy = true;
+		world_stop(f->w, last);
+		world_run(f->w);
+		if (turn)
+			world_restart(f->w, LENDER);
+		else
+			lender_meets(f, 2);
+		if (turn) /* the maker is met first */
+			world_pass(f->w, MEET);
+		if (turn)
+			world_restart(f->w, 2);
+		while (peer_of_lender(f, 2)->state != SMARTIOD_PEER_READY)
+			if (!world_step(f->w))
+				world_tick(f->w, 1000000);
+		assert_true(peer_of_lender(f, 2)->expected);
+		s = smartiod_loan_find(f->w->host[LENDER].daemon, f->b.id)->device->lent->segs;
+		assert_non_null(s);
+		lie.uid = sio_to_le64(s->uid);
+		message(f, LENDER, 2, SIO_PEER_RESUME_DEV_SEG, &lie, sizeof(lie));
+		if (!turn)
+			world_restart(f->w, BORROWER);
+		world_pass(f->w, MEET);
+		s = smartiod_loan_find(f->w->host[LENDER].daemon, f->b.id)->device->lent->segs;
+		assert_false(smartiod_segment_has_ref(s->segment, NODE(2), 77));
+	}
+	assert_null(call_device_event(f->c, 0));
+	library_gone(third);
+	world_kill(f->w, third);
+}
+
 /* The third host's daemon, or the lender's own program, is there before the segment's maker. */
 static void a_connection_is_reported_before_the_maker(void **state)
 {
@@ -464,6 +551,8 @@ int main(void)
 		TEST(who_never_had_the_registers_holds_nothing),
 		TEST(a_pin_outlives_its_borrow),
 		TEST(a_connection_outlives_its_borrow),
+		TEST(a_connection_without_a_map_outlives_its_borrow),
+		TEST(nobody_else_was_connected),
 		TEST(a_connection_is_reported_before_the_maker),
 		TEST(a_connection_ends_before_another_is_reported),
 		TEST(a_third_host_is_connected_to_the_makers_memory),

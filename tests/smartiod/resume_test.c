@@ -448,12 +448,56 @@ static void one_that_ended_is_not_missed(void **state)
 	assert_null(call_device_event(f->c, 0));
 }
 
-/* Of one that leads nowhere when the lender's daemon is back. */
+/* Nor is it when the daemon that had heard of its end is started again: its library had not. */
+static void one_that_ended_is_not_missed_by_the_next_daemon(void **state)
+{
+	struct fixture *f = *state;
+
+	for (unsigned host = 0; host < 3; host++) {
+		struct world_client *third = world_client(f->w, 2, SIO_CLIENT_LIBRARY);
+		uint32_t vector = set_vector(f, third, 2);
+
+		library_gone(third);
+		world_kill(f->w, third);
+		world_run(f->w);
+		assert_int_equal(world_resources(f->w, SIO_KIND_VECTOR), 0);
+		world_restart(f->w, host);
+		world_pass(f->w, MEET);
+		assert_null(call_device_event(f->c, 0));
+		assert_int_equal(call_unvector(f->w, f->c, f->b.handle, vector), EBADF);
+	}
+	give_back(f);
+}
+
+/* Nor if the daemons are apart when it ends, whichever of them comes back. */
+static void one_that_ends_meanwhile_is_not_missed(void **state)
+{
+	struct fixture *f = *state;
+
+	f->w->lossy = true;
+	for (unsigned host = 0; host < 2; host++) {
+		struct world_client *third = world_client(f->w, 2, SIO_CLIENT_LIBRARY);
+		uint32_t vector = set_vector(f, third, 2);
+
+		world_stop(f->w, host);
+		world_run(f->w);
+		library_gone(third);
+		world_kill(f->w, third);
+		world_run(f->w);
+		world_restart(f->w, host);
+		world_pass(f->w, MEET);
+		assert_int_equal(world_resources(f->w, SIO_KIND_VECTOR), 0);
+		assert_null(call_device_event(f->c, 0));
+		assert_int_equal(call_unvector(f->w, f->c, f->b.handle, vector), EBADF);
+	}
+	give_back(f);
+}
+
+/* Of the end of an interrupt whoever is connected to it hears, and has the device as ever. */
 static void who_waits_for_interrupts_is_told(void **state)
 {
 	struct fixture *f = *state;
 	struct world_client *third = world_client(f->w, 2, SIO_CLIENT_LIBRARY);
-	const struct sio_evm_device *evm;
 
 	f->w->lossy = true;
 	set_vector(f, third, 2);
@@ -466,11 +510,10 @@ static void who_waits_for_interrupts_is_told(void **state)
 	world_restart(f->w, LENDER);
 	world_link(f->w, LENDER, 2, true);
 	world_pass(f->w, MEET);
-	evm = call_device_event(f->c, 0);
-	assert_non_null(evm);
-	assert_int_equal(sio_from_le32(evm->event), SIO_DEVICE_EV_LOST);
+	assert_non_null(world_event(f->c, SIO_EVM_DINT_LOST, 0));
+	assert_null(call_device_event(f->c, 0));
 	assert_int_equal(world_resources(f->w, SIO_KIND_VECTOR), 0);
-	assert_int_equal(world_count(f->w, LENDER, SIO_KIND_DMAMAP), 0);
+	give_back(f);
 }
 
 /* One that polls again is not. */
@@ -705,6 +748,8 @@ int main(void)
 		TEST(an_address_is_not_enough),
 		TEST(vectors_of_one_address_are_told_apart),
 		TEST(one_that_ended_is_not_missed),
+		TEST(one_that_ended_is_not_missed_by_the_next_daemon),
+		TEST(one_that_ends_meanwhile_is_not_missed),
 		TEST(who_waits_for_interrupts_is_told),
 		TEST(who_waits_for_none_any_more_is_not_told),
 		TEST(it_is_killed_at_every_step),

@@ -169,7 +169,7 @@ void world_tick(struct world *w, uint64_t ns);
 /* Let the time pass and timers run. */
 void world_pass(struct world *w, uint64_t ns);
 void world_link(struct world *w, unsigned a, unsigned b, bool up);
-/* One of several paths: through adapter @adapter of both. A daemon that is away hears at its start. */
+/* One of several paths: through adapter @adapter of both. Who is away hears at its start. */
 void world_path(struct world *w, unsigned a, unsigned b, unsigned adapter, bool up);
 /* The same, but @host alone hears of it: the other one is told by another such call. */
 void world_hear(struct world *w, unsigned host, unsigned peer, unsigned adapter, bool up);
