@@ -7,6 +7,7 @@
 #include "smartiod/daemon/dispatch.h"
 #include "smartiod/daemon/view.h"
 #include "smartiod/segment/grant.h"
+#include "smartiod/segment/segment.h"
 
 bool smartiod_node_row(struct smartiod *d, uint64_t after, struct sio_wire_row *ret)
 {
@@ -76,6 +77,14 @@ static const char *kind_name(uint32_t kind)
 	return kind < sizeof(name) / sizeof(name[0]) && name[kind] ? name[kind] : "";
 }
 
+/* Of what it is: not where the cookie is our own word to the next daemon. */
+static bool shows_cookie(const struct sio_list_entry *e)
+{
+	if (e->kind == SIO_KIND_OWNER)
+		return e->cookie && !(e->cookie & SMARTIOD_COOKIE_SESSION);
+	return e->cookie && !(e->kind == SIO_KIND_MEM && e->cookie & SMARTIOD_COOKIE_SEGMENT);
+}
+
 static void port_row(struct smartiod *d, const struct sio_list_entry *e, struct sio_wire_row *ret)
 {
 	bool quarantined = e->state == SIO_STATE_QUARANTINED ||
@@ -89,7 +98,7 @@ static void port_row(struct smartiod *d, const struct sio_list_entry *e, struct 
 	ret->node = sio_to_le32(e->node);
 	ret->refs = sio_to_le32(e->refs);
 	ret->flags = sio_to_le32(quarantined ? SIO_ROW_QUARANTINED : SIO_ROW_LIVE);
-	if (e->cookie && !(e->kind == SIO_KIND_OWNER && e->cookie & SMARTIOD_COOKIE_SESSION))
+	if (shows_cookie(e))
 		snprintf(ret->name, sizeof(ret->name), "%s of %" PRIu64, kind_name(e->kind),
 			 (uint64_t)e->cookie);
 	else

@@ -268,10 +268,8 @@ void smartiod_recovery_start(struct smartiod *d)
 	struct sio_err err;
 	struct smartiod_op *op;
 
-	if (!d->recovery.expected) {
-		smartiod_unclaimed_give_back(d, 0);
+	if (!d->recovery.expected) /* ready() */
 		return;
-	}
 	op = smartiod_op_new(d, NULL, NULL, sizeof(*op), grace_step, &err);
 	if (!op) {
 		smartiod_fatal(d, "%s", err.text);
@@ -489,6 +487,13 @@ static const struct smartiod_request requests[] = {
 	SIO_CLIENT_RESTART(SMARTIOD_OWNERS){0, false, NULL},
 };
 
+/* It is known by now which hosts are expected, for which memory is kept. */
+static void ready(struct smartiod *d)
+{
+	if (!smartiod_recovering(d))
+		smartiod_unclaimed_give_back(d, 0);
+}
+
 static uint64_t next_owner(struct smartiod *d, uint64_t after)
 {
 	uint64_t least = UINT64_MAX;
@@ -528,6 +533,7 @@ const struct smartiod_room smartiod_room_restart = {
 	.requests = requests,
 	.restores = smartiod_restores,
 	.start = smartiod_adopt_start,
+	.ready = ready,
 	.free_all = smartiod_recovery_free,
 	.answered = answered,
 	.exports_end = exports_end,

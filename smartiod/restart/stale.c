@@ -83,7 +83,8 @@ static void drop(struct smartiod *d, uint64_t owner, bool give_back)
 		next = smartiod_unclaimed_after(d, l->by_id.key);
 		if (l->owner != owner)
 			continue;
-		if (give_back && l->kind == SIO_KIND_MEM && end_mapped(d, l))
+		if (give_back && l->kind == SIO_KIND_MEM &&
+		    (smartiod_segment_reserve(d, l) || end_mapped(d, l)))
 			continue;
 		if (give_back)
 			end_at_port(d, l);

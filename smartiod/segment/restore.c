@@ -293,7 +293,7 @@ static void notify_difference(struct smartiod *d, struct smartiod_segment *seg)
 		notify_times(d, &a->o, reason, n);
 }
 
-static bool is_expecting(const struct smartiod *d)
+bool smartiod_segments_expected(const struct smartiod *d)
 {
 	for (unsigned i = 0; i < d->n_peers; i++)
 		if (d->peer[i].expected)
@@ -306,7 +306,7 @@ void smartiod_segment_restored(struct smartiod *d, struct smartiod_object *o)
 {
 	struct smartiod_segment *seg = (struct smartiod_segment *)o;
 
-	seg->untold = is_expecting(d);
+	seg->untold = smartiod_segments_expected(d);
 	if (!seg->untold)
 		notify_difference(d, seg);
 }
@@ -316,13 +316,17 @@ void smartiod_segments_notify(struct smartiod *d)
 	struct smartiod_tree_node *n;
 	uint64_t key = 0;
 
-	while (!is_expecting(d) && (n = smartiod_tree_after(&d->segments, key))) {
+	while (!smartiod_segments_expected(d) && (n = smartiod_tree_after(&d->segments, key))) {
 		struct smartiod_segment *seg = SMARTIOD_OF(n, struct smartiod_segment, by_uid);
 
 		key = n->key;
-		if (!seg->untold)
-			continue;
-		seg->untold = false;
-		notify_difference(d, seg);
+		if (seg->untold) {
+			seg->untold = false;
+			notify_difference(d, seg);
+		}
+		if (seg->reserved) {
+			seg->reserved = false;
+			smartiod_segment_check(d, seg);
+		}
 	}
 }

@@ -53,9 +53,18 @@ void smartiod_segment_restored(struct smartiod *d, struct smartiod_object *o);
 
 /*
  * Another host has reported what it has, or is lost. When no host is expected any more, all
- * segments are treated as in smartiod_segment_restored().
+ * segments are treated as in smartiod_segment_restored(), and those that were kept for them end.
  */
 void smartiod_segments_notify(struct smartiod *d);
+
+/* Is a host expected that has not reported what it has? */
+bool smartiod_segments_expected(const struct smartiod *d);
+/*
+ * No program of this host has claimed memory @l. If it is nobody's, a segment may have been in it
+ * that was removed, and that importers of expected hosts have: then that is kept again until these
+ * have reported, and takes @l. false: it is no such memory, or there is no memory for that.
+ */
+bool smartiod_segment_reserve(struct smartiod *d, const struct smartiod_unclaimed *l);
 
 /* ---- for the two files alone ---- */
 

@@ -85,7 +85,24 @@ struct smartiod_segment *smartiod_restore_kept(struct smartiod *d, uint64_t mem,
 	if (seg) {
 		smartiod_segment_leave(d, seg, SMARTIOD_SEGMENT_KEEP);
 		smartiod_segment_mapped(d, seg);
+		/* It was available on some: importers of other hosts may be connected to it. */
+		seg->exported = (1u << d->host->n_adapters) - 1;
+		seg->reserved = smartiod_segments_expected(d);
 	}
+	return seg;
+}
+
+bool smartiod_segment_reserve(struct smartiod *d, const struct smartiod_unclaimed *l)
+{
+	bool has_number = (l->cookie & ~0xffffffffULL) == SMARTIOD_COOKIE_SEGMENT;
+	struct smartiod_segment *seg;
+	struct sio_err err;
+
+	if (l->owner || l->device || !smartiod_segments_expected(d))
+		return false;
+	seg = smartiod_restore_kept(d, l->by_id.key, (uint32_t)(has_number ? l->cookie : 0), &err);
+	if (seg)
+		seg->numberless = !has_number;
 	return seg;
 }
 

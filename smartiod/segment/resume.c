@@ -261,7 +261,9 @@ void smartiod_segment_resume(struct smartiod *d, uint32_t node)
 
 /*
  * One that we do not know is as a new one: who knows a segment's number may not have it. A device's
- * segment in our memory goes with the device, which is its lender's.
+ * segment in our memory goes with the device, which is its lender's. To one that was removed nobody
+ * can have connected since; if nothing says which number that had, the rules did when it was
+ * granted.
  */
 static bool may_have(struct smartiod *d, const struct smartiod_segment *seg, uint32_t node)
 {
@@ -269,6 +271,10 @@ static bool may_have(struct smartiod *d, const struct smartiod_segment *seg, uin
 		smartiod_thing(d, SIO_POLICY_SEGMENTS, d->node, seg->id);
 	struct sio_err err;
 
+	if (seg->state == SMARTIOD_SEGMENT_KEPT && !smartiod_peer_find(d, node)->expected)
+		return false;
+	if (seg->numberless)
+		return smartiod_segment_granted(d, seg, node);
 	if (seg->device)
 		return sio_topology_fdid_node(seg->device) != d->node &&
 		       smartiod_allow_device(d, seg->device, node, &err) == 0;

@@ -15,6 +15,8 @@ struct smartiod_unclaimed;
  * id.
  */
 #define SMARTIOD_UID_MEM (1ULL << 63)
+/* There, a bit of its memory's user_cookie: the rest is the segment's id. */
+#define SMARTIOD_COOKIE_SEGMENT (1ULL << 62)
 
 /* The exporter's reference for a connection to a segment, from any node, this one included. */
 struct smartiod_ref {
@@ -61,6 +63,9 @@ struct smartiod_segment {
 	 */
 	uint32_t exported, told;
 	bool untold; /* further connections are reported when all peers have reported theirs */
+	/* Removed, and peers that are expected may report that they are connected to it. */
+	bool reserved;
+	bool numberless; /* its id was not found out */
 	/* Of a group: available as the port confirmed it, and by which request of which number. */
 	uint32_t published, publish_turn, published_turn[SIO_MAX_ADAPTERS];
 	unsigned publishing; /* requests to the port on their way */
@@ -157,7 +162,8 @@ void smartiod_segment_check(struct smartiod *d, struct smartiod_segment *seg);
 /* Is there a user of the segment, or about to be one? Orphaned grants (orphan.c) do not count. */
 static inline bool smartiod_segment_used(const struct smartiod_segment *seg)
 {
-	return seg->n_refs || seg->n_grants > seg->n_orphaned || seg->dma || seg->pins;
+	return seg->n_refs || seg->n_grants > seg->n_orphaned || seg->dma || seg->pins ||
+	       seg->reserved;
 }
 static inline void smartiod_segment_dma_get(struct smartiod_segment *seg)
 {

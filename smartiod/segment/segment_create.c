@@ -99,6 +99,7 @@ static void ask_memory(struct smartiod *d, struct create_op *c)
 		.size = seg->bytes,
 		.highest = SIO_PORT_ANY,
 		.access = SIO_ACCESS_READ | SIO_ACCESS_WRITE,
+		.user_cookie = smartiod_is_real(d) ? SMARTIOD_COOKIE_SEGMENT | seg->id : 0,
 	};
 
 	struct sio_req_import import = {

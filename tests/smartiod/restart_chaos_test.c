@@ -281,10 +281,7 @@ static void ask_hold(struct world *w, struct program *p, uint32_t device)
 	ask(w, p, SIO_MSG_DEV_HOLD, device, &m, sizeof(m));
 }
 
-/*
- * Known to be lost by a restart (docs/STATUS.md), so nobody does it where nobody may lose anything:
- * segments that were removed and are kept for others, shared device segments.
- */
+/* A reset takes others' pages away, so nobody does it where nobody may lose anything. */
 static void ask_end(struct world *w, struct program *p)
 {
 	static const struct {
@@ -294,10 +291,10 @@ static void ask_end(struct world *w, struct program *p)
 		{SIO_MSG_DMA_UNMAP, SIO_MSG_DMA_MAP, 0},
 		{SIO_MSG_SEG_DISCONNECT, SIO_MSG_DEV_SEG_CONNECT, SIO_MSG_SEG_CONNECT},
 		{SIO_MSG_DEV_RETURN, SIO_MSG_DEV_BORROW, 0},
-		{SIO_MSG_DEV_RESET, SIO_MSG_DEV_BORROW, 0},
 		{SIO_MSG_SEG_REMOVE, SIO_MSG_SEG_CREATE, 0},
+		{SIO_MSG_DEV_RESET, SIO_MSG_DEV_BORROW, 0},
 	};
-	uint32_t which = pick(gentle ? 4 : sizeof(ends) / sizeof(ends[0]));
+	uint32_t which = pick(sizeof(ends) / sizeof(ends[0]) - gentle);
 	uint32_t handle = handle_of(p, ends[which].of, ends[which].or_of);
 	struct sio_msg_handle m = {.handle = sio_to_le32(handle)};
 

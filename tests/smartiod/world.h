@@ -22,7 +22,7 @@
 #define WORLD_FDS 8192
 #define WORLD_CLIENTS 48
 #define WORLD_MESSAGES 512
-#define WORLD_WATCHES 8
+#define WORLD_WATCHES 32
 /* A kind of our own: an owner that has ended while something of its is in quarantine. */
 #define WORLD_GRAVE 1000
 
