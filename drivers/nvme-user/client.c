@@ -156,6 +156,10 @@ void smartio_nvme_close(struct smartio_nvme *n)
 	while (n->queues)
 		smartio_nvme_queue_close(n->queues);
 	sio_nvme_aside_end(n);
+	/* Those that could not be deleted, for want of memory for example: the last opportunity. */
+	sio_nvme_lock(n);
+	sio_nvme_queues_delete(n);
+	sio_nvme_unlock(n);
 	sio_nvme_leases_close(n);
 	sio_nvme_lock(n);
 	while (n->buffers)

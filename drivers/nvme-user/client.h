@@ -445,14 +445,15 @@ int sio_nvme_find_manager(struct smartio_nvme *n);
 int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nvme_rep *rep,
 		 bool *ret_sent);
 /*
- * Waits a moment for a standby manager to take over when none serves. Return: whether one serves.
+ * None serves: waits a moment for a standby manager to take over, or for one that has lost its path
+ * to the drive to come back over another. Return: whether one serves.
  */
 bool sio_nvme_await_successor(struct smartio_nvme *n);
 /*
  * Without the lock, aside: waits for the lender, and asks it whether a manager is there, so that it
  * is not waited for under the lock.
  */
-bool sio_nvme_lender_answers(const struct smartio_nvme *leg);
+bool sio_nvme_lender_answers(struct smartio_nvme *leg);
 /* Does a manager answer within a moment? Under the lock. */
 bool sio_nvme_manager_answers(struct smartio_nvme *n);
 /*
@@ -745,6 +746,11 @@ void sio_nvme_registered_done(struct smartio_nvme_buffer *b);
  * SCITerminate().
  */
 void sio_nvme_buffer_end(struct smartio_nvme_buffer *b);
+/*
+ * queue.c, under the lock: has the drive's manager delete kept queues, and frees those. 0; -EBUSY:
+ * one has commands in flight, and others complete in its completion queue.
+ */
+int sio_nvme_queues_delete(struct smartio_nvme *n);
 /*
  * queue.c, under the lock: the same for kept queues; those that the drive has forgotten are freed.
  */

@@ -180,6 +180,7 @@ static int serve_once(struct smartio_nvme_manager *m)
 		return ended;
 	sio_nvme_manager_notify_ended(m);
 	sio_nvme_manager_notify(m);
+	sio_nvme_hold_look(&m->hold, &m->d);
 	rc = settle_again(m);
 	if (rc == 0)
 		rc = sio_nvme_ctrl_check(&m->ctrl);
@@ -253,6 +254,8 @@ static int lost(struct smartio_nvme_manager *m, int rc)
 {
 	m->failed = rc == -ENODEV ? -ENODEV : -EIO;
 	strncpy(m->why, smartio_nvme_error(), sizeof(m->why) - 1);
+	/* Nobody serves it any more: its lender may reset it. */
+	sio_nvme_hold_end(&m->hold);
 	return m->failed;
 }
 
@@ -318,6 +321,7 @@ void smartio_nvme_manager_get_status(const struct smartio_nvme_manager *m,
 	status->took_us = m->took_ns / 1000;
 	status->returns = m->returns;
 	status->returns_kept = m->returns_kept;
+	status->second_path = sio_nvme_hold_is_made(&m->hold, &m->d);
 }
 
 uint64_t smartio_nvme_manager_given(const struct smartio_nvme_manager *m)

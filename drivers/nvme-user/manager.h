@@ -4,6 +4,7 @@
 
 #include "record.h"
 #include "controller.h"
+#include "hold.h"
 #include "leases.h"
 #include "ledger.h"
 #include "protocol.h"
@@ -40,7 +41,8 @@ struct sio_nvme_asker {
 
 struct smartio_nvme_manager {
 	struct sio_nvme_device d;
-	uint32_t process; /* whose it is: a child of it has the registers mapped, too */
+	struct sio_nvme_hold hold; /* of @d, while it serves */
+	uint32_t process;	   /* whose it is: a child of it has the registers mapped, too */
 	enum sio_nvme_role role;
 	struct sio_nvme_watch watch;
 	uint32_t takeovers, kept; /* kept: of those without a reset */

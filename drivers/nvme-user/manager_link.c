@@ -11,6 +11,8 @@
 
 #include "client.h"
 #include "error.h"
+#include "hold.h"
+#include "shared.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
 #include "standby_look.h"
@@ -344,17 +346,9 @@ static int ask_once(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio
 	return rc;
 }
 
-bool sio_nvme_lender_answers(const struct smartio_nvme *leg)
+bool sio_nvme_lender_answers(struct smartio_nvme *leg)
 {
-	sci_remote_segment_t segment;
-	sci_error_t err;
-
-	SCIConnectDeviceSegment(leg->d.handle, &segment, SIO_NVME_SEGMENT, SCI_MEMTYPE_SHARED, NULL,
-				NULL, 0, &err);
-	if (err != SCI_ERR_OK)
-		return false;
-	SIO_NVME_UNTIL_FREE(err, SCIDisconnectSegment(segment, 0, &err));
-	return true;
+	return sio_nvme_shared_exists(&leg->d, SIO_NVME_SEGMENT);
 }
 
 bool sio_nvme_manager_answers(struct smartio_nvme *n)
@@ -373,27 +367,39 @@ bool sio_nvme_manager_answers(struct smartio_nvme *n)
 	return rc == 0;
 }
 
+/* None serves, or the one that does is out of reach, of which its end is not known here yet. */
+static bool is_away(int rc)
+{
+	return rc == -ENOTCONN || rc == -ENETDOWN;
+}
+
+/* One stands by; or it is the manager itself that has lost its path, and has another. */
+static bool is_successor(struct smartio_nvme *n)
+{
+	return sio_nvme_has_standby(&n->d) || sio_nvme_hold_is_seen(&n->d);
+}
+
 /*
- * No manager serves, but one stands by: it will in a moment. Return: whether one serves. Under the
- * lock.
+ * No manager serves, but one will in a moment, and sends a notice then. That none will any more has
+ * no event. Return: whether one serves. Under the lock.
  */
 bool sio_nvme_await_successor(struct smartio_nvme *n)
 {
-	uint64_t deadline = sio_nvme_deadline(TAKEOVER_MS);
-	unsigned tries = 1000; /* sleep from the first time on */
+	struct sio_nvme_wait w;
 	bool is_one = true;
 	int rc;
 
+	sio_nvme_wait_start(&w, TAKEOVER_MS);
 	for (;;) {
 		rc = look(n);
-		if (rc != -ENOTCONN && rc != -EAGAIN)
+		if (rc != -EAGAIN && !is_away(rc))
 			return rc == 0;
-		/* The last standby serves by now, or has gone: looked at once more. */
-		if (!is_one || smartio_now_ns() >= deadline || smartio_device_lost(n->d.handle))
+		/* The last one serves by now, or has gone: looked at once more. */
+		if (!is_one || smartio_device_lost(n->d.handle))
 			return false;
-		is_one = sio_nvme_has_standby(&n->d);
-		if (is_one)
-			sio_nvme_pause(&tries);
+		is_one = is_successor(n);
+		if (is_one && !sio_nvme_wait_slice(&w, n->d.handle))
+			return false;
 	}
 }
 
@@ -401,16 +407,17 @@ int sio_nvme_find_serving(struct smartio_nvme *n)
 {
 	int rc = sio_nvme_find_manager(n);
 
-	return rc == -ENOTCONN && sio_nvme_await_successor(n) ? 0 : rc;
+	return is_away(rc) && sio_nvme_await_successor(n) ? 0 : rc;
 }
 
 /*
  * May it be asked again of the next manager, which knows from the record whether it was done? Admin
- * commands may not. Whoever wants a command aborted has no time to wait for another manager.
+ * commands may not, unless they were not @sent. Whoever wants a command aborted has no time to wait
+ * for another manager.
  */
-static bool is_repeatable(const struct sio_nvme_req *req)
+static bool is_repeatable(const struct sio_nvme_req *req, bool sent)
 {
-	return req->op != SIO_NVME_OP_ADMIN && req->op != SIO_NVME_OP_ABORT;
+	return req->op != SIO_NVME_OP_ABORT && (req->op != SIO_NVME_OP_ADMIN || !sent);
 }
 
 void sio_nvme_say_cancel(struct smartio_nvme *n, uint64_t sequence)
@@ -456,7 +463,7 @@ int sio_nvme_ask(struct smartio_nvme *n, struct sio_nvme_req *req, struct sio_nv
 	req->sequence = ++n->sequence;
 	rc = ask_once(n, req, rep, &sent);
 	/* The next one may die as well. */
-	for (unsigned i = 0; rc == -ENOTCONN && is_repeatable(req) && i < SUCCESSORS; i++) {
+	for (unsigned i = 0; is_away(rc) && is_repeatable(req, sent) && i < SUCCESSORS; i++) {
 		snprintf(why, sizeof(why), "%s", smartio_nvme_error());
 		before |= sent;
 		if (!sio_nvme_await_successor(n)) {

@@ -279,6 +279,7 @@ void smartio_nvme_manager_close(struct smartio_nvme_manager *m)
 	/* What failed before is what the caller wants to read. */
 	strncpy(why, smartio_nvme_error(), sizeof(why) - 1);
 	why[sizeof(why) - 1] = '\0';
+	sio_nvme_hold_end(&m->hold);
 	sio_nvme_stand_down(m);
 	sio_nvme_manager_withdraw(m);
 	stopped = stop_controller(m);
@@ -352,8 +353,11 @@ int sio_nvme_manager_again(struct smartio_nvme_manager *m)
 		rc = m->role == SIO_NVME_SERVING ? go_on(m) : 1;
 	if (rc == 0)
 		m->returns_kept++;
-	if (rc > 0)
+	if (rc > 0) {
+		/* It is reset, by the lender if nobody else has borrowed it. */
+		sio_nvme_hold_end(&m->hold);
 		rc = start(m);
+	}
 	m->ledger.given += given;
 	return rc;
 }

@@ -435,18 +435,14 @@ int sio_nvme_ask_delete(struct smartio_nvme_queue *q)
 {
 	const bool over = q->share && ends(q);
 	struct sio_nvme_req req = {.op = SIO_NVME_OP_CANCEL, .cancel = {.sequence = q->unanswered}};
-	struct sio_nvme_rep *rep;
+	struct sio_nvme_rep rep; /* what is to be freed is not kept for want of memory */
 	int rc = over ? sio_nvme_share_shut_wait(q->share) : 0;
 
 	if (rc)
 		return rc;
 	if (!q->unanswered)
 		put_delete(q, over, &req);
-	rep = malloc(sizeof(*rep));
-	if (!rep)
-		return -ENOMEM;
-	rc = sio_nvme_ask(q->leg, &req, rep, NULL);
-	free(rep);
+	rc = sio_nvme_ask(q->leg, &req, &rep, NULL);
 	/* It is deleted, by us or by whoever shared it: its data must not come later. */
 	if (rc == 0 || rc == -EACCES)
 		sio_nvme_far_settle(q->doorbells);

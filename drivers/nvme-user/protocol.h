@@ -72,6 +72,12 @@ struct sio_nvme_wire_standby {
 SIO_NVME_SIZE(struct sio_nvme_wire_standby, 32);
 
 /*
+ * The segment by which a manager that is reached over a second path says that it will be back, if
+ * it is not found: hold.h. It has no contents.
+ */
+#define SIO_NVME_HOLD_SEGMENT 0x53494f58u
+
+/*
  * Segments that outlive a manager: record.h, and the memory of the admin queue, which that names.
  */
 #define SIO_NVME_RECORD_SEGMENT 0x53494f60u

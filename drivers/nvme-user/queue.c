@@ -373,7 +373,7 @@ static int delete_kept(struct smartio_nvme *n)
 }
 
 /* Those of a completion queue for several go before the one that has it. */
-static int delete_all_kept(struct smartio_nvme *n)
+int sio_nvme_queues_delete(struct smartio_nvme *n)
 {
 	int rc = delete_kept(n);
 
@@ -414,7 +414,7 @@ int smartio_nvme_queue_open(struct smartio_nvme *n, const struct smartio_nvme_qu
 	q->options = options;
 	q->patience = SIO_NVME_PATIENT;
 	sio_nvme_lock(n);
-	rc = delete_all_kept(n);
+	rc = sio_nvme_queues_delete(n);
 	go_over(q, sio_nvme_leg_for(n, q));
 	q->next = n->opening;
 	n->opening = q;

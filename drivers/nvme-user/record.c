@@ -159,6 +159,21 @@ volatile uint8_t *sio_nvme_record_word(const struct sio_nvme_record *b)
 	return b->at.at + offsetof(struct head, word);
 }
 
+bool sio_nvme_record_has_arrived(struct sio_nvme_record *b)
+{
+	volatile uint8_t *last = b->last;
+
+	b->last = NULL;
+	if (!last)
+		return true;
+	/*
+	 * A program reads what it has stored to pages whose path is lost; so something is read that
+	 * was there before, too. The lower half of a lease's words comes first: they are
+	 * little-endian.
+	 */
+	return le32toh(sio_read32(last)) == b->last_value && le32toh(sio_read32(b->at.at)) == MAGIC;
+}
+
 /* ---- pairs ---- */
 static void write_sharers(struct sio_nvme_record *b, uint32_t qid, const struct sio_nvme_pair *pair)
 {
@@ -224,6 +239,8 @@ void sio_nvme_record_pair(struct sio_nvme_record *b, uint32_t qid, const struct 
 	sio_to_fabric_barrier();
 	sio_write32(at, htole32(pair->state));
 	sio_to_fabric_barrier();
+	b->last = at;
+	b->last_value = pair->state;
 }
 
 void sio_nvme_record_read_pair(const struct sio_nvme_record *b, uint32_t qid,
@@ -280,6 +297,13 @@ static bool stands(const struct sio_nvme_record *b, uint64_t id, unsigned *ret_f
 	return false;
 }
 
+static void write_last(struct sio_nvme_record *b, volatile uint8_t *at, uint64_t value)
+{
+	sio_write64(at, htole64(value));
+	b->last = at;
+	b->last_value = (uint32_t)value;
+}
+
 static void write_lease(struct sio_nvme_record *b, unsigned place, const struct sio_nvme_held *held)
 {
 	volatile uint8_t *at = lease_at(b, place);
@@ -297,7 +321,7 @@ static void write_lease(struct sio_nvme_record *b, unsigned place, const struct 
 	sio_write64(b->at.at + offsetof(struct head, last_lease), htole64(held->l.id));
 	sio_copy_to(at + 8, (char *)&l + 8, sizeof(l) - 8);
 	sio_to_fabric_barrier(); /* pairs with the end, before sio_nvme_record_read_leases() */
-	sio_write64(at, htole64(held->l.id));
+	write_last(b, at, held->l.id);
 	b->lease[place].id = held->l.id;
 	memcpy(b->lease[place].borrower, held->borrower, sizeof(held->borrower));
 }
@@ -311,7 +335,7 @@ static void write_borrowers(struct sio_nvme_record *b, unsigned place,
 	for (unsigned i = 0; i < SIO_NVME_LEASE_BORROWS; i++) {
 		if (b->lease[place].borrower[i] == held->borrower[i])
 			continue;
-		sio_write64(at + 8 * i, htole64(held->borrower[i]));
+		write_last(b, at + 8 * i, held->borrower[i]);
 		b->lease[place].borrower[i] = held->borrower[i];
 	}
 }
@@ -332,7 +356,7 @@ void sio_nvme_record_leases(struct sio_nvme_record *b, const struct sio_nvme_lea
 			write_borrowers(b, i, held);
 			continue;
 		}
-		sio_write64(lease_at(b, i), 0);
+		write_last(b, lease_at(b, i), 0);
 		b->lease[i].id = 0;
 	}
 	for (uint32_t i = 0; i < s->n; i++)

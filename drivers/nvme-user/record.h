@@ -2,8 +2,8 @@
 /*
  * The record of a manager: all that its successor must know to continue without a reset. It lies in
  * a segment at the drive's lender that outlives its maker. The manager records what it is about to
- * do before it does it, and never reads its own record. Source: our own; the paper's manager has
- * none.
+ * do before it does it, and reads its own record only to see that this has arrived. Source: our
+ * own; the paper's manager has none.
  *
  * The record has two parts: the word of the admin queue (controller.h), and the state of each queue
  * pair, in an order in which each state says how to go on:
@@ -29,6 +29,9 @@ struct sio_nvme_record {
 	uint32_t pairs;
 	uint64_t maker;		/* the borrow that has mapped the admin queue for the drive */
 	uint64_t lease_changes; /* those of the leases that are recorded */
+	/* What was written last since sio_nvme_record_has_arrived(); NULL: nothing. Its value. */
+	volatile uint8_t *last;
+	uint32_t last_value;
 	/* what stands in each place; id 0: it is free */
 	struct {
 		uint64_t id, borrower[SIO_NVME_LEASE_BORROWS];
@@ -58,6 +61,11 @@ void sio_nvme_record_pair(struct sio_nvme_record *b, uint32_t qid,
 			  const struct sio_nvme_pair *pair);
 void sio_nvme_record_read_pair(const struct sio_nvme_record *b, uint32_t qid,
 			       struct sio_nvme_pair *ret);
+/*
+ * Has all that was recorded arrived? To be asked before a client is notified of it, which may
+ * happen by another path: what a link that is down has swallowed no successor knows.
+ */
+bool sio_nvme_record_has_arrived(struct sio_nvme_record *b);
 /* Records the leases of @s. */
 void sio_nvme_record_leases(struct sio_nvme_record *b, const struct sio_nvme_leases *s);
 void sio_nvme_record_read_leases(struct sio_nvme_record *b, struct sio_nvme_leases *ret);

@@ -657,6 +657,11 @@ static int execute(struct smartio_nvme_manager *m, const struct sio_nvme_req *re
 	}
 }
 
+static bool is_out_of_reach(const struct smartio_nvme_manager *m, int rc)
+{
+	return rc == -ENODEV || smartio_device_lost(m->d.handle);
+}
+
 int sio_nvme_manager_request(struct smartio_nvme_manager *m, size_t len)
 {
 	struct sio_nvme_rep rep = {.h.error = 0};
@@ -674,9 +679,15 @@ int sio_nvme_manager_request(struct smartio_nvme_manager *m, size_t len)
 		refuse(&rep, -ENOTCONN, "the request was for an earlier manager of %s", m->d.name);
 	} else {
 		rc = execute(m, &req, &rep);
+		if (rc == 0 && !sio_nvme_record_has_arrived(&m->record))
+			rc = sio_nvme_fail(-ENODEV, "the path to %s is lost", m->d.name);
 	}
-	if (rc == SIO_NVME_LATER)
-		return 0;
+	/*
+	 * That its path to the drive is lost is the manager's trouble alone: who hears nothing asks
+	 * whoever serves next, or is told by its own borrow that the drive is gone.
+	 */
+	if (rc == SIO_NVME_LATER || (rc && is_out_of_reach(m, rc)))
+		return rc == SIO_NVME_LATER ? 0 : rc;
 	if (rc) /* What the drive has done of it nobody knows: the client keeps its memory. */
 		refuse(&rep, -ENODEV, "%.180s", smartio_nvme_error());
 	if (send_reply(m, &req, &rep) || req.op != SIO_NVME_OP_CREATE || rep.h.error)

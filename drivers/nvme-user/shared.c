@@ -85,6 +85,18 @@ int sio_nvme_shared_open(struct sio_nvme_device *d, unsigned id, size_t size, bo
 	return rc;
 }
 
+bool sio_nvme_shared_exists(struct sio_nvme_device *d, unsigned id)
+{
+	sci_remote_segment_t segment;
+	sci_error_t err;
+
+	SCIConnectDeviceSegment(d->handle, &segment, id, SCI_MEMTYPE_SHARED, NULL, NULL, 0, &err);
+	if (err != SCI_ERR_OK)
+		return false;
+	SIO_NVME_UNTIL_FREE(err, SCIDisconnectSegment(segment, 0, &err));
+	return true;
+}
+
 void sio_nvme_shared_close(struct sio_nvme_shared *s)
 {
 	sci_error_t err;

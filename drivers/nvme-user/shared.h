@@ -28,6 +28,8 @@ int sio_nvme_shared_replace(struct sio_nvme_device *d, unsigned id, size_t size,
 /* Opens an existing segment, to read or, with @write, to write. -ENOENT: there is none. */
 int sio_nvme_shared_open(struct sio_nvme_device *d, unsigned id, size_t size, bool write,
 			 struct sio_nvme_shared *ret);
+/* Is there a segment @id? It is neither mapped nor read. */
+bool sio_nvme_shared_exists(struct sio_nvme_device *d, unsigned id);
 /*
  * Closes the segment; a half-made one is fine. Its maker removes it, unless others are connected.
  */

@@ -85,14 +85,15 @@ int sio_nvme_wait_borrow(struct sio_nvme_wait *w, struct sio_nvme_device *d)
 	return rc;
 }
 
-bool sio_nvme_wait_event(struct sio_nvme_wait *w, sci_smartio_device_t device)
+/* @ms: 0: until the next event. */
+static bool wait_event(struct sio_nvme_wait *w, sci_smartio_device_t device, unsigned ms)
 {
 	unsigned left = left_ms(w);
 	sci_error_t err;
 
 	if (left == 0)
 		return false;
-	smartio_wait_events(device, NULL, left, &err);
+	smartio_wait_events(device, NULL, ms && ms < left ? ms : left, &err);
 	if (err == SCI_ERR_OK) {
 		sio_nvme_take_events(device);
 	} else if (err != SCI_ERR_TIMEOUT) {
@@ -100,4 +101,14 @@ bool sio_nvme_wait_event(struct sio_nvme_wait *w, sci_smartio_device_t device)
 		smartio_wait_events(NULL, NULL, pause_ms(w, left), &err);
 	}
 	return true;
+}
+
+bool sio_nvme_wait_event(struct sio_nvme_wait *w, sci_smartio_device_t device)
+{
+	return wait_event(w, device, 0);
+}
+
+bool sio_nvme_wait_slice(struct sio_nvme_wait *w, sci_smartio_device_t device)
+{
+	return wait_event(w, device, pause_ms(w, LAST_PAUSE_MS));
 }

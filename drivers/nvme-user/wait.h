@@ -26,6 +26,11 @@ int sio_nvme_wait_borrow(struct sio_nvme_wait *w, struct sio_nvme_device *d);
  */
 bool sio_nvme_wait_event(struct sio_nvme_wait *w, sci_smartio_device_t device);
 
+/*
+ * The same for what may come without an event, too: it does not sleep for long.
+ */
+bool sio_nvme_wait_slice(struct sio_nvme_wait *w, sci_smartio_device_t device);
+
 /* Takes the events of @device that are pending. */
 void sio_nvme_take_events(sci_smartio_device_t device);
 

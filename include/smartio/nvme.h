@@ -117,6 +117,11 @@ struct smartio_nvme_manager_status {
 	/* How often it lost its path to the drive and came back over another. */
 	uint32_t returns;
 	uint32_t returns_kept; /* of those: without a reset */
+	/*
+	 * 1: it has borrowed the drive over a second path, too, by which it comes back without a
+	 * reset even if all other borrows are lost with the first.
+	 */
+	uint32_t second_path;
 };
 /** From the thread that serves. Source: our own. */
 void smartio_nvme_manager_get_status(const struct smartio_nvme_manager *m,

@@ -48,6 +48,7 @@ static struct shared {
 	uint64_t reads, writes, unsure, resets;
 	struct returns returns; /* of the manager */
 	unsigned took_over;	/* a standby did */
+	unsigned asked;		/* requests to the manager that were answered */
 } * shared;
 
 /* A piece of the drive with one command at most: what it may hold. */
@@ -398,6 +399,61 @@ static void a_manager_goes_on_over_its_other_way(void **state)
 	assert_int_equal(shared->returns.kept, 5);
 }
 
+/* Whatever it asks the manager for, at any time. */
+static int inquirer(void *arg)
+{
+	static uint8_t data[BYTES];
+	struct smartio_nvme_lease *lease;
+	struct smartio_nvme_queue *q;
+	struct smartio_nvme_pair pair;
+	struct smartio_nvme *n;
+
+	(void)arg;
+	begin();
+	OK(smartio_nvme_open("nvme0", &n));
+	step_done(BORROWED);
+	while (!__atomic_load_n(&shared->ending, __ATOMIC_ACQUIRE)) {
+		OK(smartio_nvme_identify(n, 1, 0, data));
+		OK(smartio_nvme_queue_open(n, NULL, &q));
+		CHECK(smartio_nvme_get_pairs(n, &pair, 1) == 1);
+		OK(smartio_nvme_lease_take(n, "asked", 1, 64, 64, &lease));
+		OK(smartio_nvme_lease_give(lease));
+		smartio_nvme_queue_close(q);
+		CHECK(!n->kept);
+		__atomic_add_fetch(&shared->asked, 1, __ATOMIC_RELEASE);
+	}
+	smartio_nvme_close(n);
+	/* One that comes in such a moment waits as well. */
+	OK(smartio_nvme_open("nvme0", &n));
+	smartio_nvme_close(n);
+	SCITerminate();
+	return 0;
+}
+
+/* There is no standby; its requests, and those of its pair, wait until the manager is back. */
+static void no_request_fails_while_the_manager_comes_back(void **state)
+{
+	pid_t m = cluster_fork(*state, MANAGER, manager, NULL), k;
+
+	step_await(SERVING);
+	k = cluster_fork(*state, CLIENT, inquirer, NULL);
+	step_await(BORROWED);
+	for (unsigned i = 0; i < 6; i++) {
+		unsigned asked = __atomic_load_n(&shared->asked, __ATOMIC_ACQUIRE);
+		sci_error_t ignored;
+
+		await_second_path();
+		assert_int_equal(cluster_link(*state, MANAGER, i & 1, false), 0);
+		await_return(i + 1);
+		assert_int_equal(cluster_link(*state, MANAGER, i & 1, true), 0);
+		assert_int_equal(cluster_reaches(*state, MANAGER), 0);
+		while (__atomic_load_n(&shared->asked, __ATOMIC_ACQUIRE) - asked < 4)
+			smartio_wait_events(NULL, NULL, 1, &ignored);
+	}
+	assert_int_equal(shared->returns.kept, 6);
+	end(*state, m, k);
+}
+
 static int standby(void *arg)
 {
 	const struct smartio_nvme_manager_options o = {.size = sizeof(o),
@@ -608,6 +664,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_client_moves_and_comes_home, up, down),
 		cmocka_unit_test_setup_teardown(a_client_survives_its_manager, up, down),
 		cmocka_unit_test_setup_teardown(a_manager_goes_on_over_its_other_way, up, down),
+		cmocka_unit_test_setup_teardown(no_request_fails_while_the_manager_comes_back, up,
+						down),
 		cmocka_unit_test_setup_teardown(a_standby_lets_it_come_back, up, down),
 	};
 

@@ -43,6 +43,7 @@ static struct shared {
 	unsigned lost[2];    /* how often a client lost its queue */
 	unsigned ending;
 	struct returns returns; /* of the manager */
+	unsigned generation;	/* of the drive, as a program that came was told */
 } * shared;
 
 struct client {
@@ -211,6 +212,32 @@ static void pull(struct cluster *c, const char *who, unsigned node, unsigned ada
 	join(c);
 }
 
+/* It counts the drive's resets, whoever made them. */
+static int look(void *arg)
+{
+	sci_smartio_device_t device;
+	sci_desc_t sd = api_begin();
+	sci_error_t error;
+	unsigned fdid;
+
+	(void)arg;
+	smartio_find_device("nvme0", &fdid, &error);
+	CHECK_OK(error);
+	SCIBorrowDevice(sd, &device, fdid, 0, &error);
+	CHECK_OK(error);
+	shared->generation = smartio_device_generation(device);
+	SCIReturnDevice(device, 0, &error);
+	CHECK_OK(error);
+	api_end(sd);
+	return 0;
+}
+
+static unsigned generation(struct cluster *c)
+{
+	assert_int_equal(cluster_wait(cluster_fork(c, LENDER, look, NULL)), 0);
+	return shared->generation;
+}
+
 static void everybody_goes_on_over_what_is_left(void **state)
 {
 	static unsigned me[2] = {0, 1};
@@ -235,14 +262,55 @@ static void everybody_goes_on_over_what_is_left(void **state)
 		assert_int_equal(losses(1), before[1]);
 	}
 	assert_int_equal(shared->returns.kept, 2);
-	/* By now all have come to the first one. Then nobody has the drive: it is reset. */
-	for (unsigned adapter = 0; adapter < 2; adapter++)
+	/*
+	 * By now all have come to the first one, and all but the manager's second borrow is lost
+	 * with it: the drive is not reset.
+	 */
+	before[0] = generation(*state);
+	for (unsigned adapter = 0; adapter < 2; adapter++) {
+		await_second_path();
 		pull(*state, "the lender", LENDER, adapter, 2);
+		assert_int_equal(generation(*state), before[0]);
+	}
+	assert_int_equal(shared->returns.kept, 4);
 	__atomic_store_n(&shared->ending, 1, __ATOMIC_RELEASE);
 	for (unsigned i = 0; i < 2; i++)
 		assert_int_equal(cluster_wait(k[i]), 0);
 	kill(m, SIGTERM);
 	assert_int_equal(cluster_wait(m), 0);
+	assert_int_equal(cluster_audit(*state), 0);
+}
+
+/* Nobody but the manager has borrowed the drive, twice: it is reset as soon as none is left. */
+static void a_drive_of_which_no_borrow_is_left_is_reset(void **state)
+{
+	unsigned before;
+	pid_t m;
+
+	m = cluster_fork(*state, MANAGER, manager, NULL);
+	step_await(SERVING);
+	await_second_path();
+	before = generation(*state);
+	kill(m, SIGKILL);
+	assert_int_equal(cluster_wait(m), 128 + SIGKILL);
+	assert_int_not_equal(generation(*state), before);
+
+	shared->returns = (struct returns){0};
+	m = cluster_fork(*state, MANAGER, manager, NULL);
+	step_await(SERVING);
+	await_second_path();
+	before = generation(*state);
+	/* One way: it goes on over the other. Both: it has lost the drive. */
+	assert_int_equal(cluster_link(*state, MANAGER, 0, false), 0);
+	await_return(1);
+	assert_int_equal(shared->returns.kept, 1);
+	assert_int_equal(generation(*state), before);
+	assert_int_equal(cluster_link(*state, MANAGER, 1, false), 0);
+	assert_int_equal(cluster_wait(m), 2);
+	assert_int_not_equal(generation(*state), before);
+	for (unsigned adapter = 0; adapter < 2; adapter++)
+		assert_int_equal(cluster_link(*state, MANAGER, adapter, true), 0);
+	join(*state);
 	assert_int_equal(cluster_audit(*state), 0);
 }
 
@@ -268,6 +336,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(everybody_goes_on_over_what_is_left, up, down),
+		cmocka_unit_test_setup_teardown(a_drive_of_which_no_borrow_is_left_is_reset, up,
+						down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,14 +13,20 @@ enum { SERVING }; /* the first step of these tests: clients may come */
 
 static struct smartio_nvme_manager *serving;
 
+static volatile sig_atomic_t serving_ends;
+
+#define COUNT_MS 20u /* between two looks at the manager's state, where somebody counts */
+
 /* In memory that the test shares: how often it came back over another path. NULL: nobody counts. */
 static struct returns {
 	unsigned all, kept; /* kept: of those without a reset */
+	unsigned second;    /* 1: it has borrowed the drive over a second path, too */
 } * returns;
 
 static inline void on_term(int sig)
 {
 	(void)sig;
+	serving_ends = 1;
 	smartio_nvme_manager_stop(serving);
 }
 
@@ -32,6 +38,7 @@ static inline void count_returns(void)
 		return;
 	smartio_nvme_manager_get_status(serving, &s);
 	__atomic_store_n(&returns->kept, s.returns_kept, __ATOMIC_RELAXED);
+	__atomic_store_n(&returns->second, s.second_path, __ATOMIC_RELAXED);
 	/* pairs with await_return() */
 	__atomic_store_n(&returns->all, s.returns, __ATOMIC_RELEASE);
 }
@@ -45,6 +52,14 @@ static inline void await_return(unsigned n)
 		smartio_wait_events(NULL, NULL, 1, &ignored);
 }
 
+static inline void await_second_path(void)
+{
+	sci_error_t ignored;
+
+	while (!__atomic_load_n(&returns->second, __ATOMIC_RELAXED))
+		smartio_wait_events(NULL, NULL, 1, &ignored);
+}
+
 /* Until SIGTERM, whatever happens to one of its ways. Return: 0; an error: the drive is lost. */
 static inline int serve(void)
 {
@@ -54,8 +69,10 @@ static inline int serve(void)
 	OK(smartio_nvme_manager_open("nvme0", NULL, &serving));
 	signal(SIGTERM, on_term);
 	step_done(SERVING);
-	while ((rc = smartio_nvme_manager_serve(serving, UINT32_MAX)) > 0)
+	do {
+		rc = smartio_nvme_manager_serve(serving, returns ? COUNT_MS : UINT32_MAX);
 		count_returns();
+	} while (rc > 0 || (rc == 0 && !serving_ends));
 	if (rc < 0)
 		fprintf(stderr, "manager: %d: %s\n", rc, smartio_nvme_error());
 	return rc;

@@ -420,12 +420,13 @@ static void sharers_are_known_to_who_follows(void **state)
 }
 
 /* ---- a manager that lives, but loses its path ---- */
-static void try_a_queue(struct smartio_nvme *n)
+static void have_a_queue(struct smartio_nvme *n)
 {
 	struct smartio_nvme_queue *q = NULL;
 
-	if (smartio_nvme_queue_open(n, NULL, &q) == 0)
-		smartio_nvme_queue_close(q);
+	assert_ok(smartio_nvme_queue_open(n, NULL, &q));
+	smartio_nvme_queue_close(q);
+	assert_null(n->kept);
 }
 
 static int identify_once(struct smartio_nvme *n)
@@ -437,9 +438,9 @@ static int identify_once(struct smartio_nvme *n)
 	return rc;
 }
 
-static void try_to_identify(struct smartio_nvme *n)
+static void have_identified(struct smartio_nvme *n)
 {
-	(void)identify_once(n);
+	assert_ok(identify_once(n));
 }
 
 static void try_a_log(struct smartio_nvme *n)
@@ -451,7 +452,7 @@ static void try_a_log(struct smartio_nvme *n)
 
 /*
  * It loses its path before step @k, and, unless that is 0, the next one @then steps later. Return:
- * whether it lost all that before @act, which may fail, was over; then it has come back.
+ * whether it lost all that before @act was over; then it has come back.
  */
 static bool lose_path(unsigned long k, unsigned long then, void (*act)(struct smartio_nvme *n))
 {
@@ -466,8 +467,11 @@ static bool lose_path(unsigned long k, unsigned long then, void (*act)(struct sm
 	start_manager();
 	fake.killed_id = fake_last_borrower();
 	n = client();
-	borrower = fake_last_borrower();
+	borrower = smartio_borrower_id(n->d.handle);
 	q = queue(n, 4);
+	/* Clients know from now on that it will be back. */
+	while (!status_of(fake.manager).second_path)
+		fake_step();
 	fake.spared = true;
 	fake.killed_at = k;
 	fake.then_at = then;
@@ -501,7 +505,7 @@ static bool lose_path(unsigned long k, unsigned long then, void (*act)(struct sm
 
 static void a_lost_path_is_no_end(void **state)
 {
-	static void (*const act[])(struct smartio_nvme * n) = {try_a_queue, try_to_identify,
+	static void (*const act[])(struct smartio_nvme * n) = {have_a_queue, have_identified,
 							       try_a_log};
 
 	(void)state;
@@ -519,7 +523,7 @@ static void nor_is_one_that_is_lost_on_the_way_back(void **state)
 	unsigned long then = 1;
 
 	(void)state;
-	while (lose_path(1, then, try_to_identify))
+	while (lose_path(1, then, have_identified))
 		then += then < 60 ? 1 : 17; /* what it publishes is long */
 	assert_true(then > 60);
 }
