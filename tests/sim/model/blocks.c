@@ -21,6 +21,7 @@ struct write {
 	uint64_t sent, acked; /* NEVER: not acknowledged */
 	/* when the queue of a write without acknowledgement was gone; NEVER */
 	uint64_t over;
+	bool zeros; /* of a Format: what is found has no stamp */
 };
 
 struct block {
@@ -118,21 +119,36 @@ static void forget_old(struct block *b)
 	}
 }
 
-uint64_t blocks_write(struct blocks_drive *d, uint32_t number)
+static void add(struct blocks_drive *d, uint32_t number, uint64_t stamp, bool zeros)
 {
-	struct block *b;
-	uint64_t stamp = ++last_stamp;
+	struct block *b = block_of(d, number);
 
-	blocks_epoch(d);
-	b = block_of(d, number);
 	if (b->n == KEPT)
 		forget_old(b);
 	if (b->n == KEPT)
 		b->forgotten = true;
 	else
-		b->write[b->n++] = (struct write){
-			.stamp = stamp, .sent = sim_now(), .acked = NEVER, .over = NEVER};
-	return stamp;
+		b->write[b->n++] = (struct write){.stamp = stamp,
+						  .sent = sim_now(),
+						  .acked = NEVER,
+						  .over = NEVER,
+						  .zeros = zeros};
+}
+
+uint64_t blocks_write(struct blocks_drive *d, uint32_t number)
+{
+	blocks_epoch(d);
+	add(d, number, ++last_stamp, false);
+	return last_stamp;
+}
+
+uint64_t blocks_format(struct blocks_drive *d)
+{
+	blocks_epoch(d);
+	++last_stamp;
+	for (uint32_t i = 0; i < BLOCKS_USED; i++)
+		add(d, i, last_stamp, true);
+	return last_stamp;
 }
 
 /* NULL: the write was forgotten. */
@@ -185,6 +201,16 @@ void blocks_unsent(struct blocks_drive *d, unsigned epoch, uint32_t number, uint
 
 	if (w)
 		*w = b->write[--b->n];
+}
+
+void blocks_formatted(struct blocks_drive *d, unsigned epoch, uint64_t stamp, bool done)
+{
+	for (uint32_t i = 0; i < BLOCKS_USED; i++) {
+		if (done)
+			blocks_written(d, epoch, i, stamp);
+		else
+			blocks_unsent(d, epoch, i, stamp);
+	}
 }
 
 /* ---- contents ---- */
@@ -247,7 +273,7 @@ void blocks_judge(struct blocks_drive *d, unsigned epoch, uint32_t number, const
 	const uint64_t *words = data;
 	struct block *b;
 	uint64_t stamp = 0;
-	bool any;
+	bool any, was = false;
 
 	if (blocks_epoch(d) != epoch || d->distrusted)
 		return;
@@ -259,15 +285,18 @@ void blocks_judge(struct blocks_drive *d, unsigned epoch, uint32_t number, const
 	if (!any || b->forgotten || sim_now() - since > LONGEST_READ)
 		return;
 	for (unsigned i = 0; i < b->n; i++) {
-		if (b->write[i].stamp != stamp)
+		/* There may be several Formats. */
+		if ((b->write[i].zeros ? 0 : b->write[i].stamp) != stamp)
 			continue;
-		if (is_over(b, &b->write[i], since))
-			sim_fail("blocks",
-				 "%s: block %" PRIu32 " of node %u's drive is stale: write %" PRIu64
-				 " was followed by another before the read began",
-				 who, number, sim_node(d->host), stamp);
-		return;
+		if (!is_over(b, &b->write[i], since))
+			return;
+		was = true;
 	}
+	if (was)
+		sim_fail("blocks",
+			 "%s: block %" PRIu32 " of node %u's drive is stale: write %" PRIu64
+			 " was followed by another before the read began",
+			 who, number, sim_node(d->host), stamp);
 	sim_fail("blocks",
 		 "%s: block %" PRIu32 " of node %u's drive holds write %" PRIu64
 		 ", which cannot be there",

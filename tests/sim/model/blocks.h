@@ -45,6 +45,13 @@ void blocks_written(struct blocks_drive *d, unsigned epoch, uint32_t block, uint
  */
 void blocks_unsure(struct blocks_drive *d, unsigned epoch, uint32_t block, uint64_t stamp);
 /*
+ * Records that a Format of the whole drive is about to be sent, which makes all blocks zeros.
+ * Return: its stamp.
+ */
+uint64_t blocks_format(struct blocks_drive *d);
+/* It was done (@done), or was refused; of one of which neither is known this is not called. */
+void blocks_formatted(struct blocks_drive *d, unsigned epoch, uint64_t stamp, bool done);
+/*
  * From now on another program has the block leased: no write that is without acknowledgement now is
  * done any more.
  */

@@ -298,7 +298,7 @@ bool sim_has_workload(const char *name)
 bool sim_has_pullers(void)
 {
 	return sim_has_workload("mover") || sim_has_workload("sharer") ||
-	       sim_has_workload("leaser");
+	       sim_has_workload("leaser") || sim_has_workload("crew");
 }
 
 /* On the host that lies run those alone that have what others are to use. */

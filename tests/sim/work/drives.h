@@ -10,6 +10,10 @@
 int sim_nvme_called(int rc, int also);
 /* May completions of drives be lost, be late, or be taken for old ones? */
 bool sim_drives_fail(void);
+/* May what a drive sends be lost without notice, because a cable is out? */
+bool sim_drives_lossy(void);
+/* Is @rc an error by which a queue that survives may end, because it got no other pair? */
+bool sim_survivor_may_end(int rc);
 /* Are faults of drives, and the deaths of programs, the only faults of this seed? */
 bool sim_drives_alone(void);
 

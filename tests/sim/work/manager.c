@@ -89,6 +89,23 @@ bool sim_drives_fail(void)
 	return sim_has_fault("lost") || sim_has_fault("late") || sim_has_fault("phase");
 }
 
+bool sim_drives_lossy(void)
+{
+	return sim_has_fault("link") || sim_has_fault("between") || sim_has_fault("anew") ||
+	       sim_has_fault("crash") || sim_has_pullers();
+}
+
+bool sim_survivor_may_end(int rc)
+{
+	static const int ends[] = {-EAGAIN, -ENOTCONN, -ETIMEDOUT, -ENOSPC, -EBUSY,	  -ENETDOWN,
+				   -ENOMEM, -EFAULT,   -EIO,	   -ESTALE, -EHOSTUNREACH};
+
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (rc == ends[i])
+			return true;
+	return false;
+}
+
 bool sim_drives_alone(void)
 {
 	static const char *const others[] = {

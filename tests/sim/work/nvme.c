@@ -76,13 +76,6 @@ struct client {
 	struct command command[DEPTH];
 };
 
-/* May what a drive sends be lost without notice, because a cable is out? */
-static bool lossy(void)
-{
-	return sim_has_fault("link") || sim_has_fault("between") || sim_has_fault("anew") ||
-	       sim_has_fault("crash") || sim_has_pullers();
-}
-
 /*
  * Is @rc the error of a queue that may have ended? A completion of a command that was not sent ends
  * it. So does memory that reads as ones, if the program was stopped when it was to be notified of
@@ -90,26 +83,21 @@ static bool lossy(void)
  */
 static bool may_be_dead(const struct client *c, int rc)
 {
-	/* Errors of opening another pair, after the loss of the first. */
-	static const int ends[] = {-EAGAIN, -ENOTCONN, -ETIMEDOUT, -ENOSPC, -EBUSY,	  -ENETDOWN,
-				   -ENOMEM, -EFAULT,   -EIO,	   -ESTALE, -EHOSTUNREACH};
-
-	for (size_t i = 0; c->moves && i < sizeof(ends) / sizeof(ends[0]); i++)
-		if (rc == ends[i])
-			return true;
+	if (c->moves && sim_survivor_may_end(rc))
+		return true;
 	/*
 	 * What the drive answers to who pushes its data before a completion are ones then, and when
 	 * it has just been pulled out or reset, of which the client is notified a moment later.
 	 */
-	if (rc == -ENETDOWN &&
-	    (lossy() || sim_has_fault("stop") || sim_drive_pulled(c->n->d.fdid) > c->opened ||
-	     sim_resets_noted(c->n->d.fdid) != c->resets))
+	if (rc == -ENETDOWN && (sim_drives_lossy() || sim_has_fault("stop") ||
+				sim_drive_pulled(c->n->d.fdid) > c->opened ||
+				sim_resets_noted(c->n->d.fdid) != c->resets))
 		return true;
 	if (c->leases && rc == -ESTALE)
 		return true;
 	return blocks_distrusted(c->drive) || rc == -ECONNRESET || rc == -ENODEV ||
-	       (rc == -EPROTO && (lossy() || sim_has_fault("doubled") || sim_has_fault("stray") ||
-				  sim_has_fault("stop")));
+	       (rc == -EPROTO && (sim_drives_lossy() || sim_has_fault("doubled") ||
+				  sim_has_fault("stray") || sim_has_fault("stop")));
 }
 
 static volatile uint8_t *data_of(const struct client *c, const struct command *cmd)
@@ -139,7 +127,7 @@ static struct command *free_command(struct client *c)
  */
 static bool is_sound(const struct client *c)
 {
-	return !c->on || (!lossy() && sim_drive_pulled(c->on->fdid) < c->placed &&
+	return !c->on || (!sim_drives_lossy() && sim_drive_pulled(c->on->fdid) < c->placed &&
 			  sim_host_boots(c->at) == c->boots);
 }
 
@@ -321,8 +309,8 @@ static void judge(struct client *c, const struct command *cmd)
 		/* The device may be pulled out while it is being read. */
 		if (!is_sound(c))
 			return;
-		blocks_judge(c->drive, cmd->epoch, cmd->lba + i, data, c->block, cmd->sent, lossy(),
-			     sim_self()->name);
+		blocks_judge(c->drive, cmd->epoch, cmd->lba + i, data, c->block, cmd->sent,
+			     sim_drives_lossy(), sim_self()->name);
 	}
 }
 
@@ -368,7 +356,7 @@ static void completed(struct client *c, const struct smartio_nvme_completion *do
 		return;
 	}
 	if (done->status) {
-		if (!lossy() && !blocks_distrusted(c->drive) && is_sound(c))
+		if (!sim_drives_lossy() && !blocks_distrusted(c->drive) && is_sound(c))
 			sim_fail("states", "%s: the drive's status is %s", sim_self()->name,
 				 smartio_nvme_status_string(done->status));
 		return;
@@ -595,8 +583,8 @@ static int open_queue(struct client *c)
 	 * The lender has lost this host, of which the manager knows nothing yet, and refused the
 	 * manager's request for this client's memory; or the manager could not send that.
 	 */
-	if (rc == -EFAULT &&
-	    (lossy() || sim_has_fault("cut") || sim_has_fault("delay") || sim_has_fault("scarce")))
+	if (rc == -EFAULT && (sim_drives_lossy() || sim_has_fault("cut") ||
+			      sim_has_fault("delay") || sim_has_fault("scarce")))
 		return sim_nvme_called(rc, rc);
 	/* The drive may lack interrupts, a CMB, or the device; its queues may be too short. */
 	lacks = c->interrupts || o.sq_placement == SMARTIO_NVME_PLACE_CMB || o.sq_device;
