@@ -63,8 +63,8 @@ static void expect_shared(struct fixture *f, const struct shared *s)
 		assert_int_equal(
 			call_seg_map(f->w, s->importer[i], s->connection[i], 0, 4096, &map), 0);
 		assert_int_equal(call_handle(f->w, s->importer[i], SIO_MSG_SEG_UNMAP, map, 0), 0);
-		assert_int_equal(
-			call_seg_connect(f->w, s->importer[i], NODE(EXPORTER), ID, &other), ENOENT);
+		assert_int_equal(call_seg_connect(f->w, s->importer[i], NODE(EXPORTER), ID, &other),
+				 ENOENT);
 	}
 }
 
@@ -231,8 +231,8 @@ static void nobody_comes_to_it_later(void **state)
 	share(f, &s);
 	assert_int_equal(call_seg_remove(f->w, s.owner, s.segment), 0);
 	restart(f, EXPORTER);
-	for (uint64_t key = 0; (n = smartiod_tree_after(&f->w->host[EXPORTER].daemon->segments, key));
-	     key = n->key)
+	for (uint64_t key = 0;
+	     (n = smartiod_tree_after(&f->w->host[EXPORTER].daemon->segments, key)); key = n->key)
 		if (SMARTIOD_OF(n, struct smartiod_segment, by_uid)->state == SMARTIOD_SEGMENT_KEPT)
 			seg = SMARTIOD_OF(n, struct smartiod_segment, by_uid);
 	assert_non_null(seg);
