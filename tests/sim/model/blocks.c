@@ -33,6 +33,9 @@ struct block {
 struct blocks_drive {
 	unsigned host, epoch;
 	bool distrusted;
+	struct {
+		uint64_t since, done;
+	} format; /* the last one that is known to be done; 0: none */
 	struct block block[BLOCKS_USED];
 };
 
@@ -203,7 +206,8 @@ void blocks_unsent(struct blocks_drive *d, unsigned epoch, uint32_t number, uint
 		*w = b->write[--b->n];
 }
 
-void blocks_formatted(struct blocks_drive *d, unsigned epoch, uint64_t stamp, bool done)
+void blocks_formatted(struct blocks_drive *d, unsigned epoch, uint64_t stamp, uint64_t since,
+		      bool done)
 {
 	for (uint32_t i = 0; i < BLOCKS_USED; i++) {
 		if (done)
@@ -211,6 +215,15 @@ void blocks_formatted(struct blocks_drive *d, unsigned epoch, uint64_t stamp, bo
 		else
 			blocks_unsent(d, epoch, i, stamp);
 	}
+	if (!done)
+		return;
+	d->format.since = since;
+	d->format.done = sim_now();
+}
+
+bool blocks_were_formatted(const struct blocks_drive *d, uint64_t since, uint64_t until)
+{
+	return d->format.done && d->format.since > since && d->format.done < until;
 }
 
 /* ---- contents ---- */

@@ -49,8 +49,14 @@ void blocks_unsure(struct blocks_drive *d, unsigned epoch, uint32_t block, uint6
  * Return: its stamp.
  */
 uint64_t blocks_format(struct blocks_drive *d);
-/* It was done (@done), or was refused; of one of which neither is known this is not called. */
-void blocks_formatted(struct blocks_drive *d, unsigned epoch, uint64_t stamp, bool done);
+/*
+ * It was done (@done), or was refused; of one of which neither is known this is not called. @since:
+ * when it was sent.
+ */
+void blocks_formatted(struct blocks_drive *d, unsigned epoch, uint64_t stamp, uint64_t since,
+		      bool done);
+/* Is there a Format that was sent after @since, and done before @until? */
+bool blocks_were_formatted(const struct blocks_drive *d, uint64_t since, uint64_t until);
 /*
  * From now on another program has the block leased: no write that is without acknowledgement now is
  * done any more.

@@ -42,6 +42,7 @@ static void format(struct smartio_nvme *n, struct blocks_drive *drive)
 				       .nsid = 1,
 				       .timeout_ms = DRIVE_MS};
 	const unsigned epoch = blocks_epoch(drive);
+	const uint64_t since = sim_now();
 	uint64_t stamp;
 	int rc = smartio_nvme_get_namespace(n, 0, &ns);
 
@@ -52,7 +53,7 @@ static void format(struct smartio_nvme *n, struct blocks_drive *drive)
 	sim_call("smartio_nvme_admin", CALL_MS);
 	rc = sim_nvme_called(smartio_nvme_admin(n, &c, NULL, NULL), 0);
 	if (rc == 0 || was_refused(rc))
-		blocks_formatted(drive, epoch, stamp, rc == 0);
+		blocks_formatted(drive, epoch, stamp, since, rc == 0);
 }
 
 static void use_drive(const struct sio_topo_device *topo, struct blocks_drive *drive)

@@ -55,6 +55,7 @@ struct client {
 	uint32_t block, first, blocks, depth, in_flight; /* it uses @blocks from @first on */
 	uint64_t size;	 /* blocks of the namespace, of which @blocks are used */
 	uint64_t opened; /* when the queue began to be */
+	uint64_t given;	 /* when it was there */
 	uint64_t resets; /* that the drive had had then */
 	bool interrupts;
 	bool moves;  /* its queues survive the loss of their pair */
@@ -363,6 +364,10 @@ static void completed(struct client *c, const struct smartio_nvme_completion *do
 	}
 	if (c->leases)
 		leases_done(c->lease.held, cmd->sent);
+	if (!c->moves && !c->joins && !blocks_distrusted(c->drive) &&
+	    blocks_were_formatted(c->drive, c->given, cmd->sent))
+		sim_fail("states", "%s: its drive was formatted while it had a queue pair",
+			 sim_self()->name);
 	if (cmd->op == SMARTIO_NVME_READ)
 		judge(c, cmd);
 	else if (cmd->op == SMARTIO_NVME_WRITE)
@@ -572,6 +577,7 @@ static int open_queue(struct client *c)
 	c->resets = resets;
 	sim_call("smartio_nvme_queue_open", 0);
 	rc = smartio_nvme_queue_open(c->n, &o, &c->q);
+	c->given = sim_now();
 	if (rc == 0 && !c->moves) /* later pairs of a mover are not reported to oracles */
 		sim_note_queue(c->n->d.fdid, c->q, resets);
 	if (rc == 0 && c->joins) {
