@@ -212,8 +212,9 @@ static void no_pair(struct smartio_nvme_manager *m, const struct sio_nvme_req *r
 	char holders[1536];
 
 	if (req->create.notify && !sio_nvme_waiters_add(&m->waiters, &waiter)) {
-		refuse(rep, -EBUSY, "%u clients wait for a queue pair of %s; no more can wait",
-		       SIO_NVME_WAITERS, m->d.name);
+		refuse(rep, -EBUSY,
+		       "%u wait for a queue pair of %s: at most %u can, and %u of one client",
+		       m->waiters.n, m->d.name, SIO_NVME_WAITERS, SIO_NVME_WAITERS_EACH);
 		return;
 	}
 	sio_nvme_ledger_holders(&m->ledger, holders, sizeof(holders));

@@ -5,11 +5,16 @@
 
 bool sio_nvme_waiters_add(struct sio_nvme_waiters *w, const struct sio_nvme_waiter *waiter)
 {
-	for (uint32_t i = 0; i < w->n; i++)
-		if (w->list[i].node == waiter->node && w->list[i].interrupt == waiter->interrupt &&
-		    w->list[i].borrower == waiter->borrower)
+	uint32_t own = 0;
+
+	for (uint32_t i = 0; i < w->n; i++) {
+		if (w->list[i].borrower != waiter->borrower)
+			continue;
+		own++;
+		if (w->list[i].node == waiter->node && w->list[i].interrupt == waiter->interrupt)
 			return true;
-	if (w->n == SIO_NVME_WAITERS)
+	}
+	if (w->n == SIO_NVME_WAITERS || own >= SIO_NVME_WAITERS_EACH)
 		return false;
 	w->list[w->n++] = *waiter;
 	return true;

@@ -15,6 +15,7 @@
 #include "ledger.h"
 
 #define SIO_NVME_WAITERS 1024u
+#define SIO_NVME_WAITERS_EACH 64u     /* of one borrower, so that it cannot keep all others out */
 #define SIO_NVME_TURN_NS 500000000ull /* that a client may take to ask, once it is notified */
 
 struct sio_nvme_waiter {
@@ -29,7 +30,10 @@ struct sio_nvme_waiters {
 	struct sio_nvme_waiter list[SIO_NVME_WAITERS];
 };
 
-/* A client is recorded once, however often it asks. False: too many wait already. */
+/*
+ * A client is recorded once, however often it asks. False: too many wait already, in all or of this
+ * borrower.
+ */
 bool sio_nvme_waiters_add(struct sio_nvme_waiters *w, const struct sio_nvme_waiter *waiter);
 /* The waiting client has ended. */
 void sio_nvme_waiters_end(struct sio_nvme_waiters *w, uint64_t borrower);

@@ -143,6 +143,9 @@ static void another_manager_is_asked(void **state)
 	smartio_nvme_close(holder);
 }
 
+#define CLIENTS (SIO_NVME_WAITERS / SIO_NVME_WAITERS_EACH)
+#define LEFT (SIO_NVME_WAITERS - SIO_NVME_WAITERS_EACH)
+
 /* Each is notified once, and what the first one does not take the second one does. */
 static void waiters_are_told_once(void **state)
 {
@@ -153,23 +156,28 @@ static void waiters_are_told_once(void **state)
 	(void)state;
 	for (unsigned i = 0; i < SIO_NVME_WAITERS; i++) {
 		one.interrupt = i;
-		one.borrower = 5 + i % 2;
+		one.borrower = 5 + i % CLIENTS;
 		assert_true(sio_nvme_waiters_add(w, &one));
 		assert_true(sio_nvme_waiters_add(w, &one));
 		assert_int_equal(w->n, i + 1);
 	}
 	one.interrupt = SIO_NVME_WAITERS;
+	one.borrower = 5 + CLIENTS;
 	assert_false(sio_nvme_waiters_add(w, &one));
 	sio_nvme_waiters_end(w, 6);
-	assert_int_equal(w->n, SIO_NVME_WAITERS / 2);
-	for (unsigned i = 0; i < SIO_NVME_WAITERS / 2; i++)
+	assert_int_equal(w->n, LEFT);
+	/* There is room, but not for one that has its share of it. */
+	one.borrower = 5;
+	assert_false(sio_nvme_waiters_add(w, &one));
+	assert_int_equal(w->n, LEFT);
+	for (unsigned i = 0; i < LEFT; i++)
 		assert_int_equal(sio_nvme_waiters_turn(w, l, false, 7), i);
 	assert_int_equal(sio_nvme_waiters_turn(w, l, false, 7), -1);
-	sio_nvme_waiters_asks(w, 5, 2);
+	sio_nvme_waiters_asks(w, 7, 2);
 	sio_nvme_waiters_drop(w, 0);
-	assert_int_equal(w->n, SIO_NVME_WAITERS / 2 - 2);
+	assert_int_equal(w->n, LEFT - 2);
 	sio_nvme_waiters_look(w, l, 6);
-	assert_int_equal(w->n, SIO_NVME_WAITERS / 2 - 2);
+	assert_int_equal(w->n, LEFT - 2);
 	sio_nvme_waiters_look(w, l, 7);
 	assert_int_equal(w->n, 0);
 }
