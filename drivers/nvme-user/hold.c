@@ -5,6 +5,8 @@
 #include "smartio/ext.h"
 
 #define LOOK_NS 1000000000ull
+/* Where no link is down what is refused is not likely to change: each time twice as long. */
+#define LAST_LOOK_NS (64 * LOOK_NS)
 
 static bool is_borrowed(const struct sio_nvme_hold *h)
 {
@@ -17,17 +19,21 @@ static bool is_apart(const struct sio_nvme_hold *h, const struct sio_nvme_device
 	return is_borrowed(h) && h->d.adapter != d->adapter;
 }
 
-static bool borrow_over(const struct sio_nvme_device *d, struct sio_nvme_device *ret)
+/* @ret_down: a link is, over which it could be. */
+static bool borrow_over(const struct sio_nvme_device *d, struct sio_nvme_device *ret,
+			bool *ret_down)
 {
 	sci_error_t err;
 
 	*ret = *d;
+	*ret_down = false;
 	for (unsigned i = 0; i < DIS_MAX_NSCIS; i++) {
 		if (i == d->adapter)
 			continue;
 		smartio_borrow_device_over(d->sd, &ret->handle, d->fdid, i, 0, &err);
 		if (err == SCI_ERR_NO_SUCH_ADAPTERNO)
 			return false;
+		*ret_down |= err == SCI_ERR_NO_LINK_ACCESS || err == SCI_ERR_NO_REMOTE_LINK_ACCESS;
 		if (err != SCI_ERR_OK)
 			continue;
 		ret->adapter = i;
@@ -44,8 +50,12 @@ static bool borrow_over(const struct sio_nvme_device *d, struct sio_nvme_device 
 static void borrow(struct sio_nvme_hold *h, const struct sio_nvme_device *d)
 {
 	struct sio_nvme_device other;
+	bool down, made = borrow_over(d, &other, &down);
 
-	if (!borrow_over(d, &other))
+	h->pause_ns = made || down ? LOOK_NS : 2 * h->pause_ns;
+	if (h->pause_ns > LAST_LOOK_NS)
+		h->pause_ns = LAST_LOOK_NS;
+	if (!made)
 		return;
 	sio_nvme_hold_end(h);
 	h->d = other;
@@ -61,9 +71,11 @@ void sio_nvme_hold_look(struct sio_nvme_hold *h, const struct sio_nvme_device *d
 	now = smartio_now_ns();
 	if (now < h->look_at)
 		return;
-	h->look_at = now + LOOK_NS;
+	if (!h->pause_ns)
+		h->pause_ns = LOOK_NS;
 	if (!is_apart(h, d))
 		borrow(h, d);
+	h->look_at = now + h->pause_ns;
 	/* With the lender, whom all who look for it reach. */
 	if (is_borrowed(h) && !h->mark.segment)
 		sio_nvme_shared_make(&h->d, SIO_NVME_HOLD_SEGMENT, SIO_NVME_PAGE,

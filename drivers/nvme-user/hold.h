@@ -17,12 +17,12 @@
 struct sio_nvme_hold {
 	struct sio_nvme_device d; /* handle NULL: not borrowed */
 	struct sio_nvme_shared mark;
-	uint64_t look_at; /* when what it lacks is tried again */
+	uint64_t look_at, pause_ns; /* when what it lacks is tried again, and how long after that */
 };
 
 /*
  * The manager has borrowed the drive as @d: does what the hold of it lacks, at most once a second.
- * A path that is down, or a host with one adapter, is no error.
+ * A path that is down, a host with one adapter, or a refusal, as by a quota, is no error.
  */
 void sio_nvme_hold_look(struct sio_nvme_hold *h, const struct sio_nvme_device *d);
 /* Is the drive borrowed over another path than @d's, and can clients see that? */

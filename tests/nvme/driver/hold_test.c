@@ -80,6 +80,25 @@ static void it_is_made_again_when_its_path_is_back(void **state)
 	assert_int_equal(fake.served, 0);
 }
 
+/* As by a quota, which does not change soon: it is asked for less and less often. */
+static void one_that_is_refused_is_asked_for_less_often(void **state)
+{
+	struct sio_nvme_hold *h = &fake.manager->hold;
+	const struct sio_nvme_device *d = &fake.manager->d;
+
+	(void)state;
+	fake.fail_at = fake.calls + 1;
+	sio_nvme_hold_look(h, d);
+	fake.fail_at = 0;
+	assert_false(sio_nvme_hold_is_made(h, d));
+	fake.now += 1000 * MS;
+	sio_nvme_hold_look(h, d);
+	assert_false(sio_nvme_hold_is_made(h, d));
+	fake.now += 1000 * MS;
+	sio_nvme_hold_look(h, d);
+	assert_true(sio_nvme_hold_is_made(h, d));
+}
+
 static void requests_wait_until_the_manager_is_back(void **state)
 {
 	struct smartio_nvme *n = client(), *late = NULL;
@@ -189,6 +208,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH(it_is_borrowed_over_the_other_path),
 		WITH(it_is_made_again_when_its_path_is_back),
+		WITH(one_that_is_refused_is_asked_for_less_often),
 		WITH(requests_wait_until_the_manager_is_back),
 		WITH(a_manager_that_does_not_come_is_not_waited_for_long),
 		WITH(nor_is_one_without_a_second_path),
