@@ -263,6 +263,14 @@ void smartiod_shadow_fill_claims(const struct smartiod_session *s, const struct 
 smartiod_restore_fn smartiod_shadow_again;
 void smartiod_shadow_not_again(struct smartiod *d, struct smartiod_session *s,
 			       const struct sio_msg_restore *m);
+/*
+ * A request for a shadow of a program whose last one, in the making when this daemon was started,
+ * is being ended: it is carried out when that has gone.
+ */
+int smartiod_shadow_later(struct smartiod *d, struct smartiod_session *s,
+			  const struct sio_msg_shadow *m, struct sio_err *reterr);
+/* The unclaimed shadow of @owner has gone, and what it consisted of. */
+void smartiod_shadow_unclaimed_gone(struct smartiod *d, uint64_t owner);
 /* The lender @node has been met: drivers of shadows of before our start are served. */
 void smartiod_shadows_answered(struct smartiod *d, uint32_t node);
 

@@ -335,10 +335,6 @@ static int check(struct smartiod *d, const struct smartiod_session *s,
 				name);
 	if (s->shadow || s->plugging)
 		return sio_fail(reterr, -EBUSY, "this program has a shadow already");
-	if (smartiod_unclaimed_shadow(d, s->owner))
-		return sio_fail(reterr, -EBUSY,
-				"a shadow that this program has had since before smartiod was "
-				"started is being ended");
 	if (flags & ~(SIO_SHADOW_ALL_MEMORY | SIO_SHADOW_WITH_PEERS) ||
 	    (flags & SIO_SHADOW_ALL_MEMORY && window))
 		return sio_fail(reterr, -EINVAL,
@@ -445,6 +441,8 @@ int smartiod_shadow(struct smartiod *d, struct smartiod_session *s, const void *
 
 	if (!b || check(d, s, m, b, reterr) < 0)
 		return reterr->code;
+	if (smartiod_unclaimed_shadow(d, s->owner))
+		return smartiod_shadow_later(d, s, m, reterr);
 	o = smartiod_op_new(d, s, msg, sizeof(*o), shadow_step, reterr);
 	if (!o)
 		return reterr->code;

@@ -12,6 +12,7 @@
 #include "smartiod/base/room.h"
 #include "smartiod/base/unclaimed.h"
 #include "smartiod/borrower/borrow.h"
+#include "smartiod/borrower/requests.h"
 #include "smartiod/segment/segment.h"
 
 #define TABLE SIO_PEER_BAR_TABLE
@@ -198,6 +199,48 @@ void smartiod_shadow_not_again(struct smartiod *d, struct smartiod_session *s,
 
 	if (b && !(sio_from_le32(m->flags) & SIO_RESTORE_LEAVING))
 		smartiod_borrow_give_up(d, b);
+}
+
+/* ---- one that was in the making, and outlived the daemon ---- */
+
+struct waiting_op {
+	struct smartiod_op op;
+	struct sio_msg_shadow msg;
+};
+
+static void waited_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct sio_err err = {.text = ""};
+
+	if (!a->error && smartiod_shadow(d, op->session, &((struct waiting_op *)op)->msg, &err) < 0)
+		smartiod_op_fail(d, op, &err);
+	smartiod_op_free(d, op);
+}
+
+int smartiod_shadow_later(struct smartiod *d, struct smartiod_session *s,
+			  const struct sio_msg_shadow *m, struct sio_err *reterr)
+{
+	struct waiting_op *w = smartiod_op_new(d, s, m, sizeof(*w), waited_step, reterr);
+
+	if (!w)
+		return reterr->code;
+	w->msg = *m;
+	smartiod_op_park(&w->op);
+	return 0;
+}
+
+void smartiod_shadow_unclaimed_gone(struct smartiod *d, uint64_t owner)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->ops_all, key))) {
+		struct smartiod_op *op = SMARTIOD_OF(n, struct smartiod_op, by_id);
+
+		key = n->key;
+		if (op->step == waited_step && op->session && op->session->owner == owner)
+			smartiod_op_resume(d, op);
+	}
 }
 
 void smartiod_shadows_answered(struct smartiod *d, uint32_t node)

@@ -144,6 +144,7 @@ static void shadow_gone(struct smartiod *d, struct smartiod_op *op, const struct
 		smartiod_unclaimed_give_back(d, owner);
 	else
 		end_windows(d, owner);
+	smartiod_shadow_unclaimed_gone(d, owner);
 }
 
 /* Nobody claimed the shadow of @owner. false: there is none, or none any more. */

@@ -107,11 +107,27 @@ static void shadow_del(struct world *w, unsigned host, const struct sio_req_shad
 		world_answer_error(w, host, &req->h, -ENOENT, "no such shadow");
 		return;
 	}
+	if (all->slow) {
+		assert(!all->held.id);
+		all->held_host = host;
+		all->held = *req;
+		return;
+	}
 	all->lost += req->h.flags & SIO_SHADOW_LOST;
 	forget(r->id);
 	world_res_free(w, r);
 	world_settle_memory(w, host);
 	world_answer_ok(w, host, &req->h);
+}
+
+void fake_shadows_go(struct world *w)
+{
+	const struct sio_req_shadow_del req = all->held;
+
+	all->slow = false;
+	all->held.id = 0;
+	if (req.id)
+		shadow_del(w, all->held_host, &req);
 }
 
 static void push(struct world *w)

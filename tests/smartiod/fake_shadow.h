@@ -21,6 +21,9 @@ struct fake_shadows {
 		uint32_t bar;
 	} told[FAKE_SHADOW_TOLD];
 	unsigned n_told, n_twice;
+	bool slow; /* drivers take their time to go: until fake_shadows_go() */
+	unsigned held_host;
+	struct sio_req_shadow_del held; /* id 0: none */
 	int peer_error; /* of all that it is told: it does not believe the address */
 	/* The question of a driver that is not answered; 0: none. */
 	unsigned host;
@@ -38,6 +41,8 @@ void fake_shadow_ask(struct world *w, unsigned host, uint64_t id);
 void fake_shadow_ask_any(struct world *w);
 /* The one shadow that there is. */
 struct world_res *fake_shadow_of(struct world *w);
+/* The driver that takes its time goes, if there is one; and those that come are not slow. */
+void fake_shadows_go(struct world *w);
 /* Of BARs, at their lender. */
 unsigned fake_shadow_peer_maps(const struct world *w);
 

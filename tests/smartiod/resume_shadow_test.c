@@ -412,14 +412,13 @@ static void the_daemon_dies_in_the_middle(void **state)
 	give_all_back(f);
 }
 
-/* What was half made goes, and its library asks once more, or is told why not. */
-static void it_dies_while_one_is_made(void **state)
+/* @host is killed at each step of the making of a shadow. Return: steps. */
+static unsigned die_while_one_is_made(struct fixture *f, unsigned host)
 {
-	struct fixture *f = *state;
 	struct sio_msg_shadow msg = {.device = sio_to_le32(f->b.handle),
 				     .flags = sio_to_le32(SIO_SHADOW_ALL_MEMORY),
 				     .n_interrupts = sio_to_le32(INTERRUPTS)};
-	unsigned before[SIO_KIND_SHADOW + 1], steps = 0;
+	unsigned before[SIO_KIND_SHADOW + 1], steps = 0, waited = 0;
 	bool more = true;
 	uint32_t id;
 
@@ -431,19 +430,37 @@ static void it_dies_while_one_is_made(void **state)
 		id = world_send(f->w, f->c, SIO_MSG_SHADOW, &msg, sizeof(msg));
 		for (unsigned i = 0; i < steps && more; i++)
 			more = world_step(f->w);
-		world_restart(f->w, steps % 3 ? BORROWER : LENDER);
+		shadows.slow = host == BORROWER;
+		world_restart(f->w, host);
+		world_pass(f->w, MEET);
+		waited += shadows.held.id && !world_reply(f->c, id);
+		fake_shadows_go(f->w);
 		world_pass(f->w, MEET);
 		assert_non_null(world_reply(f->c, id));
-		if (world_reply(f->c, id)->error) {
+		/* A lender that is started again may have the view that it had made still. */
+		if (host == LENDER && world_reply(f->c, id)->error) {
 			assert_int_equal(world_reply(f->c, id)->error, EBUSY);
 			assert_int_equal(fake_shadow_plug_in(f->w, f->c, f->b.handle,
 							     SIO_SHADOW_ALL_MEMORY, interrupt,
 							     INTERRUPTS),
 					 0);
 		}
+		assert_true(host == LENDER || world_reply(f->c, id)->error == 0);
 		expect_unchanged(f, before);
 	}
-	assert_true(steps > 10);
+	assert_true(host == LENDER || waited);
+	return steps;
+}
+
+/* What was half made goes, and its library asks once more: that waits until it has gone. */
+static void it_dies_while_one_is_made(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_true(die_while_one_is_made(f, BORROWER) > 10);
+	/* At the meeting the lender releases what nobody named, though the driver has not gone. */
+	f->w->bad_ends = f->w->wild = 0;
+	assert_true(die_while_one_is_made(f, LENDER) > 10);
 	shadows.lost = 0;
 	give_all_back(f);
 }
