@@ -15,7 +15,8 @@ import time
 import base
 import relays
 
-from initiator import CC, CONFIG, CSTS, GET_IRQ_INFO, RAM, RAM_BYTES, RESET, SET_IRQS, WAIT, Refused  # noqa: E402
+from initiator import (CC, CONFIG, CSTS, GET_IRQ_INFO, RAM, RAM_BYTES, RESET, SET_IRQS, WAIT, Initiator,  # noqa: E402
+                       Refused)
 from mapped_drive import ONES  # noqa: E402
 
 TOPOLOGY = """cluster: guests
@@ -204,6 +205,25 @@ class Passthrough(relays.RelayTest):
         self.assertEqual(os.pread(more, 8192, 1 << 20), data)
         os.close(more)
         m.use(0, 2)
+        m.sock.close()
+        self.says(child, "is returned")
+        self.end(child)
+
+    def test_vectors_that_are_set_again(self):
+        """Each fires once, at once, for what may have come meanwhile; and then for what comes."""
+        child, path = self.relay()
+        m = self.machine(path)
+        m.start()
+        m.use(0, 1)
+        for turn in range(100):
+            before, m.irq = m.irq, [os.eventfd(0, os.EFD_NONBLOCK) for _ in m.irq]
+            Initiator.set_irqs(m, m.irq)
+            for fd in m.irq:
+                self.assertEqual(os.eventfd_read(fd), 1, turn)
+            self.assertEqual(m.do(1, 2, RAM + 0x30000, 1, (0, 0, 15)), 0)
+            for fd in before:
+                self.assertRaises(BlockingIOError, os.eventfd_read, fd)
+                os.close(fd)
         m.sock.close()
         self.says(child, "is returned")
         self.end(child)

@@ -52,18 +52,20 @@ void relay_vector_set(struct relay *r, unsigned vector, int eventfd)
 {
 	struct relay_vector *v = &r->vector[vector];
 
+	const bool again = v->again;
+
 	untie(r, vector);
 	if (eventfd < 0 || r->state == RELAY_LOST || r->state == RELAY_IDLE)
 		return;
+	v->again = true;
 	if (tie(r, vector, eventfd) != SCI_ERR_OK) {
 		tool_note("%s: vector %u: %s", r->name, vector, smartio_last_error());
 		return;
 	}
 	/*
-	 * An interrupt that the device sent between the two ties was lost, so one is raised here:
-	 * drivers tolerate one without a cause.
+	 * An interrupt that the device sent since the first tie, while there was none, was lost, so
+	 * one is raised here: drivers tolerate one without a cause.
 	 */
-	if (v->again)
+	if (again)
 		sio_eventfd_add(r->machine->events, eventfd, 1);
-	v->again = true;
 }
