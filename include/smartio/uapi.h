@@ -53,7 +53,7 @@
 extern "C" {
 #endif
 
-#define SIO_PORT_VERSION 14
+#define SIO_PORT_VERSION 15
 #define SIO_PORT_MAX_PACKET 4096 /* bytes of the largest request or event */
 #define SIO_PORT_MAX_FDS 4	 /* descriptors beside one packet */
 #define SIO_PORT_TEXT 160	 /* bytes of an error text, NUL included */
@@ -72,7 +72,7 @@ extern "C" {
 	X(OWNER_CLOSE, owner_close, 3, ok, 0, h.reserved, 0)                     \
 	X(LIST, list, 4, list, 0, reserved2, 0)                                  \
 	X(ADAPTER, adapter, 5, adapter, 0, reserved2, 0)                         \
-	X(ALLOC, alloc, 6, alloc, 0, h.reserved, 0)                              \
+	X(ALLOC, alloc, 6, alloc, SIO_ALLOC_PART, h.reserved, 0)                 \
 	X(FREE, free, 7, ok, 0, h.reserved, 0)                                   \
 	X(IMPORT, import, 8, import, SIO_IMPORT_POOL | SIO_IMPORT_ALL_RAM, h.reserved, 1) \
 	X(GRANT, grant, 9, grant, 0, reserved2, 0)                               \
@@ -339,7 +339,13 @@ struct sio_evt_adapter {
 };
 SIO_PORT_SIZE(struct sio_evt_adapter, 160);
 
-/* ALLOC: zeroed memory, contiguous for every device. Descriptor 0: to map, offset 0. */
+/*
+ * ALLOC: zeroed memory, contiguous for every device. Descriptor 0: to map, from @offset of the
+ * answer on; that is 0 without SIO_ALLOC_PART. With it the memory may be a part of a file that has
+ * other memory of this host, too: on emulated clusters of a host's pool, as long as that has room
+ * (docs/virtual-ntb.md).
+ */
+#define SIO_ALLOC_PART 1 /* h.flags */
 #define SIO_ALLOC_POOL 1 /* kind: where it comes from; 0: any */
 #define SIO_ALLOC_HUGE 2
 #define SIO_ALLOC_CONTIGUOUS 3
@@ -355,8 +361,9 @@ SIO_PORT_SIZE(struct sio_req_alloc, 80);
 struct sio_evt_alloc {
 	struct sio_evt h;
 	__u64 id, size, address; /* address: physical */
+	__u64 offset;		 /* where it begins in its descriptor */
 };
-SIO_PORT_SIZE(struct sio_evt_alloc, 56);
+SIO_PORT_SIZE(struct sio_evt_alloc, 64);
 
 /* FREE: -EBUSY while a grant or DMA mapping refers to it. */
 struct sio_req_free {
@@ -379,9 +386,9 @@ SIO_PORT_SIZE(struct sio_req_give, 40);
 
 /*
  * IMPORT: descriptor 0 of the request becomes memory of this host. @offset and @length are whole
- * pages of it; @length 0: to its end. @address is 0. Descriptor 0 of the answer: to map, offset 0,
- * as of ALLOC. @pieces: runs of physical addresses; a device without an IOMMU can be given memory
- * of one piece only (DMAMAP: -EOPNOTSUPP).
+ * pages of it; @length 0: to its end. @address is 0. Descriptor 0 of the answer: as of ALLOC.
+ * @pieces: runs of physical addresses; a device without an IOMMU can be given memory of one piece
+ * only (DMAMAP: -EOPNOTSUPP).
  *
  * MEMFD, HUGETLB: a memfd of that kind; its pages stay in place until FREE, and longer if mapped.
  * The machine room takes MEMFD alone, sealed against shrinking (F_SEAL_SHRINK), and answers with
@@ -418,10 +425,10 @@ struct sio_req_import {
 SIO_PORT_SIZE(struct sio_req_import, 64);
 struct sio_evt_import {
 	struct sio_evt h;
-	__u64 id, size, address;
+	__u64 id, size, address, offset; /* as the answer to ALLOC */
 	__u32 pieces, reserved2;
 };
-SIO_PORT_SIZE(struct sio_evt_import, 64);
+SIO_PORT_SIZE(struct sio_evt_import, 72);
 
 /*
  * GRANT: the exporter's half of a window: let @peer_node reach a range of ours that comes in
@@ -879,10 +886,10 @@ struct sio_req_mcast {
 SIO_PORT_SIZE(struct sio_req_mcast, 88);
 struct sio_evt_mcast {
 	struct sio_evt h;
-	__u64 id, size, address; /* as the answer to ALLOC */
-	__u32 mode, members;	 /* mode: SIO_MCAST_FUSED, _EXACT */
+	__u64 id, size, address, offset; /* as the answer to ALLOC */
+	__u32 mode, members;		 /* mode: SIO_MCAST_FUSED, _EXACT */
 };
-SIO_PORT_SIZE(struct sio_evt_mcast, 64);
+SIO_PORT_SIZE(struct sio_evt_mcast, 72);
 
 /*
  * DMA: a channel of the engine in @adapter. Descriptor 0 of the answer is its ring (struct

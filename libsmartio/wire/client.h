@@ -26,7 +26,7 @@
  * it: ends with the same number go on with each other in any order of restarts, others say which is
  * older.
  */
-#define SIO_CLIENT_VERSION 26
+#define SIO_CLIENT_VERSION 27
 
 /*
  * All requests, in one list for each room of smartiod that serves some, from which tables are made:
@@ -312,8 +312,9 @@ struct sio_rep_seg_create {
 	sio_le32 handle, segment_id;
 	sio_le64 bytes, phys_addr; /* bytes: rounded up to pages */
 	sio_le64 key, seal;	   /* for RESTORE */
+	sio_le64 fd_offset;	   /* where the memory begins in its descriptor */
 };
-SIO_WIRE_SIZE(struct sio_rep_seg_create, 56);
+SIO_WIRE_SIZE(struct sio_rep_seg_create, 64);
 /*
  * What the memory of a segment is, for listings: numbers of enum smartio_memory (smartio/gpu.h).
  * What a program has put there, its library says: smartiod sees no difference.
@@ -358,8 +359,9 @@ struct sio_rep_seg_attach {
 	sio_le32 prepared, available; /* a bit per adapter */
 	sio_le64 bytes, phys_addr;
 	sio_le64 key, seal; /* for RESTORE */
+	sio_le64 fd_offset; /* as of SEG_CREATE */
 };
-SIO_WIRE_SIZE(struct sio_rep_seg_attach, 64);
+SIO_WIRE_SIZE(struct sio_rep_seg_attach, 72);
 /* PREPARE, AVAILABLE, UNAVAILABLE. */
 struct sio_msg_seg_adapter {
 	struct sio_msg h;

@@ -190,7 +190,7 @@ static int place_here(struct smartiod *d, struct create_op *c, struct sio_err *r
 {
 	struct smartiod_session *s = c->op.session;
 	struct sio_req_alloc req = {
-		.h = {.op = SIO_OP_ALLOC, .owner = s->owner},
+		.h = {.op = SIO_OP_ALLOC, .flags = SIO_ALLOC_PART, .owner = s->owner},
 		.size = c->bytes,
 		.highest = SIO_PORT_ANY,
 		.access = SIO_ACCESS_READ | SIO_ACCESS_WRITE,

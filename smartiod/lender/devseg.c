@@ -320,7 +320,9 @@ static int place_here(struct smartiod *d, const struct smartiod_from *from, cons
 		      struct smartiod_loan *l, struct smartiod_dev_seg *s, struct sio_err *reterr)
 {
 	struct sio_req_alloc req = {
-		.h = {.op = SIO_OP_ALLOC, .owner = s->lasting ? 0 : l->owner},
+		.h = {.op = SIO_OP_ALLOC,
+		      .flags = SIO_ALLOC_PART,
+		      .owner = s->lasting ? 0 : l->owner},
 		.size = s->bytes,
 		.highest = SIO_PORT_ANY,
 		.near_device = l->device->port.id,

@@ -78,6 +78,7 @@ void smartiod_segment_ready(struct smartiod *d, struct smartiod_segment *seg,
 	number_by_memory(d, seg, evt->id);
 	seg->bytes = evt->size;
 	seg->phys = evt->address;
+	seg->fd_offset = evt->offset;
 	seg->fd = smartiod_take_fd(a, 0);
 	seg->ready = true;
 }
@@ -88,6 +89,7 @@ void smartiod_segment_take_unclaimed(struct smartiod *d, struct smartiod_segment
 	number_by_memory(d, seg, l->by_id.key);
 	seg->bytes = l->length;
 	seg->phys = l->address;
+	seg->fd_offset = l->fd_offset;
 	seg->fd = smartiod_unclaimed_take_fd(l, 0);
 	seg->ready = true;
 	if (smartiod_unclaimed_in_group(l, SIO_LIST_MEMBER, seg->id) && !d->member[seg->id]) {

@@ -72,6 +72,7 @@ struct smartiod_segment {
 	uint32_t pid;
 	uint64_t owner, mem, bytes, phys; /* owner, mem: the port's */
 	int fd;				  /* of the memory; -1 */
+	uint64_t fd_offset;		  /* where that begins there */
 	struct smartiod_attachment *attachments;
 	struct smartiod_ref *refs; /* the newest first */
 	struct sio_hash refs_by_connection;

@@ -44,6 +44,7 @@ static void created(struct smartiod *d, struct smartiod_session *s, const void *
 		.key = sio_to_le64(seg->mem),
 		.seal = sio_to_le64(smartiod_seal(s, SIO_MSG_SEG_CREATE, smartiod_handle(&seg->o),
 						  seg->mem, seg->id, seg->bytes)),
+		.fd_offset = sio_to_le64(seg->fd_offset),
 	};
 
 	smartiod_reply(d, s, request, &rep, sizeof(rep), &seg->fd, seg->ready);
@@ -95,7 +96,9 @@ static void ask_memory(struct smartiod *d, struct create_op *c)
 {
 	struct smartiod_segment *seg = c->segment;
 	struct sio_req_alloc req = {
-		.h = {.op = SIO_OP_ALLOC, .owner = seg->owner},
+		.h = {.op = SIO_OP_ALLOC,
+		      .flags = c->fills ? 0 : SIO_ALLOC_PART,
+		      .owner = seg->owner},
 		.size = seg->bytes,
 		.highest = SIO_PORT_ANY,
 		.access = SIO_ACCESS_READ | SIO_ACCESS_WRITE,

@@ -244,6 +244,7 @@ int smartiod_seg_attach(struct smartiod *d, struct smartiod_session *s, const vo
 		.key = sio_to_le64(seg->mem),
 		.seal = sio_to_le64(smartiod_seal(s, SIO_MSG_SEG_ATTACH, smartiod_handle(&a->o),
 						  seg->mem, seg->id, 0)),
+		.fd_offset = sio_to_le64(seg->fd_offset),
 	};
 	smartiod_reply(d, s, msg, &rep, sizeof(rep), &seg->fd, 1);
 	return 0;

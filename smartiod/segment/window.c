@@ -178,7 +178,8 @@ static int map_reply(struct smartiod *d, struct smartiod_session *s, const void 
 	}
 	rep.piece[0].offset = sio_to_le64(offset);
 	rep.piece[0].bytes = sio_to_le64(bytes);
-	rep.piece[0].fd_offset = sio_to_le64(local ? offset : c->map_offset + offset);
+	rep.piece[0].fd_offset =
+		sio_to_le64((local ? c->segment->fd_offset : c->map_offset) + offset);
 	rep.piece[0].access =
 		sio_to_le32(flags & SCI_FLAG_READONLY_MAP ? SIO_ACCESS_READ
 							  : SIO_ACCESS_READ | SIO_ACCESS_WRITE);

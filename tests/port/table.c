@@ -219,9 +219,9 @@ size_t port_good(const struct port_world *w, uint32_t op, union port_packet *req
 /* clang-format off */
 const struct port_row port_rows[] = {
 	GOOD(INFO),
-	SET(INFO, info, version_max, 0, -EPROTO, "speaks 14"),
-	SET(INFO, info, version_max, 14, 0, NULL),
-	SET(INFO, info, version_min, 15, -EPROTO, "versions 15 to 14"),
+	SET(INFO, info, version_max, 0, -EPROTO, "speaks 15"),
+	SET(INFO, info, version_max, 15, 0, NULL),
+	SET(INFO, info, version_min, 16, -EPROTO, "versions 16 to 15"),
 
 	GOOD(OWNER_NEW),
 	REF(OWNER_NEW, owner_new, h.owner, T_OWNER, -EINVAL, "all but a child"),
@@ -268,6 +268,8 @@ const struct port_row port_rows[] = {
 	SET(ALLOC, alloc, kind, SIO_ALLOC_CONTIGUOUS, 0, NULL),
 	SET(ALLOC, alloc, kind, SIO_ALLOC_HUGE, 0, NULL),
 	SET(ALLOC, alloc, kind, 4, -EINVAL, "0 to 3"),
+	SET(ALLOC, alloc, h.flags, SIO_ALLOC_PART, 0, NULL),
+	SET(ALLOC, alloc, h.flags, 2, -EINVAL, "flags 0x2"),
 	SET(ALLOC, alloc, access, 3, 0, NULL),
 	SET(ALLOC, alloc, access, 4, -EINVAL, NULL),
 	REF(ALLOC, alloc, h.owner, T_OWNER, 0, NULL),

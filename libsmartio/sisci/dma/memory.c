@@ -23,7 +23,8 @@ static int map_through(struct sio_dma_queue *q, struct sio_err *err)
 	int rc = w->reserve(w, NULL, false, bytes, &at);
 
 	if (rc == 0) {
-		rc = w->map(w, at, bytes, SIO_PROT_READ | SIO_PROT_WRITE, q->through->fd, 0);
+		rc = w->map(w, at, bytes, SIO_PROT_READ | SIO_PROT_WRITE, q->through->fd,
+			    q->through->fd_offset);
 		if (rc < 0)
 			w->unmap(w, at, bytes);
 	}

@@ -291,7 +291,7 @@ static int place_local(struct sio_mapping *m, struct sio_local_segment *seg, uns
 			      "segment %#x is a part of a file of the program: map the file",
 			      seg->segment_id);
 	else if (!lost)
-		rc = place(m, m->offset, m->bytes, prot, seg->fd, m->offset, err);
+		rc = place(m, m->offset, m->bytes, prot, seg->fd, seg->fd_offset + m->offset, err);
 	if (!lost && !rc)
 		step(m, SIO_PAGES_PLACE_PIECES);
 	m->address = seg->phys_addr ? seg->phys_addr + m->offset : 0;

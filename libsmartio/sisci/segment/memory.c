@@ -116,8 +116,10 @@ static int ask(struct sio_local_segment *seg, struct sio_call *call, struct sio_
 	if (rc < 0)
 		return sio_error_as(rc, -ENOSPC, SCI_ERR_NOSPC);
 	rc = sio_session_check_fds(seg->o.lib->session, call, 1, err);
-	if (!rc)
+	if (!rc) {
 		seg->phys_addr = sio_from_le64(rep.phys_addr);
+		seg->fd_offset = sio_from_le64(rep.fd_offset);
+	}
 	return rc;
 }
 

@@ -69,6 +69,7 @@ static int ask_create(struct sio_local_segment *seg, size_t size, unsigned flags
 	seg->segment_id = sio_from_le32(rep.segment_id);
 	seg->bytes = sio_from_le64(rep.bytes);
 	seg->phys_addr = sio_from_le64(rep.phys_addr);
+	seg->fd_offset = sio_from_le64(rep.fd_offset);
 	rc = sio_session_check_fds(seg->o.lib->session, &call, seg->memory == SIO_HAS_MEMORY, err);
 	if (!rc && seg->bytes < size)
 		rc = sio_fail(err, -EPROTO, "smartiod gave %" PRIu64 " of %zu bytes", seg->bytes,

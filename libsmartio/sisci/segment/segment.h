@@ -57,7 +57,8 @@ struct sio_local_segment {
 	struct sio_segment_events events; /* second, as in a remote one */
 	uint32_t segment_id;
 	uint64_t bytes, phys_addr;
-	int fd; /* the memory; -1: none */
+	uint64_t fd_offset; /* where it begins in @fd */
+	int fd;		    /* the memory; -1: none */
 	/* Whether a segment that was made EMPTY has memory. Under the lock. */
 	enum { SIO_HAS_MEMORY, SIO_EMPTY, SIO_FILLING } memory;
 	uint32_t memory_kind; /* SMARTIO_MEMORY_*, once it was given some; else 0 */

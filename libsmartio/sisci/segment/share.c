@@ -48,6 +48,7 @@ static int ask_attach(struct sio_local_segment *seg, struct sio_err *err)
 		return rc;
 	seg->bytes = sio_from_le64(rep.bytes);
 	seg->phys_addr = sio_from_le64(rep.phys_addr);
+	seg->fd_offset = sio_from_le64(rep.fd_offset);
 	seg->is_private = sio_from_le32(rep.is_private) != 0;
 	seg->prepared = sio_from_le32(rep.prepared);
 	seg->available = sio_from_le32(rep.available);
