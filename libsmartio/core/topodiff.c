@@ -68,6 +68,7 @@ static const struct field host_fields[] = {
 static const struct field ram_fields[] = {
 	FIELD(sio_topo_host, U64, "ram_base", ram_base),
 	FIELD(sio_topo_host, U64, "ram", ram_size),
+	FIELD(sio_topo_host, U64, "pool", pool_size),
 	{NULL, 0, 0},
 };
 static const struct field adapter_fields[] = {

@@ -112,6 +112,11 @@ struct sio_topo_host {
 	char name[SIO_NAME_LEN];
 	uint32_t node; /* multiple of 4, from 4 on */
 	uint64_t ram_base, ram_size;
+	/*
+	 * An emulated host beside machines with mapped windows: so many bytes at the start of its
+	 * RAM are one file, which these map. 0: it has no pool.
+	 */
+	uint64_t pool_size;
 	bool iommu;
 	struct sio_topo_address address; /* all hosts of a cluster have one, or none has */
 	bool real;			 /* its adapters are those of a machine, by smartio.ko */

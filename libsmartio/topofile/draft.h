@@ -39,7 +39,7 @@ struct sio_draft_trunk {
 };
 
 struct sio_draft_host {
-	struct sio_spot at, node_at, base_at, address_at;
+	struct sio_spot at, node_at, base_at, pool_at, address_at;
 	struct sio_draft_adapter adapter[SIO_MAX_ADAPTERS];
 	struct sio_draft_device device[SIO_DRAFT_DEVICES];
 	struct sio_draft_chassis chassis[SIO_MAX_CHASSIS];
@@ -119,6 +119,11 @@ int sio_draft_read_policy(struct sio_draft *d, struct sio_spot access, struct si
 int sio_draft_check_apart(struct sio_draft *d);
 /* join.c: resolves what each adapter is connected to. */
 int sio_draft_join(struct sio_draft *d);
+/*
+ * pool.c: gives each emulated host beside machines with mapped windows its pool; refuses one
+ * elsewhere.
+ */
+int sio_draft_give_pools(struct sio_draft *d);
 /* layout.c: assigns addresses to each host's RAM, windows and BARs; refuses overlaps. */
 int sio_draft_lay_out(struct sio_draft *d);
 

@@ -14,6 +14,7 @@ enum {
 	HOST_NODE,
 	HOST_RAM,
 	HOST_BASE,
+	HOST_POOL,
 	HOST_IOMMU,
 	HOST_ADDRESS,
 	HOST_ADAPTERS,
@@ -41,6 +42,12 @@ static const struct sio_field host_field[HOST_FIELDS] = {
 		       .offset = offsetof(struct sio_topo_host, ram_base),
 		       .min = SIO_MIB,
 		       .max = SIO_DRAFT_HIGHEST,
+		       .step = SIO_PAGE_SIZE},
+	[HOST_POOL] = {.name = "pool",
+		       .kind = SIO_VALUE_SIZE,
+		       .offset = offsetof(struct sio_topo_host, pool_size),
+		       .min = SIO_MIB,
+		       .max = SIO_DRAFT_LARGEST,
 		       .step = SIO_PAGE_SIZE},
 	[HOST_IOMMU] = {.name = "iommu",
 			.kind = SIO_VALUE_FLAG,
@@ -105,7 +112,8 @@ static int check_node(struct sio_draft *d, unsigned host)
 /* What only emulated hardware can be told. */
 static int check_real(struct sio_draft *d, unsigned host, const struct sio_spot spot[HOST_FIELDS])
 {
-	static const int emulated[] = {HOST_RAM, HOST_BASE, HOST_IOMMU, HOST_CHASSIS, HOST_DEVICES};
+	static const int emulated[] = {HOST_RAM,   HOST_BASE,	 HOST_POOL,
+				       HOST_IOMMU, HOST_CHASSIS, HOST_DEVICES};
 
 	for (unsigned i = 0; d->t->host[host].real && i < sizeof(emulated) / sizeof(emulated[0]);
 	     i++) {
@@ -149,7 +157,7 @@ static int foreign_key(struct sio_draft *d, const struct sio_spot spot[HOST_FIEL
  */
 static int read_machine(struct sio_draft *d, unsigned host, const struct sio_spot spot[HOST_FIELDS])
 {
-	static const int foreign[] = {HOST_BASE, HOST_IOMMU, HOST_CHASSIS};
+	static const int foreign[] = {HOST_BASE, HOST_POOL, HOST_IOMMU, HOST_CHASSIS};
 	struct sio_topo_host *h = &d->t->host[host];
 	int rc = 0;
 
@@ -254,6 +262,7 @@ int sio_draft_add_host(struct sio_draft *d, yaml_node_t *key, yaml_node_t *value
 	d->host[host].at = at;
 	d->host[host].node_at = spot[HOST_NODE];
 	d->host[host].base_at = spot[HOST_BASE];
+	d->host[host].pool_at = spot[HOST_POOL];
 	d->t->n_hosts++; /* from now on it is freed with the topology */
 	rc = check_node(d, host);
 	if (rc == 0)

@@ -197,10 +197,7 @@ static int number_devices(struct sio_draft *d)
 	return rc;
 }
 
-/*
- * A machine beside an emulated host: their daemons speak TLS, and what the machine does is checked
- * access by access. The file with the RAM of mapped machines has no place for emulated hosts'.
- */
+/* A machine beside an emulated host: their daemons speak TLS. */
 static int check_beside(struct sio_draft *d, const struct sio_topo_host *machine,
 			const struct sio_draft_host *draft)
 {
@@ -210,7 +207,7 @@ static int check_beside(struct sio_draft *d, const struct sio_topo_host *machine
 		struct sio_path way;
 		struct sio_spot at;
 
-		if (h->machine || (machine->address.port && !machine->mapped) ||
+		if (h->machine || machine->address.port ||
 		    !sio_topology_paths(d->t, machine->node, h->node, &way, 1))
 			continue;
 		at = draft->adapter[way.adapter].to_at;
@@ -218,10 +215,9 @@ static int check_beside(struct sio_draft *d, const struct sio_topo_host *machine
 			at = sio_source_missing(draft->adapter[way.adapter].at);
 		return sio_source_fail_at(
 			d->source, at, sio_draft_adapter_path(machine, way.adapter, "to", path),
-			"joins a machine to host '%s', which is emulated: %s is right", h->name,
-			machine->mapped ? "'window: exact' of the machine, or a switch with "
-					  "machines alone,"
-					: "an 'address' of each, or a switch with machines alone,");
+			"joins a machine to host '%s', which is emulated: an 'address' of each, or "
+			"a switch with machines alone, is right",
+			h->name);
 	}
 	return 0;
 }
@@ -336,6 +332,8 @@ static int build(struct sio_draft *d, yaml_node_t *root)
 		rc = sio_draft_join(d);
 	if (rc == 0)
 		rc = sio_topology_measure(d->t) < 0 ? sio_source_no_memory(s) : check_machines(d);
+	if (rc == 0)
+		rc = sio_draft_give_pools(d);
 	if (rc == 0)
 		rc = sio_draft_number_ports(d);
 	if (rc < 0)

@@ -608,6 +608,31 @@ static void machines_stand_apart(void **state)
 	sio_topology_free(t);
 }
 
+/* A pool of half of the RAM, unless the file says more; none where no machine would map it. */
+static void hosts_beside_mapped_machines_have_pools(void **state)
+{
+	struct sio_topology *t = parse_good(
+		"cluster: c\n"
+		"switches: [here, there]\n"
+		"hosts:\n"
+		"  a: { address: 10.0.0.1:7, adapters: [{ to: here }] }\n"
+		"  b: { address: 10.0.0.2:7, ram: 64M, pool: 64M, adapters: [{ to: here }, { to: there }] }\n"
+		"  c: { address: 10.0.0.3:7, iommu: on, adapters: [{ to: here }] }\n"
+		"  d: { address: 10.0.0.4:7, adapters: [{ to: there }] }\n"
+		"  e: { address: 10.0.0.5:7, ram: 1028K, adapters: [{ to: here }] }\n"
+		"  v: { kind: machine, address: 10.0.0.6:7, window: mapped, adapters: [{ to: here }] }\n"
+		"  w: { kind: machine, address: 10.0.0.7:7, adapters: [{ to: there }] }\n");
+	static const uint64_t pool[] = {128u << 20, 64u << 20, 0, 0, 512u << 10};
+
+	(void)state;
+	assert_int_equal(t->n_hosts, 5);
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(t->host[i].pool_size, pool[i]);
+	for (unsigned i = 0; i < t->n_machines; i++)
+		assert_int_equal(t->machine[i].pool_size, 0);
+	sio_topology_free(t);
+}
+
 /* Machines are joined to each other, beside a cluster of emulated hosts. */
 static void machines_are_joined(void **state)
 {
@@ -691,6 +716,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(reads_hosts_that_are_real),
 		cmocka_unit_test(emulated_hosts_may_have_addresses),
 		cmocka_unit_test(machines_stand_apart),
+		cmocka_unit_test(hosts_beside_mapped_machines_have_pools),
 		cmocka_unit_test(machines_are_joined),
 		cmocka_unit_test(machines_stand_beside_hosts),
 		cmocka_unit_test(reads_the_cluster_and_its_hosts),

@@ -49,6 +49,8 @@ static struct json_object *host_json(const struct tool_view *v, const struct too
 	tool_json_string(o, "kind", h->topo->machine ? "machine" : "host");
 	tool_json_number(o, "ram", h->topo->ram_size);
 	tool_json_hex(o, "ram_base", h->topo->ram_base);
+	if (h->topo->pool_size)
+		tool_json_number(o, "pool", h->topo->pool_size);
 	if (!h->topo->real)
 		tool_json_bool(o, "iommu", h->topo->iommu);
 	for (unsigned i = 0; i < h->topo->n_chassis; i++)
