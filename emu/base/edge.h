@@ -67,6 +67,12 @@ struct emu_ops {
 	 * cannot shrink; -EINVAL: it is shorter than that. NULL: foreign memory is not accepted.
 	 */
 	int (*mem_take)(void *ctx, int fd, uint64_t offset, uint64_t size, struct emu_mem *ret);
+	/*
+	 * [@offset, @offset + @size) of the pool of the host with this node id, to be freed as
+	 * any: it is not cleared. NULL: no host has a pool.
+	 */
+	int (*mem_part)(void *ctx, uint32_t node, uint64_t offset, uint64_t size,
+			struct emu_mem *ret);
 	/* Makes all of it read as zeros again, in every mapping. NULL: memset() does. */
 	void (*mem_zero)(void *ctx, const struct emu_mem *m);
 	/* Makes all of it read as ones, in every mapping. NULL: it is stored word by word. */

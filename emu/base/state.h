@@ -236,7 +236,12 @@ struct emu_host {
 	struct emu_owner *ended; /* ended owners that have objects left */
 	struct emu_owner daemon; /* owner 0 */
 	struct emu_tally freed;
-	struct sio_range ram;
+	/*
+	 * RAM outside of the pool, and in it. A part that is empty has size 0. The pool's first
+	 * page is the header by which machines know it (SIO_VNTB_POOL_KEY).
+	 */
+	struct sio_range ram, pool;
+	bool pool_full; /* the log has that something did not fit there */
 	struct sio_addrmap map;
 	/*
 	 * As many as are made: those of the topology, then those that it has no more, for as long

@@ -54,6 +54,13 @@ struct live_packet {
 	unsigned char data[];
 };
 
+/* The pool of an emulated host. */
+struct live_pool {
+	uint32_t node;
+	int fd; /* -1: none */
+	char path[LIVE_PATH_MAX + 1];
+};
+
 struct live_key {
 	uint64_t id;
 	uint64_t host;
@@ -131,6 +138,8 @@ struct live {
 	char pool_path[LIVE_PATH_MAX + 1]; /* memory of mapped machines; empty: there are none */
 	dev_t pool_device;
 	ino_t pool_inode;
+	struct live_pool *pool; /* of emulated hosts */
+	unsigned n_pools;
 	struct live_source alarm;
 	uint64_t alarm_at;	  /* 0: it is not set */
 	struct live_store *store; /* NULL: no drive has a file */
@@ -213,6 +222,10 @@ void live_engine_unwatch(void *ctx, unsigned host, int fd);
 void live_engines_stop(void *ctx);
 void live_engines_go(void *ctx);
 void live_engine_report(void *ctx);
+
+/* pool.c: makes the pools of emulated hosts, which machines know by @key; removes them. */
+int live_pools_open(struct live *l, uint64_t key, struct sio_err *reterr);
+void live_pools_close(struct live *l);
 
 /* ntb.c: adapters of machines: the file with their RAM, and the clock. */
 int live_ntb_open(struct live *l, struct sio_err *reterr);

@@ -195,6 +195,20 @@ static int open_pool(struct live *l, struct sio_err *reterr)
 	return 0;
 }
 
+static int open_pools(struct live *l, struct sio_err *reterr)
+{
+	int rc = live_pools_open(l, live_ops.random(l), reterr);
+
+	for (unsigned i = 0; rc == 0 && i < l->topo->n_hosts; i++) {
+		const struct sio_topo_host *h = &l->topo->host[i];
+
+		if (h->pool_size)
+			live_log("%s/memory.%s has %" PRIu64 " bytes of RAM of host %s, its pool",
+				 l->state_dir, h->name, h->pool_size, h->name);
+	}
+	return rc;
+}
+
 int live_ntb_place(const struct live *l, uint32_t node, int fd, const struct sio_vfio_range *r,
 		   uint64_t *offset)
 {
@@ -226,13 +240,16 @@ int live_ntb_open(struct live *l, struct sio_err *reterr)
 	if (rc < 0)
 		return sio_fail(reterr, rc, "epoll: %s", strerror(-rc));
 	rc = open_pool(l, reterr);
-	return rc < 0 ? rc : emu_ntb_new(l->topo, &ops, l, &l->ntb, reterr);
+	if (rc == 0)
+		rc = emu_ntb_new(l->topo, &ops, l, &l->ntb, reterr);
+	return rc < 0 ? rc : open_pools(l, reterr);
 }
 
 void live_ntb_close(struct live *l)
 {
 	emu_ntb_free(l->ntb);
 	l->ntb = NULL;
+	live_pools_close(l);
 	if (l->pool_path[0])
 		unlink(l->pool_path);
 	if (l->alarm.fd >= 0)

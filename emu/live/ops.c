@@ -127,6 +127,31 @@ static int mem_take(void *ctx, int fd, uint64_t offset, uint64_t size, struct em
 	return 0;
 }
 
+static int mem_part(void *ctx, uint32_t node, uint64_t offset, uint64_t size, struct emu_mem *ret)
+{
+	const struct live *l = ctx;
+	unsigned i = 0;
+	void *data;
+	int fd;
+
+	while (i < l->n_pools && l->pool[i].node != node)
+		i++;
+	if (i == l->n_pools)
+		return -ENOENT;
+	fd = fcntl(l->pool[i].fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+	if (data == MAP_FAILED) {
+		int rc = -errno;
+
+		close(fd);
+		return rc;
+	}
+	*ret = (struct emu_mem){.fd = fd, .data = data, .size = size};
+	return 0;
+}
+
 /* The pages go back to the system, and come as zeros when they are touched again. */
 static void mem_zero(void *ctx, const struct emu_mem *m)
 {
@@ -318,6 +343,7 @@ const struct emu_ops live_ops = {
 	.mem_place = mem_place,
 	.mem_put_back = mem_put_back,
 	.mem_take = mem_take,
+	.mem_part = mem_part,
 	.mem_zero = mem_zero,
 	.bulk_new = bulk_new,
 	.bulk_free = bulk_free,

@@ -21,7 +21,7 @@ int emu_op_info(struct emu_request *rq, const void *msg)
 	memcpy(evt.boot_id, h->boot_id, sizeof(evt.boot_id));
 	evt.served = emu_served(h->room);
 	evt.ram_total = h->topo->ram_size;
-	evt.ram_free = sio_range_free_bytes(&h->ram);
+	evt.ram_free = emu_ram_free_bytes(h);
 	emu_answer(rq, &evt, sizeof(evt), NULL, 0);
 	return 0;
 }

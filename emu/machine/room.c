@@ -265,8 +265,7 @@ static void power_off(struct emu_host *h)
 	emu_adapters_bury(h);
 	emu_status_free(h);
 	sio_addrmap_done(&h->map);
-	sio_range_done(&h->ram);
-	memset(&h->ram, 0, sizeof(h->ram));
+	emu_ram_power_off(h);
 	memset(&h->map, 0, sizeof(h->map));
 	emu_invalidate(h->room);
 }
@@ -282,7 +281,7 @@ static int power_on(struct emu_host *h, struct sio_err *err)
 		memcpy(h->boot_id + i, &word, sizeof(word));
 	}
 	sio_addrmap_init(&h->map, h->topo->name);
-	rc = sio_range_init(&h->ram, h->topo->name, h->topo->ram_base, h->topo->ram_size, err);
+	rc = emu_ram_power_on(h, err);
 	for (unsigned i = 0; rc == 0 && i < h->n_adapters; i++) {
 		rc = emu_adapter_power_on(&h->adapter[i], err);
 		if (rc == 0)

@@ -33,7 +33,11 @@ static void host_stats(struct emu_host *h, struct sio_evt_stats *evt)
 	const uint64_t *n = h->n_of_kind;
 
 	add(evt, "ram_total", h->topo->ram_size);
-	add(evt, "ram_free", sio_range_free_bytes(&h->ram));
+	add(evt, "ram_free", emu_ram_free_bytes(h));
+	if (h->pool.size) {
+		add(evt, "pool_total", h->pool.size);
+		add(evt, "pool_free", sio_range_free_bytes(&h->pool));
+	}
 	add(evt, "faults", h->faults.count);
 	add(evt, "requests", h->requests);
 	add(evt, "requests_refused", h->requests_refused);

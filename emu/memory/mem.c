@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory of a host: a place in its physical map, and a file by which it is mapped. */
+#include <stdio.h>
+
 #include "emu/memory/memory.h"
 
 #define HUGE_PAGE (2ull << 20)
@@ -47,25 +49,100 @@ static uint64_t quarantined(const struct emu_host *h)
 	return bytes;
 }
 
+static int no_ram(struct emu_request *rq, uint64_t size)
+{
+	const struct emu_host *h = rq->host;
+	uint64_t kept = quarantined(h),
+		 free_bytes = h->ram.size ? sio_range_free_bytes(&h->ram) : 0;
+	char pool[80] = "";
+
+	if (h->pool.size)
+		snprintf(pool, sizeof(pool), "; its pool has %" PRIu64 ", %" PRIu64 " are free",
+			 h->pool.size, sio_range_free_bytes(&h->pool));
+	return sio_fail_exhausted(
+		&rq->err, -ENOSPC,
+		kept && size > free_bytes && size <= free_bytes + kept ? SIO_OUT_OF_QUARANTINE
+								       : SIO_OUT_OF_RAM,
+		"%s: %" PRIu64 " bytes wanted, %" PRIu64 " of %" PRIu64 " are free, %" PRIu64
+		" in one piece, %" PRIu64 " in quarantine%s",
+		h->topo->name, size, free_bytes, h->ram.size,
+		h->ram.size ? sio_range_largest(&h->ram) : 0, kept, pool);
+}
+
 int emu_ram_place(struct emu_request *rq, uint64_t size, uint64_t align, uint64_t highest,
 		  uint64_t *ret)
 {
 	struct emu_host *h = rq->host;
-	uint64_t kept, free_bytes;
-	int rc = sio_range_alloc(&h->ram, size, align, highest, ret, &rq->err);
+	int rc = -ENOSPC;
 
-	if (rc != -ENOSPC)
-		return rc;
-	kept = quarantined(h);
-	free_bytes = sio_range_free_bytes(&h->ram);
-	return sio_fail_exhausted(&rq->err, -ENOSPC,
-				  kept && size > free_bytes && size <= free_bytes + kept
-					  ? SIO_OUT_OF_QUARANTINE
-					  : SIO_OUT_OF_RAM,
-				  "%s: %" PRIu64 " bytes wanted, %" PRIu64 " of %" PRIu64
-				  " are free, %" PRIu64 " in one piece, %" PRIu64 " in quarantine",
-				  h->topo->name, size, free_bytes, h->topo->ram_size,
-				  sio_range_largest(&h->ram), kept);
+	if (h->ram.size)
+		rc = sio_range_alloc(&h->ram, size, align, highest, ret, &rq->err);
+	return rc == -ENOSPC ? no_ram(rq, size) : rc;
+}
+
+/* In the pool. What does not fit there lies elsewhere, and machines reach it access by access. */
+static bool place_in_pool(struct emu_request *rq, struct emu_ram *m, uint64_t size, uint64_t align,
+			  uint64_t highest)
+{
+	struct emu_host *h = rq->host;
+	struct sio_err err;
+
+	if (!h->pool.size)
+		return false;
+	m->pooled = sio_range_alloc(&h->pool, size, align, highest, &m->address, &err) == 0;
+	if (!m->pooled && !h->pool_full)
+		emu_log(h->room,
+			"%s: %" PRIu64 " bytes of a segment do not fit into its pool of %" PRIu64
+			" bytes, of which %" PRIu64 " are free: machines reach what lies outside "
+			"access by access",
+			h->topo->name, size, h->topo->pool_size, sio_range_free_bytes(&h->pool));
+	h->pool_full |= !m->pooled;
+	m->file_offset = m->pooled ? m->address - h->topo->ram_base : 0;
+	return m->pooled;
+}
+
+int emu_ram_power_on(struct emu_host *h, struct sio_err *reterr)
+{
+	const struct sio_topo_host *t = h->topo;
+	uint64_t pool = h->room->ops->mem_part ? t->pool_size : 0;
+	int rc = 0;
+
+	h->pool_full = false;
+	if (pool > EMU_PAGE)
+		rc = sio_range_init(&h->pool, t->name, t->ram_base + EMU_PAGE, pool - EMU_PAGE,
+				    reterr);
+	if (rc == 0 && pool < t->ram_size)
+		rc = sio_range_init(&h->ram, t->name, t->ram_base + pool, t->ram_size - pool,
+				    reterr);
+	return rc;
+}
+
+void emu_ram_power_off(struct emu_host *h)
+{
+	sio_range_done(&h->ram);
+	sio_range_done(&h->pool);
+	memset(&h->ram, 0, sizeof(h->ram));
+	memset(&h->pool, 0, sizeof(h->pool));
+}
+
+uint64_t emu_ram_free_bytes(const struct emu_host *h)
+{
+	return sio_range_free_bytes(&h->ram) + sio_range_free_bytes(&h->pool);
+}
+
+static void unplace(struct emu_ram *m)
+{
+	struct emu_host *h = m->o.host;
+
+	sio_range_free(m->pooled ? &h->pool : &h->ram, m->address);
+}
+
+static void clear(struct emu_room *r, const struct emu_mem *mem)
+{
+	if (r->ops->mem_zero)
+		r->ops->mem_zero(r->ctx, mem);
+	else
+		memset(mem->data, 0, mem->size);
 }
 
 /* Into the host's physical map. */
@@ -87,8 +164,12 @@ static int enter(struct emu_request *rq, struct emu_ram *m, uint64_t size)
 static int back(struct emu_request *rq, struct emu_ram *m, uint64_t size)
 {
 	struct emu_room *r = rq->host->room;
-	int rc = r->ops->mem_new(r->ctx, "segment", size, &m->mem);
+	int rc = m->pooled ? r->ops->mem_part(r->ctx, rq->host->topo->node, m->file_offset, size,
+					      &m->mem)
+			   : r->ops->mem_new(r->ctx, "segment", size, &m->mem);
 
+	if (rc == 0 && m->pooled) /* whoever had it may have stored there since it was freed */
+		clear(r, &m->mem);
 	if (rc < 0)
 		return sio_fail(&rq->err, rc,
 				rc == -EMFILE
@@ -117,7 +198,8 @@ int emu_op_alloc(struct emu_request *rq, const void *msg)
 	if (!ram)
 		return rq->err.code;
 	ram->user_cookie = m->user_cookie;
-	rc = emu_ram_place(rq, size, align, m->highest, &ram->address);
+	if (!(m->h.flags & SIO_ALLOC_PART) || !place_in_pool(rq, ram, size, align, m->highest))
+		rc = emu_ram_place(rq, size, align, m->highest, &ram->address);
 	if (rc < 0)
 		goto drop_object;
 	rc = back(rq, ram, size);
@@ -127,11 +209,12 @@ int emu_op_alloc(struct emu_request *rq, const void *msg)
 	evt.id = ram->o.id;
 	evt.size = size;
 	evt.address = ram->address;
+	evt.offset = ram->file_offset;
 	emu_answer(rq, &evt, sizeof(evt), &ram->mem.fd, 1);
 	return 0;
 
 free_place:
-	sio_range_free(&rq->host->ram, ram->address);
+	unplace(ram);
 drop_object:
 	emu_object_drop(&ram->o);
 	return rc;
@@ -210,6 +293,7 @@ int emu_op_import(struct emu_request *rq, const void *msg)
 	evt.id = ram->o.id;
 	evt.size = m->length;
 	evt.address = ram->address;
+	evt.offset = ram->file_offset;
 	evt.pieces = 1;
 	emu_answer(rq, &evt, sizeof(evt), &ram->mem.fd, 1);
 	return 0;
@@ -217,7 +301,7 @@ int emu_op_import(struct emu_request *rq, const void *msg)
 free_mem:
 	r->ops->mem_free(r->ctx, &ram->mem);
 free_place:
-	sio_range_free(&rq->host->ram, ram->address);
+	unplace(ram);
 drop_object:
 	emu_object_drop(&ram->o);
 	return rc;
@@ -275,8 +359,10 @@ static void release(struct emu_object *o)
 	if (!m->is_overlay) { /* which lies where the BAR does */
 		h->freed.bytes += m->mem.size;
 		sio_addrmap_remove(&h->map, m->address);
-		sio_range_free(&h->ram, m->address);
+		unplace(m);
 	}
+	if (m->pooled)
+		clear(r, &m->mem);
 	if (m->group)
 		emu_group_leave(m); /* its memory, too */
 	else

@@ -13,7 +13,8 @@
 struct emu_ram {
 	struct emu_object o;
 	struct emu_mem mem;
-	uint64_t file_offset;	 /* where it begins in its file: of what was imported */
+	uint64_t file_offset;	 /* where it begins in its file: imported, or pooled */
+	bool pooled;		 /* its file is the host's pool */
 	uint64_t address;	 /* physical */
 	uint64_t user_cookie;	 /* of ALLOC */
 	struct emu_group *group; /* NULL: none; of a fused one @mem is the group's */
@@ -130,7 +131,11 @@ int emu_range_check(struct emu_request *rq, const char *what, const struct emu_o
 int emu_no_iova(struct emu_request *rq);
 
 /* mem.c */
-/* Finds a place in the host's RAM; -ENOSPC says what takes it up. */
+/* The host's RAM when it starts, all of it free; when it ends; and its bytes that nothing has. */
+int emu_ram_power_on(struct emu_host *h, struct sio_err *reterr);
+void emu_ram_power_off(struct emu_host *h);
+uint64_t emu_ram_free_bytes(const struct emu_host *h);
+/* Finds a place in the host's RAM outside its pool; -ENOSPC says what takes it up. */
 int emu_ram_place(struct emu_request *rq, uint64_t size, uint64_t align, uint64_t highest,
 		  uint64_t *ret);
 

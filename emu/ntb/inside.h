@@ -38,7 +38,7 @@ struct emu_ntb_member {
 };
 
 struct emu_ntb_piece {
-	uint32_t row;
+	uint32_t row, file;
 	uint64_t bus, size, offset;
 };
 
@@ -144,6 +144,7 @@ struct emu_ntb {
 	const struct sio_topology *topo;
 	const struct emu_ntb_ops *ops;
 	void *ctx;
+	uint64_t pool_key;
 	struct sio_pcie pcie;		  /* by which packets are counted */
 	struct emu_ntb_adapter **adapter; /* machines' first */
 	unsigned n, n_own;		  /* all; those of machines */

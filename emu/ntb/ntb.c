@@ -236,12 +236,17 @@ static int add_pieces(struct emu_ntb_adapter *a)
 	for (unsigned i = 0; i < a->n_rows; i++) {
 		const struct emu_ntb_adapter *peer = a->row[i].peer;
 
-		if (!peer->host->mapped)
-			continue;
-		a->piece[a->n_pieces++] =
-			(struct emu_ntb_piece){.row = i,
-					       .size = peer->host->ram_size,
-					       .offset = emu_ntb_pool_offset(topo, peer->machine)};
+		if (peer->host->mapped)
+			a->piece[a->n_pieces++] = (struct emu_ntb_piece){
+				.row = i,
+				.size = peer->host->ram_size,
+				.offset = emu_ntb_pool_offset(topo, peer->machine)};
+		else if (peer->host->pool_size)
+			a->piece[a->n_pieces++] =
+				(struct emu_ntb_piece){.row = i,
+						       .file = peer->host->node,
+						       .bus = peer->host->ram_base,
+						       .size = peer->host->pool_size};
 	}
 	return 0;
 }
@@ -373,6 +378,11 @@ int emu_ntb_new(const struct sio_topology *topo, const struct emu_ntb_ops *ops, 
 			n->adapter[i]->row[k].start = n->adapter[i]->row[k].peer->start;
 	*ret = n;
 	return 0;
+}
+
+void emu_ntb_pool_key(struct emu_ntb *n, uint64_t key)
+{
+	n->pool_key = key;
 }
 
 void emu_ntb_free(struct emu_ntb *n)

@@ -82,6 +82,13 @@ int emu_ntb_pool_place(const struct sio_topology *topo, uint32_t node, uint64_t 
  */
 int emu_ntb_new(const struct sio_topology *topo, const struct emu_ntb_ops *ops, void *ctx,
 		struct emu_ntb **ret, struct sio_err *reterr);
+/*
+ * The key in the headers of the pools of emulated hosts, by which machines find the functions that
+ * show them (SIO_VNTB_POOL_KEY); 0: there are none.
+ */
+void emu_ntb_pool_key(struct emu_ntb *n, uint64_t key);
+/* The size in bytes of the file that is the pool of a host, as a BAR can have; 0: it has none. */
+uint64_t emu_ntb_pool_file(const struct sio_topo_host *host);
 /* Frees it when no adapter has a session any more. NULL is fine. */
 void emu_ntb_free(struct emu_ntb *n);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The file with the RAM of all mapped machines: where each one's part is. */
+/*
+ * The file with the RAM of all mapped machines: where each one's part is; and the size of the files
+ * that are emulated hosts' pools.
+ */
 #include <errno.h>
 
 #include "emu/ntb/ntb.h"
@@ -20,13 +23,24 @@ uint64_t emu_ntb_pool_offset(const struct sio_topology *topo, unsigned machine)
 	return offset;
 }
 
+/* As a BAR can have it. */
+static uint64_t bar_size(uint64_t bytes)
+{
+	uint64_t size = POOL_UNIT;
+
+	while (size < bytes)
+		size <<= 1;
+	return bytes ? size : 0;
+}
+
 uint64_t emu_ntb_pool_size(const struct sio_topology *topo)
 {
-	uint64_t all = emu_ntb_pool_offset(topo, topo->n_machines), size = POOL_UNIT;
+	return bar_size(emu_ntb_pool_offset(topo, topo->n_machines));
+}
 
-	while (size < all)
-		size <<= 1;
-	return all ? size : 0;
+uint64_t emu_ntb_pool_file(const struct sio_topo_host *host)
+{
+	return bar_size(host->pool_size);
 }
 
 /*

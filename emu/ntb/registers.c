@@ -32,6 +32,8 @@ static uint64_t load_global(struct emu_ntb_adapter *a, unsigned row, unsigned at
 		return t->enable;
 	case SIO_VNTB_STALE_READS:
 		return a->stale_reads;
+	case SIO_VNTB_POOL_KEY:
+		return a->ntb->pool_key;
 	case SIO_VNTB_DB_STATUS:
 		return t->bell_status;
 	case SIO_VNTB_DB_MASK:
@@ -305,6 +307,8 @@ static uint64_t load_piece(struct emu_ntb_adapter *a, unsigned row, unsigned at)
 	switch (at) {
 	case SIO_VNTB_PIECE_ROW:
 		return p->row;
+	case SIO_VNTB_PIECE_FILE:
+		return p->file;
 	case SIO_VNTB_PIECE_BUS:
 		return p->bus;
 	case SIO_VNTB_PIECE_SIZE:
@@ -340,8 +344,9 @@ static const struct block {
 	void (*store)(struct emu_ntb_adapter *a, unsigned row, unsigned at, uint64_t value);
 } block[BLOCKS] = {
 	[GLOBAL] = {0, SIO_VNTB_SPAD(0), SIO_VNTB_SPAD(0),
-		    1ull << SIO_VNTB_START / 8 | 1ull << SIO_VNTB_FAULT_ADDRESS / 8, load_global,
-		    store_global},
+		    1ull << SIO_VNTB_START / 8 | 1ull << SIO_VNTB_POOL_KEY / 8 |
+			    1ull << SIO_VNTB_FAULT_ADDRESS / 8,
+		    load_global, store_global},
 	[SPADS] = {SIO_VNTB_SPAD(0), SIO_VNTB_SPAD(SIO_VNTB_SPADS), 4, 0, load_spad, store_spad},
 	[COUNTERS] = {SIO_VNTB_COUNTER(0), SIO_VNTB_COUNTER(SIO_VNTB_COUNTERS), 8, 1, load_counter,
 		      NULL},

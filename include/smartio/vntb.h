@@ -27,7 +27,7 @@
 #define SIO_VNTB_MAGIC 0x000 /* SIO_VNTB_MAGIC_VALUE */
 #define SIO_VNTB_MAGIC_VALUE 0x42544e56
 #define SIO_VNTB_VERSION 0x004 /* SIO_VNTB_VERSION_VALUE */
-#define SIO_VNTB_VERSION_VALUE 3
+#define SIO_VNTB_VERSION_VALUE 4
 #define SIO_VNTB_NODE 0x008	    /* of this host */
 #define SIO_VNTB_ADAPTER 0x00c	    /* of this host: 0, 1, ... */
 #define SIO_VNTB_PEERS 0x010	    /* rows of the table of peers; SIO_VNTB_MAX_PEERS at most */
@@ -55,6 +55,7 @@
 #define SIO_VNTB_ENABLE 0x048
 #define SIO_VNTB_RESET 0x04c
 #define SIO_VNTB_STALE_READS 0x050
+#define SIO_VNTB_POOL_KEY 0x058 /* u64: see SIO_VNTB_PIECE; does not change */
 
 /*
  * Doorbells: SIO_VNTB_DOORBELLS bits, set by peers. A bit that is set and not masked raises its
@@ -226,10 +227,12 @@
 #define SIO_VNTB_REQUESTER_VALID 0x80000000u
 
 /*
- * Mapped pieces: which bytes of the file with the memory of all mapped machines are which bus
- * addresses of which peer, for plain memory alone; one piece, of row SIO_VNTB_PIECE_OWN, is this
- * host's own. Another function of the machine shows the file: QEMU's ivshmem-plain, in its BAR 2. A
- * driver knows it by its own memory, which is in there, too.
+ * Mapped pieces: which bytes of a file are which bus addresses of which peer, for plain memory
+ * alone. FILE 0 has the memory of all mapped machines; one piece of it, of row SIO_VNTB_PIECE_OWN,
+ * is this host's own. Any other number is the node id of an emulated host, whose pool the file is.
+ * Another function of the machine shows each file: QEMU's ivshmem-plain, in its BAR 2. A driver
+ * knows that of file 0 by its own memory, which is in there, too, and the others by their header:
+ * u64 SIO_VNTB_POOL_KEY, u64 FILE, little-endian, from the start on.
  */
 #define SIO_VNTB_SHARED_VENDOR 0x1af4
 #define SIO_VNTB_SHARED_DEVICE 0x1110
@@ -238,6 +241,7 @@
 #define SIO_VNTB_PIECE_OWN 0xffffffffu
 #define SIO_VNTB_PIECE(i) (0x58000 + 0x20 * (i))
 #define SIO_VNTB_PIECE_ROW 0x00
+#define SIO_VNTB_PIECE_FILE 0x04
 #define SIO_VNTB_PIECE_BUS 0x08	   /* u64 */
 #define SIO_VNTB_PIECE_SIZE 0x10   /* u64 */
 #define SIO_VNTB_PIECE_OFFSET 0x18 /* u64; in the file */

@@ -115,6 +115,22 @@ static int mem_new(void *ctx, const char *name, uint64_t size, struct emu_mem *r
 	return 0;
 }
 
+static int mem_part(void *ctx, uint32_t node, uint64_t offset, uint64_t size, struct emu_mem *ret)
+{
+	struct fake *f = ctx;
+
+	(void)node;
+	if (fails(f))
+		return -EMFILE;
+	if (!f->pool)
+		f->pool = calloc(1, FAKE_POOL);
+	assert_non_null(f->pool);
+	assert_true(offset >= EMU_PAGE && offset + size <= FAKE_POOL);
+	*ret = (struct emu_mem){.fd = f->next_fd++, .data = f->pool + offset, .size = size};
+	f->open_mems++;
+	return 0;
+}
+
 static int mem_seal(void *ctx, struct emu_mem *m)
 {
 	struct fake *f = ctx;
@@ -129,12 +145,15 @@ static void mem_free(void *ctx, struct emu_mem *m)
 	struct fake *f = ctx;
 	const uint64_t *word = m->data;
 	uint64_t ones = UINT64_MAX;
+	bool pooled = f->pool && (uint8_t *)m->data >= f->pool &&
+		      (uint8_t *)m->data < f->pool + FAKE_POOL;
 
 	for (uint64_t i = 0; i < m->size / sizeof(*word); i++)
 		ones &= word[i];
 	f->ones_freed += ones == UINT64_MAX;
 	f->open_mems--;
-	free(m->data);
+	if (!pooled)
+		free(m->data);
 }
 
 static int owner_new(void *ctx, unsigned host, uint64_t owner, int *ret_fd)
@@ -316,6 +335,7 @@ static const struct emu_ops ops = {
 	.machine_message = machine_message,
 	.machine_store = machine_store,
 	.mem_new = mem_new,
+	.mem_part = mem_part,
 	.mem_seal = mem_seal,
 	.mem_free = mem_free,
 	.owner_new = owner_new,
@@ -485,6 +505,7 @@ void fake_free(struct fake *f)
 	assert_int_equal(f->open_owners, 0);
 	assert_int_equal(f->open_watches, 0);
 	free(f->measured);
+	free(f->pool);
 	free(f);
 }
 

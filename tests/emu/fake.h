@@ -20,6 +20,7 @@
 #define LENDER 0		/* node 4: devices 0 to 2 */
 #define CLIENT 1		/* node 8: device 0 */
 #define OTHER 2			/* node 12 */
+#define FAKE_POOL 0x8000u	/* bytes of a pool at most */
 #define MACHINE 3		/* node 16, of fake_new_mixed() */
 #define MACHINE_RAM 0x100000u	/* two pages, that it has granted to the lender */
 #define MACHINE_MESSAGE 0x4031u /* of an interrupt that it has granted to it */
@@ -77,6 +78,7 @@ struct fake {
 	unsigned n_with;
 	int next_fd;
 	uint64_t cookie, clock, seed;
+	uint8_t *pool; /* of the only host that has one, if any; made when the room asks for it */
 	/* The machine, if there is one. */
 	uint8_t machine_ram[2 * 0x1000];
 	uint32_t machine_access; /* what it grants, SIO_ACCESS_* */

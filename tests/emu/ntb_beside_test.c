@@ -40,6 +40,33 @@ static void an_emulated_host_is_a_peer(void **state)
 	ntbs_free(s);
 }
 
+static void a_pool_is_a_piece(void **state)
+{
+	const uint64_t own = SIO_VNTB_PIECE(0), pool = SIO_VNTB_PIECE(1), other = SIO_VNTB_PIECE(2);
+	struct ntbs *s = ntbs_new_pool(2);
+
+	(void)state;
+	ntbs_connect(s, 1);
+	assert_int_equal(ntbs_get(s, 1, SIO_VNTB_CAPABILITIES), SIO_VNTB_CAP_MAPPED);
+	assert_int_equal(ntbs_get(s, 1, SIO_VNTB_PIECES), 3);
+	assert_int_equal(ntbs_get(s, 1, own + SIO_VNTB_PIECE_ROW), SIO_VNTB_PIECE_OWN);
+	assert_int_equal(ntbs_get(s, 1, own + SIO_VNTB_PIECE_FILE), 0);
+	assert_int_equal(ntbs_get64(s, 1, own + SIO_VNTB_PIECE_OFFSET), 2u << 20);
+	assert_int_equal(ntbs_get(s, 1, pool + SIO_VNTB_PIECE_ROW), 0);
+	assert_int_equal(ntbs_get(s, 1, pool + SIO_VNTB_PIECE_FILE), 4);
+	assert_int_equal(ntbs_get64(s, 1, pool + SIO_VNTB_PIECE_BUS), 1ull << 32);
+	assert_int_equal(ntbs_get64(s, 1, pool + SIO_VNTB_PIECE_SIZE), 1u << 20);
+	assert_int_equal(ntbs_get64(s, 1, pool + SIO_VNTB_PIECE_OFFSET), 0);
+	assert_int_equal(ntbs_get(s, 1, other + SIO_VNTB_PIECE_ROW), 1);
+	assert_int_equal(ntbs_get(s, 1, other + SIO_VNTB_PIECE_FILE), 0);
+	assert_int_equal(ntbs_get64(s, 1, SIO_VNTB_POOL_KEY), 0);
+	emu_ntb_pool_key(s->ntb, 0x1122334455667788u);
+	assert_int_equal(ntbs_get64(s, 1, SIO_VNTB_POOL_KEY), 0x1122334455667788u);
+	assert_int_equal(emu_ntb_pool_file(&s->topo.host[0]), 2u << 20);
+	assert_int_equal(emu_ntb_pool_file(&s->topo.machine[0]), 0);
+	ntbs_free(s);
+}
+
 /* The end of a start is told at once, the next one so often. */
 static void who_resets_often_is_heard_of_seldom(void **state)
 {
@@ -260,6 +287,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_emulated_host_is_a_peer),
+		cmocka_unit_test(a_pool_is_a_piece),
 		cmocka_unit_test(who_resets_often_is_heard_of_seldom),
 		cmocka_unit_test(the_window_leads_to_an_emulated_host),
 		cmocka_unit_test(an_emulated_host_reaches_what_was_granted),

@@ -30,12 +30,13 @@ hosts:
 
 class Ntb(unittest.TestCase):
     window, ram, devices = "exact", "", ""
+    topology = None  # instead of that
 
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix="sio-ntb-")
         self.addCleanup(shutil.rmtree, self.dir)
         with open(f"{self.dir}/topology.yaml", "w", encoding="ascii") as f:
-            f.write(TOPOLOGY.format(window=self.window, ram=self.ram, devices=self.devices))
+            f.write(self.topology or TOPOLOGY.format(window=self.window, ram=self.ram, devices=self.devices))
         os.mkdir(f"{self.dir}/state", 0o700)
         ready, theirs = os.pipe()
         self.emu = subprocess.Popen(
@@ -242,6 +243,31 @@ class WithDrive(Ntb):
         d.start()
         self.assertEqual(d.do(1, self.WRITE, self.BAR, 1, (0, 0, 7)) & 0xff, self.DATA_TRANSFER_ERROR)
         self.assertEqual((a.read32(FAULT_COUNT), b.read32(FAULT_COUNT)), (0, 0))
+
+
+class Pool(Ntb):
+    """Of an emulated host beside a machine whose windows are mapped."""
+    topology = """cluster: c
+hosts:
+  one: { address: 127.0.0.1:7001, pool: 3M }
+  two: { address: 127.0.0.1:7002, iommu: on }
+  vm: { kind: machine, address: 127.0.0.1:7003, window: mapped, ram: 4M, adapters: [{ window: 1M, entries: 256 }] }
+"""
+
+    def test_it_is_a_file_by_which_it_is_known(self):
+        state = f"{self.dir}/state"
+        self.assertEqual(sorted(n for n in os.listdir(state) if n.startswith("memory")), ["memory", "memory.one"])
+        fd = os.open(f"{state}/memory.one", os.O_RDWR)
+        self.assertEqual(os.fstat(fd).st_size, 4 << 20)  # that of a BAR
+        header = os.pread(fd, 16, 0)
+        for size in (0, 8 << 20):  # programs of the host have it, too
+            self.assertRaises(PermissionError, os.ftruncate, fd, size)
+        os.close(fd)
+        vm = self.machine("vm")
+        self.assertEqual(vm.read32(PIECES), 2)
+        self.assertEqual([vm.read32(piece(i, 4)) for i in range(2)], [0, 4])
+        self.assertEqual([vm.read64(piece(1, at)) for at in (16, 24)], [3 << 20, 0])
+        self.assertEqual(header, struct.pack("<QQ", vm.read64(0x58), 4))
 
 
 class Mapped(WithDrive):

@@ -156,6 +156,7 @@ static const struct emu_ntb_ops ntb_ops = {
 
 /* ---- machines ---- */
 
+/* A mapped window beside emulated hosts: these have pools. */
 static struct ntbs *make(unsigned hosts, unsigned n, unsigned adapters, bool mapped, bool exact)
 {
 	struct ntbs *s = calloc(1, sizeof(*s));
@@ -176,8 +177,10 @@ static struct ntbs *make(unsigned hosts, unsigned n, unsigned adapters, bool map
 		snprintf(s->host[i].name, sizeof(s->host[i].name), "m%u", i);
 		s->host[i].node = 4 * (i + 1);
 		s->host[i].machine = i >= hosts;
-		s->host[i].mapped = mapped;
+		s->host[i].mapped = mapped && i >= hosts;
+		s->host[i].ram_base = i < hosts ? 1ull << 32 : 0;
 		s->host[i].ram_size = 2u << 20;
+		s->host[i].pool_size = mapped && i < hosts ? 1u << 20 : 0;
 		s->host[i].n_adapters = adapters;
 		for (unsigned k = 0; k < adapters; k++)
 			s->host[i].adapter[k] = (struct sio_topo_adapter){
@@ -207,6 +210,11 @@ struct ntbs *ntbs_new(unsigned n, bool mapped)
 struct ntbs *ntbs_new_beside(unsigned n)
 {
 	return make(1, n, 1, false, false);
+}
+
+struct ntbs *ntbs_new_pool(unsigned n)
+{
+	return make(1, n, 1, true, false);
 }
 
 struct ntbs *ntbs_new_exact(unsigned n)

@@ -78,6 +78,8 @@ struct ntbs *ntbs_new_exact(unsigned n);
 struct ntbs *ntbs_new_two(void);
 /* The same beside an emulated host, which has node id 4, and is off. */
 struct ntbs *ntbs_new_beside(unsigned n);
+/* The same, mapped: the host has a pool of 1 MiB, and 2 MiB of RAM from 4 GiB on. */
+struct ntbs *ntbs_new_pool(unsigned n);
 void ntbs_free(struct ntbs *s);
 /* A QEMU: version, memory, interrupts, bus master. */
 void ntbs_connect(struct ntbs *s, unsigned machine);

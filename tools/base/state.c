@@ -211,9 +211,9 @@ static bool is_ours(const char *name)
 	       strcmp(name, "keys") == 0 || strncmp(name, "port.", 5) == 0 ||
 	       strncmp(name, "node.", 5) == 0 || strncmp(name, "peer.", 5) == 0 ||
 	       strncmp(name, "vfio.", 5) == 0 || strcmp(name, "memory") == 0 ||
-	       strcmp(name, "room") == 0 || strcmp(name, "emu.pid") == 0 ||
-	       strcmp(name, "emu.log") == 0 || strcmp(name, "local") == 0 ||
-	       strncmp(name, "local.", 6) == 0 || /* a link */
+	       strncmp(name, "memory.", 7) == 0 || strcmp(name, "room") == 0 ||
+	       strcmp(name, "emu.pid") == 0 || strcmp(name, "emu.log") == 0 ||
+	       strcmp(name, "local") == 0 || strncmp(name, "local.", 6) == 0 || /* a link */
 	       strncmp(name, "run.", 4) == 0 || strncmp(name, "nvme-manager.", 13) == 0 ||
 	       strncmp(name, "machine.", 8) == 0 ||
 	       strncmp(name, "device-", 7) == 0 || /* what `device add` keeps for `device remove` */
