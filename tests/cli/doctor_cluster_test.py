@@ -20,6 +20,12 @@ from doctor import BAD, OK, WARNING, Examined
 sys.path.append(os.path.join(base.HERE, "..", "emu"))
 from ntb_machine import Machine  # noqa: E402
 
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
 HOLDER = os.path.join(base.HERE, "holder.py")
 NVME = os.environ.get("SMARTIO_NVME", "smartio-nvme")
 DRIVE = 0x4f4093
@@ -127,6 +133,16 @@ class VirtualMachines(Mended):
                                                 "  w: { kind: machine, adapters: [{ to: v }] }\n"))
         notes = [f["evidence"] for f in self.json("doctor")["findings"] if f["state"] == "machine-mapped"]
         self.assertEqual([re.match(r"machine '(\w)' has 'window: mapped'", n)[1] for n in notes], ["v"])
+        self.assertEqual(self.findings(status=OK), {})
+
+    def test_host_pooled(self):
+        """Whose segments lie in one file, and whose do not."""
+        a, b = free_port(), free_port()
+        self.smartio("cluster", "up", self.file("m.yaml", f"cluster: m\nhosts:\n  a: {{ address: 127.0.0.1:{a}, pool: 3M }}\n"
+                                                f"  b: {{ address: 127.0.0.1:{b}, iommu: on }}\n"
+                                                "  v: { kind: machine, address: 10.0.0.1:7, window: mapped, ram: 4M, adapters: [{}] }\n"))
+        notes = [f["evidence"] for f in self.json("doctor")["findings"] if f["state"] == "host-pooled"]
+        self.assertEqual([re.match(r"host '(\w)' has a pool of (\w+), .*/m/memory\.a: ", n).groups() for n in notes], [("a", "3M")])
         self.assertEqual(self.findings(status=OK), {})
 
 

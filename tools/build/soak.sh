@@ -92,6 +92,7 @@ for machine in none-6.1 none-6.12; do
 	python3 tests/vm/model.py build/plain "$machine" --soak || [ $? = 77 ]
 	python3 tests/vm/mapped.py build/plain "$machine" --soak || [ $? = 77 ]
 	python3 tests/vm/mixed.py build/plain "$machine" --soak || [ $? = 77 ]
+	python3 tests/vm/mixed.py build/plain "$machine" --mapped --soak || [ $? = 77 ]
 	python3 tests/vm/lend_functions.py build/plain "$machine" --soak || [ $? = 77 ]
 done
 for machine in intel-6.1 intel-6.12; do

@@ -524,6 +524,11 @@ static const struct doctor_state states[] = {
 	 "what goes through mapped windows is not checked, neither by what was granted nor by an "
 	 "IOMMU: 'window: exact' isolates; docs/virtual-ntb.md",
 	 doctor_find_machine_mapped, ""},
+	{"host-pooled", DOCTOR_NOTE, DOCTOR_CLUSTER,
+	 "segments of an emulated host are open to its programs and to machines",
+	 "it is beside machines with mapped windows, for which its segments lie in one file: 'window: "
+	 "exact' of these machines isolates; docs/virtual-ntb.md",
+	 doctor_find_host_pooled, ""},
 	{"host-down", DOCTOR_BAD, DOCTOR_CLUSTER, "a host is down",
 	 "its smartiod was ended, or never started", find_host_down,
 	 "{smartio} cluster restart-node {1}"},

@@ -80,6 +80,7 @@ void doctor_find_waking(struct doctor *d, const struct doctor_state *s);
 void doctor_find_machine_killed(struct doctor *d, const struct doctor_state *s);
 void doctor_find_machine_off(struct doctor *d, const struct doctor_state *s);
 void doctor_find_machine_mapped(struct doctor *d, const struct doctor_state *s);
+void doctor_find_host_pooled(struct doctor *d, const struct doctor_state *s);
 void doctor_find_machine_unlinked(struct doctor *d, const struct doctor_state *s);
 /* "client1" for a node id. */
 const char *doctor_node_name(const struct doctor_cluster *c, uint32_t node);

@@ -94,6 +94,26 @@ void doctor_find_machine_mapped(struct doctor *d, const struct doctor_state *s)
 	}
 }
 
+void doctor_find_host_pooled(struct doctor *d, const struct doctor_state *s)
+{
+	char size[TOOL_SIZE_TEXT];
+
+	DOCTOR_EACH_CLUSTER (d, c) {
+		for (unsigned i = 0; is_running(c) && i < c->topology->n_hosts; i++) {
+			const struct sio_topo_host *h = &c->topology->host[i];
+			const struct doctor_words w = {.cluster = c, .one = h->name};
+
+			if (h->pool_size)
+				doctor_found(
+					d, s, &w,
+					"host '%s' has a pool of %s, %s/memory.%s: all its "
+					"programs, and machines with 'window: mapped', reach all "
+					"segments in it",
+					h->name, tool_size(h->pool_size, size), c->dir, h->name);
+		}
+	}
+}
+
 /* At a cable it may be the other end that is off; a switch without power is a state of its own. */
 static bool should_be_linked(const struct doctor_cluster *c, const struct sio_topo_adapter *a)
 {

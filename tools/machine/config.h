@@ -12,7 +12,8 @@
 
 /* The PCI slots of a machine's bus 0. */
 enum {
-	MACHINE_SLOT_MEMORY = 0x07,  /* that of all mapped machines */
+	/* The file with the memory of all mapped machines, then pools, as functions; more below. */
+	MACHINE_SLOT_MEMORY = 0x07,
 	MACHINE_SLOT_DRIVE = 0x08,   /* the file that is its drive; then devices of the topology */
 	MACHINE_SLOT_ADAPTER = 0x10, /* at most SIO_MAX_ADAPTERS */
 	MACHINE_SLOT_AGENT = 0x14,   /* the network to who runs the machine */
@@ -20,7 +21,8 @@ enum {
 	MACHINE_SLOT_END = 0x1f,     /* q35 has things of its own there */
 };
 #define MACHINE_MAX (MACHINE_SLOT_END - MACHINE_SLOT_PEER + 1)
-#define MACHINE_PORT 7470 /* of smartiod */
+#define MACHINE_POOLS (MACHINE_SLOT_MEMORY * 8 - 1) /* at most */
+#define MACHINE_PORT 7470			    /* of smartiod */
 
 /*
  * The IP address of the machine of that index, in the caller's memory: its own, or one that we give

@@ -69,6 +69,24 @@ static bool has_policy(const struct sio_policy *p)
 	return p->n_rules || limits;
 }
 
+/* Whether the machine maps the pool of that host. */
+static bool maps_pool(const struct machine *m, const struct sio_topo_host *h)
+{
+	struct sio_path way;
+
+	return m->host->mapped && h->pool_size &&
+	       sio_topology_paths(m->topology, m->host->node, h->node, &way, 1) > 0;
+}
+
+static unsigned count_pools(const struct machine *m)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < m->topology->n_hosts; i++)
+		n += maps_pool(m, &m->topology->host[i]);
+	return n;
+}
+
 /* Why the machine cannot be started now. */
 static int check_start(const struct machine *m, struct sio_err *reterr)
 {
@@ -102,6 +120,12 @@ static int check_start(const struct machine *m, struct sio_err *reterr)
 				"cluster '%s' has %u machines; 'smartio machine' runs those of a "
 				"cluster with %d at most",
 				m->topology->name, m->topology->n_machines, MACHINE_MAX);
+	if (count_pools(m) > MACHINE_POOLS)
+		return sio_fail(
+			reterr, -E2BIG,
+			"machine '%s' is joined to %u emulated hosts with pools; at most %d are "
+			"right, by more switches",
+			m->host->name, count_pools(m), MACHINE_POOLS);
 	r = tool_path(path, sizeof(path), reterr, "%s/machine.%u.ether.%u", m->dir, SIO_MAX_NODE,
 		      SIO_MAX_NODE);
 	if (r == 0 && strlen(path) > TOOL_SOCKET_PATH_MAX)
@@ -166,6 +190,21 @@ static uint64_t ram_offset(const struct machine *m)
 	return at;
 }
 
+static void add_pools(struct json_object *o, const struct machine *m)
+{
+	struct json_object *list = tool_json_array();
+	char path[PATH_MAX];
+
+	for (unsigned i = 0; i < m->topology->n_hosts; i++) {
+		if (!maps_pool(m, &m->topology->host[i]))
+			continue;
+		snprintf(path, sizeof(path), "%.4000s/memory.%.60s", m->dir,
+			 m->topology->host[i].name);
+		tool_json_append(list, tool_json_word(path));
+	}
+	tool_json_add(o, "pools", list);
+}
+
 static int add_programs(struct json_object *o, struct sio_err *reterr)
 {
 	static const char *const name[] = {"smartio", "smartiod", "smartio-nvme", "smartio-agent"};
@@ -206,6 +245,7 @@ static int start_machine(const struct machine *m, unsigned mb, const char *drive
 	tool_json_number(asks, "tsc_khz", machine_tsc_khz());
 	if (m->host->mapped)
 		tool_json_number(asks, "ram_offset", ram_offset(m));
+	add_pools(asks, m);
 	if (drive_path)
 		tool_json_string(asks, "drive", drive_path);
 	add_hardware(asks, m);

@@ -69,7 +69,7 @@ def command(asks, accel, kernel, initrd, prefix, control):
     backend, shown = qemu.private_memory(asks["memory"]), ()
     if "ram_offset" in asks:
         memory = f"{asks['directory']}/memory"
-        backend, shown = qemu.part_of(memory, asks["memory"], asks["ram_offset"]), qemu.shown(memory)
+        backend, shown = qemu.part_of(memory, asks["memory"], asks["ram_offset"]), qemu.shown(memory, *asks["pools"])
     return [*qemu.words(kernel, initrd, asks["memory"], backend, accel, append), *shown,
             "-name", asks["name"], "-pidfile", f"{prefix}.pid",
             "-chardev", f"socket,id=console,path={prefix}.console,server=on,wait=off,logfile={prefix}.log",

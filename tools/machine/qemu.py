@@ -8,7 +8,7 @@ import re
 import vfio_qemu
 
 FIRST_SLOT = 0x10  # of bus 0, where the first adapter is; tools/machine/config.h has all slots
-MEMORY_SLOT = 0x07  # the function that shows the memory of all mapped machines
+MEMORY_SLOT = 0x07  # the functions that show the memory of all mapped machines, and pools; more of them are in slots below
 KVM_GET_API_VERSION = 0xAE00
 # A timer that is late because this machine is busy is not a broken one, nor is a processor that does nothing for half a
 # minute.
@@ -58,10 +58,14 @@ def part_of(path, megabytes, offset):
     return f"memory-backend-file,id=ram0,size={megabytes}M,mem-path={path},offset={offset},share=on"
 
 
-def shown(path):
-    """A function whose BAR is all of that file, plain memory for QEMU's own devices, too."""
-    return ("-object", f"memory-backend-file,id=shared0,size={os.path.getsize(path)},mem-path={path},share=on",
-            "-device", f"ivshmem-plain,memdev=shared0,addr={MEMORY_SLOT:x}")
+def shown(*paths):
+    """Functions whose BARs are all of these files, plain memory for QEMU's own devices, too: what the machines with mapped
+    windows share, and the pools of emulated hosts."""
+    words = []
+    for i, path in enumerate(paths):
+        words += ["-object", f"memory-backend-file,id=shared{i},size={os.path.getsize(path)},mem-path={path},share=on", "-device",
+                  f"ivshmem-plain,memdev=shared{i},addr={MEMORY_SLOT - i // 8:x}.{i % 8},multifunction=on"]
+    return words
 
 
 def words(kernel, initrd, memory, backend, accel=TCG, append="", processors=2):
