@@ -37,47 +37,80 @@ static int check(struct emu_request *rq, const struct sio_req_alloc *m, uint64_t
 	return 0;
 }
 
-/* Bytes whose owner has ended, and that a device or a peer may still write to. */
-static uint64_t quarantined(const struct emu_host *h)
+/* Bytes whose owner has ended, and that a device or a peer may still write to: in the pool, or not. */
+static uint64_t quarantined(const struct emu_host *h, bool pooled)
 {
 	const struct emu_object *o, *next;
 	uint64_t bytes = 0;
 
-	HASH_ITER (hh, h->objects, o, next)
-		if (o->kind == SIO_KIND_MEM && o->state == SIO_STATE_QUARANTINED)
-			bytes += ((const struct emu_ram *)o)->mem.size;
+	HASH_ITER (hh, h->objects, o, next) {
+		const struct emu_ram *m = (const struct emu_ram *)o;
+
+		if (o->kind == SIO_KIND_MEM && o->state == SIO_STATE_QUARANTINED &&
+		    m->pooled == pooled)
+			bytes += m->mem.size;
+	}
 	return bytes;
 }
 
-static int no_ram(struct emu_request *rq, uint64_t size)
-{
-	const struct emu_host *h = rq->host;
-	uint64_t kept = quarantined(h),
-		 free_bytes = h->ram.size ? sio_range_free_bytes(&h->ram) : 0;
-	char pool[80] = "";
+/* A part of the host's RAM that had no place for what was wanted. */
+struct room {
+	uint64_t size, free, largest, kept;
+};
 
-	if (h->pool.size)
-		snprintf(pool, sizeof(pool), "; its pool has %" PRIu64 ", %" PRIu64 " are free",
-			 h->pool.size, sio_range_free_bytes(&h->pool));
-	return sio_fail_exhausted(
-		&rq->err, -ENOSPC,
-		kept && size > free_bytes && size <= free_bytes + kept ? SIO_OUT_OF_QUARANTINE
-								       : SIO_OUT_OF_RAM,
-		"%s: %" PRIu64 " bytes wanted, %" PRIu64 " of %" PRIu64 " are free, %" PRIu64
-		" in one piece, %" PRIu64 " in quarantine%s",
-		h->topo->name, size, free_bytes, h->ram.size,
-		h->ram.size ? sio_range_largest(&h->ram) : 0, kept, pool);
+static struct room room_of(const struct emu_host *h, bool pooled)
+{
+	const struct sio_range *r = pooled ? &h->pool : &h->ram;
+
+	if (!r->size)
+		return (struct room){0};
+	return (struct room){.size = r->size,
+			     .free = sio_range_free_bytes(r),
+			     .largest = sio_range_largest(r),
+			     .kept = quarantined(h, pooled)};
 }
 
-int emu_ram_place(struct emu_request *rq, uint64_t size, uint64_t align, uint64_t highest,
-		  uint64_t *ret)
+/* There would be a place without what is in quarantine. */
+static bool waits(const struct room *r, uint64_t size)
+{
+	return r->kept && size > r->free && size <= r->free + r->kept;
+}
+
+/* @in_pool: the pool was tried before. */
+static int no_ram(struct emu_request *rq, uint64_t size, bool in_pool)
+{
+	const struct emu_host *h = rq->host;
+	const struct room ram = room_of(h, false), pool = room_of(h, true);
+	char more[112] = "";
+
+	if (pool.size)
+		snprintf(more, sizeof(more),
+			 "; its pool has %" PRIu64 ", %" PRIu64 " free, %" PRIu64 " in quarantine",
+			 pool.size, pool.free, pool.kept);
+	return sio_fail_exhausted(
+		&rq->err, -ENOSPC,
+		waits(&ram, size) || (in_pool && waits(&pool, size)) ? SIO_OUT_OF_QUARANTINE
+								     : SIO_OUT_OF_RAM,
+		"%s: %" PRIu64 " bytes wanted, %" PRIu64 " of %" PRIu64 " are free, %" PRIu64
+		" in one piece, %" PRIu64 " in quarantine%s",
+		h->topo->name, size, ram.free, ram.size, ram.largest, ram.kept, more);
+}
+
+static int place_outside(struct emu_request *rq, uint64_t size, uint64_t align, uint64_t highest,
+			 bool in_pool, uint64_t *ret)
 {
 	struct emu_host *h = rq->host;
 	int rc = -ENOSPC;
 
 	if (h->ram.size)
 		rc = sio_range_alloc(&h->ram, size, align, highest, ret, &rq->err);
-	return rc == -ENOSPC ? no_ram(rq, size) : rc;
+	return rc == -ENOSPC ? no_ram(rq, size, in_pool) : rc;
+}
+
+int emu_ram_place(struct emu_request *rq, uint64_t size, uint64_t align, uint64_t highest,
+		  uint64_t *ret)
+{
+	return place_outside(rq, size, align, highest, false, ret);
 }
 
 /* In the pool. What does not fit there lies elsewhere, and machines reach it access by access. */
@@ -187,6 +220,7 @@ static int back(struct emu_request *rq, struct emu_ram *m, uint64_t size)
 int emu_op_alloc(struct emu_request *rq, const void *msg)
 {
 	const struct sio_req_alloc *m = msg;
+	bool part = m->h.flags & SIO_ALLOC_PART;
 	struct sio_evt_alloc evt;
 	struct emu_ram *ram = NULL;
 	uint64_t size = 0, align = 0;
@@ -198,8 +232,8 @@ int emu_op_alloc(struct emu_request *rq, const void *msg)
 	if (!ram)
 		return rq->err.code;
 	ram->user_cookie = m->user_cookie;
-	if (!(m->h.flags & SIO_ALLOC_PART) || !place_in_pool(rq, ram, size, align, m->highest))
-		rc = emu_ram_place(rq, size, align, m->highest, &ram->address);
+	if (!part || !place_in_pool(rq, ram, size, align, m->highest))
+		rc = place_outside(rq, size, align, m->highest, part, &ram->address);
 	if (rc < 0)
 		goto drop_object;
 	rc = back(rq, ram, size);

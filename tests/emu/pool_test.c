@@ -80,7 +80,7 @@ static void what_does_not_fit_lies_outside(void **state)
 	assert_int_equal(f->log_lines, lines + 1); /* once is enough */
 	assert_int_equal(alloc(f, 0, SIO_ALLOC_PART, 1 << 20, &b), -ENOSPC);
 	assert_int_equal(fake_reason(f), SIO_OUT_OF_RAM);
-	assert_non_null(strstr(fake_text(f), "pool has 12288, 12288 are free"));
+	assert_non_null(strstr(fake_text(f), "pool has 12288, 12288 free, 0 in quarantine"));
 	fake_free(f);
 }
 
@@ -143,7 +143,7 @@ static void what_is_granted_is_kept(void **state)
 {
 	struct fake *f = with_pool(POOL);
 	struct sio_req_ungrant req = {0};
-	struct sio_evt_alloc a, b;
+	struct sio_evt_alloc a, b, c, d;
 	struct sio_evt_grant g;
 	uint64_t owner;
 
@@ -156,8 +156,15 @@ static void what_is_granted_is_kept(void **state)
 	emu_room_owner_hup(f->room, CLIENT, owner);
 	assert_int_equal(alloc(f, 0, SIO_ALLOC_PART, PAGE, &b), 0);
 	assert_int_equal(b.offset, 2 * PAGE);
+	/* That is why there is no place. */
+	assert_int_equal(alloc(f, 0, 0, (1 << 20) - POOL, &c), 0);
+	assert_int_equal(alloc(f, 0, SIO_ALLOC_PART, 2 * PAGE, &d), -ENOSPC);
+	assert_int_equal(fake_reason(f), SIO_OUT_OF_QUARANTINE);
+	assert_non_null(strstr(fake_text(f), "4096 free, 4096 in quarantine"));
 	req.id = g.id;
 	assert_int_equal(ask_only(f, CLIENT, &req, SIO_OP_UNGRANT), 0);
+	assert_int_equal(alloc(f, 0, 0, 2 * PAGE, &d), -ENOSPC);
+	assert_int_equal(fake_reason(f), SIO_OUT_OF_RAM);
 	release(f, b.id);
 	assert_int_equal(pool_free(f), POOL - PAGE);
 	fake_free(f);
