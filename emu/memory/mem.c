@@ -37,7 +37,7 @@ static int check(struct emu_request *rq, const struct sio_req_alloc *m, uint64_t
 	return 0;
 }
 
-/* Bytes in the pool, or outside, whose owner has ended, and that a device or a peer may write to. */
+/* Bytes in the pool, or outside, whose owner has ended, and that a device or peer may write to. */
 static uint64_t quarantined(const struct emu_host *h, bool pooled)
 {
 	const struct emu_object *o, *next;
