@@ -146,6 +146,7 @@ void smartiod_op_wake(struct smartiod *d, struct smartiod_op *op, const struct s
 		smartiod_tree_remove(&d->waiting, &op->by_cookie);
 	op->wait = SMARTIOD_RUNNING;
 	op->peer = 0;
+	op->query = false;
 	op->deadline = UINT64_MAX;
 	free(op->queued);
 	op->queued = NULL;
@@ -219,8 +220,13 @@ int smartiod_peer_query(struct smartiod *d, struct smartiod_op *op, uint32_t nod
 
 	if (!p)
 		return -EHOSTUNREACH;
+	if (p->state == SMARTIOD_PEER_READY && p->silent_since)
+		return -ETIMEDOUT;
+	if (p->state != SMARTIOD_PEER_READY && p->bond == SMARTIOD_BOND_EXPECTED)
+		return -ENOTCONN;
 	if (p->state != SMARTIOD_PEER_READY && !smartiod_peer_link_up(p))
 		return -ENETDOWN;
+	op->query = true;
 	return ask(d, op, p, msg, len);
 }
 
@@ -405,9 +411,30 @@ void smartiod_op_peer_away(struct smartiod *d, uint32_t node)
 		key = n->key;
 		if (op->wait != SMARTIOD_WAIT_PEER || op->peer != node)
 			continue;
+		if (op->query) {
+			wake_error(d, op, -ENOTCONN,
+				   "the connection to the other host's smartiod has ended");
+			continue;
+		}
 		op->unsent = true;
 		op->deadline = p->until;
 	}
+}
+
+static uint64_t at_least(uint64_t least, uint64_t n)
+{
+	return n > least ? n : least;
+}
+
+static void overdue(struct smartiod *d, struct smartiod_op *op)
+{
+	struct smartiod_peer *p = op->query && !op->unsent ? smartiod_peer_find(d, op->peer) : NULL;
+
+	if (p && !p->silent_since)
+		p->silent_since = at_least(1, op->deadline - SMARTIOD_PEER_TIMEOUT_NS);
+	wake_error(d, op, -ETIMEDOUT,
+		   op->wait == SMARTIOD_DOZING ? "the time for the answer is over"
+					       : "the other host's smartiod does not answer");
 }
 
 uint64_t smartiod_op_expire(struct smartiod *d, uint64_t now)
@@ -422,10 +449,7 @@ uint64_t smartiod_op_expire(struct smartiod *d, uint64_t now)
 		if (op->wait == SMARTIOD_WAIT_PORT)
 			continue;
 		if (op->deadline <= now)
-			wake_error(d, op, -ETIMEDOUT,
-				   op->wait == SMARTIOD_DOZING
-					   ? "the time for the answer is over"
-					   : "the other host's smartiod does not answer");
+			overdue(d, op);
 		else if (op->deadline < next)
 			next = op->deadline;
 	}

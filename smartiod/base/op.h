@@ -76,6 +76,7 @@ struct smartiod_op {
 	void *queued; /* the request, to be sent (again); NULL: it was, for good */
 	size_t queued_len;
 	bool unsent;		 /* the peer is not connected */
+	bool query;		 /* ends as the connection does, and is not sent again */
 	uint32_t port_op;	 /* waiting for the port: SIO_OP_* */
 	uint32_t port_flags;	 /* of that request */
 	int fd[SMARTIOD_OP_FDS]; /* held across waits: -1, or closed when the operation ends */
@@ -155,7 +156,12 @@ void smartiod_port_owner_close(struct smartiod *d, uint64_t owner);
  */
 int smartiod_peer_ask(struct smartiod *d, struct smartiod_op *op, uint32_t node, void *msg,
 		      size_t len);
-/* The same for what needs the other's daemon alone: a peer that is connected needs no link. */
+/*
+ * The same for what needs the other's daemon alone, and is of no use later: a peer that is
+ * connected needs no link, and the request ends with the connection (-ENOTCONN). Also -ENOTCONN:
+ * the daemon was connected and is not; -ETIMEDOUT: it has not answered a query in time, and nothing
+ * has come from it since.
+ */
 int smartiod_peer_query(struct smartiod *d, struct smartiod_op *op, uint32_t node, void *msg,
 			size_t len);
 /*

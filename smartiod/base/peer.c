@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Paths to the other hosts, and replies to their daemons. */
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 
 #include "core/hops.h"
@@ -107,4 +108,15 @@ int smartiod_path(struct smartiod *d, uint32_t node, uint32_t adapter, struct si
 
 	return smartiod_path_between(d, node, adapter, SIO_ADAPTER_ANY, &d->hops,
 				     p ? &p->hops : &none, ret, reterr);
+}
+
+int smartiod_unasked(struct smartiod *d, const struct smartiod_peer *p, int error,
+		     struct sio_err *reterr)
+{
+	if (error == -ETIMEDOUT)
+		return sio_fail(
+			reterr, error,
+			"smartiod of %s is connected, and has not answered for %" PRIu64 " seconds",
+			p->host->name, (d->ops->now(d->ctx) - p->silent_since) / 1000000000);
+	return sio_fail(reterr, error, "smartiod of %s is not connected", p->host->name);
 }

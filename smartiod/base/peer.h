@@ -62,6 +62,9 @@ bool smartiod_path_up(struct smartiod *d, uint32_t node, uint32_t adapter, uint3
  */
 uint64_t smartiod_path_start(struct smartiod *d, uint32_t node, uint32_t adapter,
 			     uint32_t peer_adapter);
+/* The error of a query (smartiod_peer_query()) of @p that was not sent. Return: @error. */
+int smartiod_unasked(struct smartiod *d, const struct smartiod_peer *p, int error,
+		     struct sio_err *reterr);
 /* Undoes what a reply brought for which nobody waits any more (time-out). */
 void smartiod_peer_late(struct smartiod *d, uint32_t node, const struct sio_msg *msg);
 /* Answers @from without an operation. */

@@ -102,9 +102,11 @@ struct smartiod_peer {
 	uint64_t until; /* EXPECTED, or it owes one of these: then it is lost; else UINT64_MAX */
 	/* counts how often the two daemons have connected since this daemon's start; from 1 on */
 	uint32_t meeting;
-	uint64_t generation;		 /* its boot id, from its HELLO; 0: not connected */
-	uint64_t last_start;		 /* the boot id of its last HELLO; 0: never */
-	uint64_t retry_at;		 /* UINT64_MAX: not */
+	uint64_t generation; /* its boot id, from its HELLO; 0: not connected */
+	uint64_t last_start; /* the boot id of its last HELLO; 0: never */
+	uint64_t retry_at;   /* UINT64_MAX: not */
+	/* a query sent then had no answer in time, and nothing has come since; 0: none */
+	uint64_t silent_since;
 	struct smartiod_hops hops;	 /* of its memory */
 	unsigned n_grants;		 /* grants to it, orphaned ones included */
 	unsigned n_rings;		 /* of these: memory of rings */

@@ -180,6 +180,7 @@ static void disconnected(struct smartiod *d, struct smartiod_peer *p)
 	SIO_PROBE(smartiod, node_down, p->node, p->state);
 	p->state = SMARTIOD_PEER_IDLE;
 	p->owes_sent = p->owes_done = false;
+	p->silent_since = 0;
 }
 
 /* The same, and all that depends on it. */
@@ -591,6 +592,7 @@ void smartiod_peer_message(struct smartiod *d, uint32_t node, const void *msg, s
 	if (!p || d->failed || (p->state != SMARTIOD_PEER_HELLO && p->state != SMARTIOD_PEER_READY))
 		return;
 	d->count.peer_received++;
+	p->silent_since = 0;
 	if (sio_peer_check(msg, len, &h, &err) < 0)
 		give_up(d, p, err.text);
 	else if ((p->state == SMARTIOD_PEER_HELLO) != (h.type == SIO_PEER_HELLO))

@@ -343,7 +343,7 @@ int smartiod_file(struct smartiod *d, struct smartiod_session *s, const void *ms
 	rc = smartiod_peer_query(d, op, node, &ask, sizeof(ask));
 	if (rc < 0) {
 		smartiod_op_free(d, op);
-		return sio_fail(reterr, rc, "node %u cannot be reached", node);
+		return smartiod_unasked(d, p, rc, reterr);
 	}
 	return 0;
 }

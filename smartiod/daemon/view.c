@@ -53,7 +53,7 @@ int smartiod_view(struct smartiod *d, struct smartiod_session *s, const void *ms
 	if (rc == 0)
 		return 0;
 	smartiod_op_free(d, op);
-	return sio_fail(reterr, rc, "%s cannot be asked", p->host->name);
+	return smartiod_unasked(d, p, rc, reterr);
 }
 
 /* ---- for whoever asks about this host ---- */

@@ -4,9 +4,11 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -15,6 +17,8 @@
 #include "base/hosts.h"
 
 #define OTHER 8
+
+#define SILENT 2 /* of three */
 
 /* Of the command line, which there is none. */
 struct tool_where tool_where;
@@ -99,11 +103,94 @@ static void refusals_of_another_machine(void **state)
 	}
 }
 
+static void reply(int fd, struct sio_msg *h, size_t len, uint32_t type, sio_le32 id, uint32_t error)
+{
+	*h = (struct sio_msg){.size = sio_to_le32((uint32_t)len),
+			      .type = sio_to_le32(type),
+			      .id = id,
+			      .error = sio_to_le32(error)};
+	assert_int_equal(send(fd, h, len, MSG_NOSIGNAL), len);
+}
+
+/* Answers when it has been asked about all three, and of the last one alone what it was asked. */
+static void answer_when_asked_about_all(int listener)
+{
+	struct sio_rep_hello welcome = {.node = sio_to_le32(4)};
+	struct sio_msg_error no = {.text = "it does not answer"};
+	struct sio_rep_list rows = {.count = sio_to_le32(1)};
+	struct sio_msg_hello hello;
+	struct sio_msg_list req[SILENT + 1];
+	int fd[SILENT + 1];
+
+	for (int i = 0; i <= SILENT; i++) {
+		fd[i] = accept(listener, NULL, NULL);
+		assert_true(fd[i] >= 0);
+		assert_int_equal(recv(fd[i], &hello, sizeof(hello), 0), sizeof(hello));
+		reply(fd[i], &welcome.h, sizeof(welcome), SIO_MSG_HELLO, hello.h.id, 0);
+		assert_int_equal(recv(fd[i], &req[i], sizeof(req[i]), 0), sizeof(req[i]));
+	}
+	for (int i = 0; i < SILENT; i++)
+		reply(fd[i], &no.h, sizeof(no), SIO_MSG_LIST, req[i].h.id, ETIMEDOUT);
+	rows.row[0].node = req[SILENT].node;
+	rows.row[0].bytes = sio_to_le64(12345);
+	reply(fd[SILENT], &rows.h, sizeof(rows), SIO_MSG_LIST, req[SILENT].h.id, 0);
+}
+
+/* Whoever does not answer is waited for once, however many they are. */
+static void all_are_asked_at_once(void **state)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	static struct sio_topology t;
+	static struct tool_hosts h;
+	char dir[] = "/tmp/hosts_test.XXXXXX";
+	int fd, status;
+	pid_t pid;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(a.sun_path, sizeof(a.sun_path), "%s/local", dir);
+	snprintf(h.dir, sizeof(h.dir), "%s", dir);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(fd, 8), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		answer_when_asked_about_all(fd);
+		_exit(0);
+	}
+	h.topology = &t;
+	t.host = calloc(SILENT + 1, sizeof(*t.host));
+	t.n_hosts = h.n = SILENT + 1;
+	for (unsigned i = 0; i < h.n; i++) {
+		t.host[i] = (struct sio_topo_host){.name = "b", .node = 8 + i, .real = true};
+		h.host[i] = (struct tool_host){
+			.topo = &t.host[i], .client.fd = -1, .state = TOOL_HOST_AWAY};
+	}
+	tool_hosts_ask_others(&h);
+	for (unsigned i = 0; i < SILENT; i++) {
+		assert_int_equal(h.host[i].state, TOOL_HOST_SILENT);
+		assert_false(h.host[i].answers);
+		assert_int_equal(h.host[i].why.code, -ETIMEDOUT);
+	}
+	assert_true(h.host[SILENT].answers);
+	assert_int_equal(t.host[SILENT].ram_size, 12345);
+	assert_int_equal(h.host[SILENT].client.of, 8 + SILENT);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	tool_client_close(&h.host[SILENT].client);
+	free(t.host);
+	close(fd);
+	unlink(a.sun_path);
+	rmdir(dir);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_list_without_end),
 		cmocka_unit_test(refusals_of_another_machine),
+		cmocka_unit_test(all_are_asked_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

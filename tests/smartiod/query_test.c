@@ -9,21 +9,35 @@
 
 #include "calls.h"
 
+#define SECOND 1000000000ull
+
 struct fixture {
 	struct world *w;
 	struct world_client *program, *tool;
 };
 
-static int setup(void **state)
+static int begin(void **state, bool real)
 {
 	static struct fixture f;
 
 	f.w = world_new(3, 0);
+	if (real)
+		world_real(f.w);
 	world_start(f.w);
 	f.program = world_client(f.w, 0, SIO_CLIENT_LIBRARY);
 	f.tool = world_client(f.w, 0, SIO_CLIENT_TOOL);
 	*state = &f;
 	return 0;
+}
+
+static int setup(void **state)
+{
+	return begin(state, false);
+}
+
+static int setup_real(void **state)
+{
+	return begin(state, true);
 }
 
 static int teardown(void **state)
@@ -258,6 +272,71 @@ static void others_are_asked(void **state)
 			 ENETDOWN);
 }
 
+static uint32_t ask_of(struct fixture *f, uint32_t node)
+{
+	struct sio_msg_stats stats = {.node = sio_to_le64(node)};
+
+	return world_send(f->w, f->tool, SIO_MSG_STATS, &stats, sizeof(stats));
+}
+
+/* Whom several are asked about, and who does not answer, costs one wait, and the next ask none. */
+static void who_does_not_answer_costs_one_wait(void **state)
+{
+	struct fixture *f = *state;
+	struct sio_msg_node_probe ping = {.node = sio_to_le32(4)};
+	struct world_client *other_one;
+	uint32_t one, other;
+
+	f->w->drop_peer_messages = true;
+	one = ask_of(f, 8);
+	other = ask_of(f, 12);
+	world_run(f->w);
+	assert_null(world_reply(f->tool, one));
+	world_pass(f->w, 5 * SECOND);
+	assert_int_equal(world_reply(f->tool, one)->error, ETIMEDOUT);
+	assert_int_equal(world_reply(f->tool, other)->error, ETIMEDOUT);
+	world_pass(f->w, 2 * SECOND);
+	one = ask_of(f, 8);
+	world_run(f->w);
+	assert_int_equal(world_reply(f->tool, one)->error, ETIMEDOUT);
+	assert_non_null(
+		strstr(((const struct sio_msg_error *)world_reply(f->tool, one)->data)->text,
+		       "smartiod of host1 is connected, and has not answered for 7"));
+	/* Whatever comes from it: it is asked again. */
+	f->w->drop_peer_messages = false;
+	other_one = world_client(f->w, 1, SIO_CLIENT_TOOL);
+	assert_int_equal(
+		world_call(f->w, other_one, SIO_MSG_NODE_PROBE, &ping, sizeof(ping))->error, 0);
+	one = ask_of(f, 8);
+	other = ask_of(f, 12);
+	world_run(f->w);
+	assert_int_equal(world_reply(f->tool, one)->error, 0);
+	assert_int_equal(world_reply(f->tool, other)->error, ETIMEDOUT);
+}
+
+/* Real hosts' daemons that part expect each other. A question is of no use that long. */
+static void a_question_ends_as_the_daemons_part(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t id;
+
+	f->w->drop_peer_messages = true;
+	id = ask_of(f, 8);
+	world_run(f->w);
+	assert_null(world_reply(f->tool, id));
+	world_cut(f->w, 0, 1);
+	world_run(f->w);
+	assert_int_equal(world_reply(f->tool, id)->error, ENOTCONN);
+	id = ask_of(f, 8);
+	world_run(f->w);
+	assert_int_equal(world_reply(f->tool, id)->error, ENOTCONN);
+	f->w->drop_peer_messages = false;
+	world_pass(f->w, 3 * SECOND);
+	id = ask_of(f, 8);
+	world_run(f->w);
+	assert_int_equal(world_reply(f->tool, id)->error, 0);
+}
+
 /* -1: there is no such adapter, or it says both. */
 static long long link_seconds(struct fixture *f, uint32_t adapter, bool up)
 {
@@ -269,8 +348,6 @@ static long long link_seconds(struct fixture *f, uint32_t adapter, bool up)
 		return -1;
 	return sio_from_le32(rep->up) == up ? (long long)sio_from_le64(rep->seconds) : -2;
 }
-
-#define SECOND 1000000000ull
 
 static void links_tell_since_when(void **state)
 {
@@ -329,11 +406,19 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		CASE(nodes_up_and_down), CASE(pages_cover_everything),
-		CASE(quarantine_shows),	 CASE(kinds_of_memory_show),
-		CASE(lists_of_the_port), CASE(clients_and_connections),
-		CASE(adapters),		 CASE(links_tell_since_when),
-		CASE(counters_count),	 CASE(others_are_asked),
+		CASE(nodes_up_and_down),
+		CASE(pages_cover_everything),
+		CASE(quarantine_shows),
+		CASE(kinds_of_memory_show),
+		CASE(lists_of_the_port),
+		CASE(clients_and_connections),
+		CASE(adapters),
+		CASE(links_tell_since_when),
+		CASE(counters_count),
+		CASE(others_are_asked),
+		CASE(who_does_not_answer_costs_one_wait),
+		cmocka_unit_test_setup_teardown(a_question_ends_as_the_daemons_part, setup_real,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,17 +117,15 @@ static int check_reply(struct tool_client *c, uint32_t type, const void *buf, si
 	return h.error ? refused(buf, reterr) : 0;
 }
 
-int tool_client_call(struct tool_client *c, uint32_t type, void *req, size_t req_size, void *rep,
-		     size_t rep_size, struct sio_err *reterr)
+int64_t tool_client_deadline(void)
 {
-	union {
-		struct sio_msg h;
-		unsigned char bytes[SIO_WIRE_MAX];
-	} buf;
-	int64_t deadline = tool_now_ms() + 1000LL * reply_seconds();
+	return tool_now_ms() + 1000LL * reply_seconds();
+}
+
+int tool_client_ask(struct tool_client *c, uint32_t type, void *req, size_t req_size,
+		    struct sio_err *reterr)
+{
 	struct sio_msg *h = req;
-	ssize_t len;
-	int r;
 
 	h->size = sio_to_le32((uint32_t)req_size);
 	h->type = sio_to_le32(type);
@@ -136,6 +134,19 @@ int tool_client_call(struct tool_client *c, uint32_t type, void *req, size_t req
 	if (send(c->fd, req, req_size, MSG_NOSIGNAL) < 0)
 		return sio_fail(reterr, errno == EPIPE ? -ENOTCONN : -errno,
 				"smartiod of node %u: %s", c->node, strerror(errno));
+	return 0;
+}
+
+int tool_client_answer(struct tool_client *c, uint32_t type, void *rep, size_t rep_size,
+		       int64_t deadline, struct sio_err *reterr)
+{
+	union {
+		struct sio_msg h;
+		unsigned char bytes[SIO_WIRE_MAX];
+	} buf;
+	ssize_t len;
+	int r;
+
 	do {
 		len = receive(c, &buf, sizeof(buf), deadline, reterr);
 		if (len < 0)
@@ -150,6 +161,15 @@ int tool_client_call(struct tool_client *c, uint32_t type, void *req, size_t req
 	assert((size_t)len == rep_size);
 	memcpy(rep, &buf, rep_size);
 	return 0;
+}
+
+int tool_client_call(struct tool_client *c, uint32_t type, void *req, size_t req_size, void *rep,
+		     size_t rep_size, struct sio_err *reterr)
+{
+	int64_t deadline = tool_client_deadline();
+	int r = tool_client_ask(c, type, req, req_size, reterr);
+
+	return r < 0 ? r : tool_client_answer(c, type, rep, rep_size, deadline, reterr);
 }
 
 int tool_client_open(struct tool_client *c, const char *dir, uint32_t node, uint32_t kind,

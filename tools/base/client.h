@@ -38,6 +38,15 @@ void tool_client_close(struct tool_client *c);
 int tool_client_call(struct tool_client *c, uint32_t type, void *req, size_t req_size, void *rep,
 		     size_t rep_size, struct sio_err *reterr);
 /*
+ * The same in two halves, so that several daemons are asked at once: the answer is the next thing
+ * that @c is used for, and one @deadline may hold for all.
+ */
+int64_t tool_client_deadline(void);
+int tool_client_ask(struct tool_client *c, uint32_t type, void *req, size_t req_size,
+		    struct sio_err *reterr);
+int tool_client_answer(struct tool_client *c, uint32_t type, void *rep, size_t rep_size,
+		       int64_t deadline, struct sio_err *reterr);
+/*
  * Lists all rows of a kind (SIO_LIST_*), ascending by key; free(*ret). -EPROTO: also, that another
  * machine's daemon has sent more than TOOL_LIST_MOST rows.
  */

@@ -95,25 +95,57 @@ static int open_host(struct tool_hosts *h, struct tool_host *host, struct sio_er
 }
 
 /* Our daemon asks another machine's for us: how much memory has it? */
-static void open_away(struct tool_hosts *h, struct tool_host *host, uint64_t generation)
+static void ask_away(struct tool_hosts *h, struct tool_host *host)
 {
-	struct sio_topo_host *topo = &h->topology->host[host - h->host];
-	struct sio_wire_row *row = NULL;
+	struct sio_msg_list req = {.kind = sio_to_le32(SIO_LIST_NODES),
+				   .after = sio_to_le64(host->topo->node - 1),
+				   .node = sio_to_le32(host->topo->node)};
+	uint64_t generation = host->client.boot_generation;
 	struct sio_err err;
-	size_t n = 0;
 	int r = tool_client_open(&host->client, h->dir, 0, SIO_CLIENT_TOOL, &err);
 
-	set_state(host, TOOL_HOST_AWAY);
-	host->client.of = topo->node;
+	host->client.of = host->topo->node;
 	host->client.boot_generation = generation;
+	set_state(host, TOOL_HOST_AWAY);
 	if (r == 0)
-		r = tool_client_list(&host->client, SIO_LIST_NODES, &row, &n, &err);
+		r = tool_client_ask(&host->client, SIO_MSG_LIST, &req, sizeof(req), &err);
 	if (r < 0)
 		tool_host_lost(h, host, &err);
-	for (size_t i = 0; i < n; i++)
-		if (sio_from_le32(row[i].node) == topo->node)
-			topo->ram_size = sio_from_le64(row[i].bytes);
-	free(row);
+}
+
+static void hear_away(struct tool_hosts *h, struct tool_host *host, int64_t deadline)
+{
+	struct sio_topo_host *topo = &h->topology->host[host->topo - h->topology->host];
+	struct sio_rep_list rep;
+	struct sio_err err;
+
+	if (tool_client_answer(&host->client, SIO_MSG_LIST, &rep, sizeof(rep), deadline, &err) < 0)
+		tool_host_lost(h, host, &err);
+	else if (sio_from_le32(rep.count) && sio_from_le32(rep.row[0].node) == topo->node)
+		topo->ram_size = sio_from_le64(rep.row[0].bytes);
+}
+
+/* All that are @wanted at once, so that those that do not answer cost one wait. */
+static void ask_all(struct tool_hosts *h, const bool *wanted)
+{
+	int64_t deadline;
+
+	for (unsigned i = 0; i < h->n; i++)
+		if (wanted[i])
+			ask_away(h, &h->host[i]);
+	deadline = tool_client_deadline();
+	for (unsigned i = 0; i < h->n; i++)
+		if (wanted[i] && h->host[i].answers)
+			hear_away(h, &h->host[i], deadline);
+}
+
+void tool_hosts_ask_others(struct tool_hosts *h)
+{
+	bool wanted[SIO_MAX_HOSTS] = {false};
+
+	for (unsigned i = 0; i < h->n; i++)
+		wanted[i] = h->host[i].state == TOOL_HOST_AWAY && !h->host[i].answers;
+	ask_all(h, wanted);
 }
 
 static bool is_called(const struct sio_topo_host *host, const char *only)
@@ -127,6 +159,7 @@ static bool is_called(const struct sio_topo_host *host, const char *only)
 /* The other hosts' daemons are on other machines: this host's daemon says which of them are up. */
 static int ask_of_others(struct tool_hosts *h, const char *only, struct sio_err *reterr)
 {
+	bool wanted[SIO_MAX_HOSTS] = {false};
 	struct sio_wire_row *row;
 	size_t n;
 	int r;
@@ -143,12 +176,12 @@ static int ask_of_others(struct tool_hosts *h, const char *only, struct sio_err 
 			host++;
 		if (host == h->host + h->n || !(sio_from_le32(row[i].flags) & SIO_ROW_UP))
 			continue;
-		if (is_called(host->topo, only))
-			open_away(h, host, sio_from_le64(row[i].owner));
-		else
-			host->state = TOOL_HOST_AWAY; /* and is not asked */
+		host->state = TOOL_HOST_AWAY;
+		host->client.boot_generation = sio_from_le64(row[i].owner);
+		wanted[host - h->host] = is_called(host->topo, only);
 	}
 	free(row);
+	ask_all(h, wanted);
 	return 0;
 }
 

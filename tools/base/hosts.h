@@ -37,6 +37,8 @@ int tool_hosts_open(struct tool_hosts **ret, struct sio_err *reterr);
 /* The same; of other machines' hosts only @node, a name or an id, will be asked; NULL: all. */
 #define TOOL_NO_OTHER "" /* none: one that does not answer makes nobody wait */
 int tool_hosts_open_only(const char *node, struct tool_hosts **ret, struct sio_err *reterr);
+/* Asks those that tool_hosts_open_only() left out, all at once: which of them answer? */
+void tool_hosts_ask_others(struct tool_hosts *h);
 /* The same as the first for the cluster in @dir. */
 int tool_hosts_open_dir(const char *dir, struct tool_hosts **ret, struct sio_err *reterr);
 void tool_hosts_close(struct tool_hosts *h);

@@ -220,6 +220,7 @@ static void compare_all(struct tool_hosts *hosts, struct outcome *o)
 {
 	struct tool_host *own = &hosts->host[0];
 
+	tool_hosts_ask_others(hosts);
 	for (unsigned i = 1; i < hosts->n; i++) {
 		struct lines l = {o->differ, own->topo->name, hosts->host[i].topo->name};
 		unsigned n;

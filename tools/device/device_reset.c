@@ -65,8 +65,9 @@ static int reset(const struct tool_view *v, const char *word, bool force)
 		return tool_fail(&err);
 	if (h->host->state == TOOL_HOST_AWAY)
 		return tool_error_code(-EOPNOTSUPP,
-				       "host '%s' lends %s: the same command there is right",
-				       h->topo->name, d->topo->name);
+				       "a device is reset on the host that lends it: 'smartio "
+				       "device reset %s' on host '%s' is right",
+				       d->topo->name, h->topo->name);
 	if (!h->host->up)
 		return tool_error_code(-ENETDOWN, "host '%s', which lends %s: %s", h->topo->name,
 				       d->topo->name, tool_host_state_name(h->host->state));
@@ -111,7 +112,8 @@ const struct tool_command tool_device_reset_command = {
 		"are notified. A lender resets a device by itself before the first program borrows it\n"
 		"exclusively, and after its last borrow. A device that has no reset is used as it was\n"
 		"left; device info says which can be reset. A reset takes the virtual functions of a device\n"
-		"away, and no lender does that by itself.\n",
+		"away, and no lender does that by itself. Real hosts reset their own devices only: elsewhere the\n"
+		"command says on which host it is to be typed.\n",
 	.schemas = "device-reset",
 	.options = options,
 	.words = {{"DEVICE", TOOL_DEVICES}},
