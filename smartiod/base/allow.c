@@ -136,8 +136,8 @@ int smartiod_quota_program(struct smartiod *d, const struct smartiod_session *s,
 	if (s->state == SMARTIOD_RESTORING)
 		return 0;
 	snprintf(who, sizeof(who), "program %" PRIu32, s->pid);
-	rc = smartiod_account_check(&s->account, d->policy->program, quota, amount, who, "program",
-				    reterr);
+	rc = smartiod_account_check(&s->program->account, d->policy->program, quota, amount, who,
+				    "program", reterr);
 	return rc < 0 ? refused(d, rc, s->pid, reterr) : 0;
 }
 

@@ -99,10 +99,11 @@ void smartiod_start(struct smartiod *d);
 /* An answer or event of the port. The daemon takes or closes @fds. */
 void smartiod_port_event(struct smartiod *d, const void *evt, size_t len, int *fds, unsigned n_fds);
 /*
- * Clients: numbers chosen by the edge, never used again. @pid, @who: of the socket's credentials;
- * the groups stay the caller's. @who NULL: root.
+ * Clients: ascending numbers chosen by the edge, never used again. @pid, @who: of the socket's
+ * credentials; the groups stay the caller's. @who NULL: root. @started: when that process was
+ * started, on whatever clock: clients with equal @pid and @started are one program; 0: not known.
  */
-void smartiod_client_new(struct smartiod *d, uint64_t client, uint32_t pid,
+void smartiod_client_new(struct smartiod *d, uint64_t client, uint32_t pid, uint64_t started,
 			 const struct sio_policy_person_of *who);
 void smartiod_client_message(struct smartiod *d, uint64_t client, const void *msg, size_t len,
 			     int *fds, unsigned n_fds);

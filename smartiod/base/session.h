@@ -7,6 +7,7 @@
 #define SMARTIOD_SESSION_H
 
 #include "smartiod/base/op.h"
+#include "smartiod/base/program.h"
 
 #define SMARTIOD_MAX_OBJECTS 65536 /* objects of one session */
 
@@ -15,8 +16,9 @@ struct smartiod_session {
 	struct smartiod_tree_node by_client; /* in d->sessions */
 	uint64_t client;
 	uint32_t pid, kind, version;
-	struct sio_policy_person_of who; /* its groups are its own */
-	struct smartiod_account account; /* what it has */
+	struct sio_policy_person_of who;  /* its groups are its own */
+	struct smartiod_program *program; /* the process, whose account is charged */
+	struct smartiod_session *prev_of_program, *next_of_program;
 	enum { SMARTIOD_GREETING, SMARTIOD_GREETED, SMARTIOD_RESTORING, SMARTIOD_OPEN } state;
 	bool ending; /* its connection has ended */
 	/* the port has reported its owner's end; what is still read are its last messages */

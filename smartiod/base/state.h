@@ -171,13 +171,14 @@ struct smartiod {
 	bool later;	    /* smartiod_later() will come */
 	bool device_missed; /* one has come that is still to be looked at */
 
-	struct smartiod_tree sessions;	  /* by client */
-	struct smartiod_tree ops_all;	  /* by id */
-	struct smartiod_tree waiting;	  /* by cookie */
-	struct smartiod_tree segments;	  /* by uid */
-	struct smartiod_tree segment_ids; /* by id + 1 */
-	struct smartiod_tree grants;	  /* by id */
-	struct smartiod_tree connections; /* by id */
+	struct smartiod_tree sessions;	   /* by client */
+	struct smartiod_program *programs; /* that have them */
+	struct smartiod_tree ops_all;	   /* by id */
+	struct smartiod_tree waiting;	   /* by cookie */
+	struct smartiod_tree segments;	   /* by uid */
+	struct smartiod_tree segment_ids;  /* by id + 1 */
+	struct smartiod_tree grants;	   /* by id */
+	struct smartiod_tree connections;  /* by id */
 	struct smartiod_connection *unmapping;
 	struct smartiod_tree dints;	   /* by uid */
 	struct smartiod_tree dint_numbers; /* by adapter and number */

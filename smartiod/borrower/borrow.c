@@ -454,7 +454,7 @@ struct smartiod_borrow *smartiod_borrow_new(struct smartiod *d, struct smartiod_
 		free(b);
 		return NULL;
 	}
-	smartiod_account_add(&s->account, &b->charge, SIO_QUOTA_BORROWS, 1);
+	smartiod_account_add(&s->program->account, &b->charge, SIO_QUOTA_BORROWS, 1);
 	b->device = dev;
 	b->node = dev->node;
 	b->adapter = SIO_ADAPTER_ANY;

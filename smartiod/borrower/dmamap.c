@@ -288,7 +288,7 @@ int smartiod_dma_map(struct smartiod *d, struct smartiod_session *s, const void 
 	if (!src.connection)
 		op->handle->own = (struct smartiod_dma_range){
 			.uid = src.uid, .offset = sio_from_le64(m->offset), .bytes = bytes};
-	smartiod_account_add(&s->account, &op->handle->charge, SIO_QUOTA_DMA, bytes);
+	smartiod_account_add(&s->program->account, &op->handle->charge, SIO_QUOTA_DMA, bytes);
 	ask.borrower = sio_to_le64(b->id);
 	ask.uid = sio_to_le64(src.uid);
 	ask.connection = sio_to_le64(src.connection_id);

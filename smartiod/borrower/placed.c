@@ -178,7 +178,7 @@ struct smartiod_placed *smartiod_placed_new(struct smartiod *d, struct smartiod_
 		return NULL;
 	}
 	p->segment->pid = s->pid;
-	smartiod_account_add(&s->account, &p->segment->charge, SIO_QUOTA_EXPORTED, bytes);
+	smartiod_account_add(&s->program->account, &p->segment->charge, SIO_QUOTA_EXPORTED, bytes);
 	p->memtype = memtype;
 	p->next = b->placed;
 	b->placed = p;

@@ -325,7 +325,7 @@ int smartiod_dma_again(struct smartiod_session *s, struct smartiod_borrow *b,
 	if (!h)
 		return reterr->code;
 	/* Charged, not asked for: a device uses it. */
-	smartiod_account_add(&s->account, &h->charge, SIO_QUOTA_DMA,
+	smartiod_account_add(&s->program->account, &h->charge, SIO_QUOTA_DMA,
 			     (sio_from_le64(r->bytes) + mask) & ~mask);
 	h->busy = false;
 	h->map = sio_from_le64(m->key);

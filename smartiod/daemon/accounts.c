@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* LIST of accounts: how much of its quotas each node and each program has. */
+/*
+ * LIST of accounts: how much of its quotas each node and each program has. For a program stands the
+ * first of its sessions.
+ */
 #include <stdio.h>
 
 #include "smartiod/daemon/dispatch.h"
@@ -66,9 +69,10 @@ static bool program_row(struct smartiod *d, uint64_t after, struct sio_wire_row 
 		const struct smartiod_session *s =
 			SMARTIOD_OF(n, struct smartiod_session, by_client);
 
-		if (s->kind != SIO_CLIENT_LIBRARY || s->ending)
+		if (!smartiod_program_stands(s))
 			continue;
-		fill(ret, PROGRAMS + n->key * PER + quota, &s->account, d->policy->program, quota);
+		fill(ret, PROGRAMS + n->key * PER + quota, &s->program->account, d->policy->program,
+		     quota);
 		ret->pid = sio_to_le32(s->pid);
 		return true;
 	}

@@ -22,7 +22,7 @@
 static void session_free(struct smartiod *d, struct smartiod_session *s)
 {
 	smartiod_tree_remove(&d->sessions, &s->by_client);
-	smartiod_account_end(&s->account);
+	smartiod_program_leave(s);
 	free((void *)s->who.groups);
 	free(s);
 }
@@ -175,7 +175,8 @@ void smartiod_session_free_all(struct smartiod *d)
 		struct smartiod_session *s = SMARTIOD_OF(n, struct smartiod_session, by_client);
 		struct smartiod_tree_node *o;
 
-		smartiod_account_end(&s->account); /* before what it was charged with goes */
+		smartiod_account_end(
+			&s->program->account); /* before what it was charged with goes */
 		while ((o = smartiod_tree_after(&s->objects, 0))) {
 			struct smartiod_object *object =
 				SMARTIOD_OF(o, struct smartiod_object, by_handle);
@@ -192,33 +193,45 @@ void smartiod_session_free_all(struct smartiod *d)
 
 /* ---- events of the edge ---- */
 
-/* Its groups are copied. NULL: no memory. */
-static struct smartiod_session *session_new(const struct sio_policy_person_of *who)
+/* The groups are copied. Return: 0; -ENOMEM. */
+static int know(struct smartiod_session *s, const struct sio_policy_person_of *who)
 {
-	struct smartiod_session *s = calloc(1, sizeof(*s));
 	uint32_t *groups;
 
-	if (!s || !who)
-		return s;
+	if (!who)
+		return 0;
 	s->who = *who;
 	groups = calloc(who->n_groups + 1, sizeof(*groups));
 	s->who.groups = groups;
-	if (!groups) {
-		free(s);
-		return NULL;
-	}
+	if (!groups)
+		return -ENOMEM;
 	for (unsigned i = 0; i < who->n_groups; i++)
 		groups[i] = who->groups[i];
-	return s;
+	return 0;
 }
 
-void smartiod_client_new(struct smartiod *d, uint64_t client, uint32_t pid,
+/* NULL: no memory. */
+static struct smartiod_session *session_new(struct smartiod *d, uint32_t pid, uint64_t started,
+					    const struct sio_policy_person_of *who)
+{
+	struct smartiod_session *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	if (know(s, who) == 0 && smartiod_program_join(d, s, pid, started) == 0)
+		return s;
+	free((void *)s->who.groups);
+	free(s);
+	return NULL;
+}
+
+void smartiod_client_new(struct smartiod *d, uint64_t client, uint32_t pid, uint64_t started,
 			 const struct sio_policy_person_of *who)
 {
 	struct smartiod_session *s = NULL;
 
 	if (d->ready && !d->failed)
-		s = session_new(who);
+		s = session_new(d, pid, started, who);
 	if (!s) {
 		smartiod_log(d, SMARTIOD_WARNING, "pid %u is turned away: %s", pid,
 			     d->ready ? "out of memory: " SIO_MORE_MEMORY : "not ready");

@@ -376,7 +376,7 @@ static struct smartiod_range *bar_range(struct smartiod *d, struct smartiod_sess
 	if (!g)
 		sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 	else if (far)
-		smartiod_account_add(&s->account, &g->charge, SIO_QUOTA_WINDOWS, 1);
+		smartiod_account_add(&s->program->account, &g->charge, SIO_QUOTA_WINDOWS, 1);
 	return g;
 }
 

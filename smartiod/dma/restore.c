@@ -52,7 +52,8 @@ static int take_target(struct smartiod *d, struct smartiod_session *s, struct sm
 		rc = c->ops->reach_again(d, s, c, m, &g->bar, ret, reterr);
 		/* As a program's map; charged, not asked for. */
 		if (rc == 0 && c->node != d->node)
-			smartiod_account_add(&s->account, &g->charge, SIO_QUOTA_WINDOWS, 1);
+			smartiod_account_add(&s->program->account, &g->charge, SIO_QUOTA_WINDOWS,
+					     1);
 		return rc;
 	case SMARTIOD_REMOTE:
 		window.key = m->extra;

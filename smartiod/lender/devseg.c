@@ -310,7 +310,8 @@ void smartiod_dev_seg_charge(struct smartiod *d, const struct smartiod_loan *l,
 	struct smartiod_session *s = program_of(d, l);
 
 	if (s)
-		smartiod_account_add(&s->account, &seg->charge, SIO_QUOTA_EXPORTED, seg->bytes);
+		smartiod_account_add(&s->program->account, &seg->charge, SIO_QUOTA_EXPORTED,
+				     seg->bytes);
 	else
 		smartiod_charge_node(d, l->node, &seg->charge, SIO_QUOTA_EXPORTED, seg->bytes);
 }

@@ -12,6 +12,7 @@
 #include <uthash.h>
 
 #include "smartiod/live/live.h"
+#include "smartiod/live/process.h"
 
 /* More than the events of a client's every object at once; who leaves more unread is cut off. */
 #define LIVE_CLIENT_QUEUE (4u << 20)
@@ -130,7 +131,8 @@ void live_client_accepted(struct live *l, int fd)
 		r = -ENOMEM;
 		goto fail;
 	}
-	smartiod_client_new(l->daemon, c->number, (uint32_t)cred.pid, &who);
+	smartiod_client_new(l->daemon, c->number, (uint32_t)cred.pid,
+			    live_process_start(fd, cred.pid), &who);
 	free(groups);
 	return;
 fail:

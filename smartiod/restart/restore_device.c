@@ -310,7 +310,7 @@ static int restore_dma_map(struct smartiod *d, struct smartiod_session *s,
 	h = smartiod_dma_handle_new(s, b, c, reterr);
 	if (!h)
 		return reterr->code;
-	smartiod_account_add(&s->account, &h->charge, SIO_QUOTA_DMA, dma->bytes);
+	smartiod_account_add(&s->program->account, &h->charge, SIO_QUOTA_DMA, dma->bytes);
 	h->busy = false;
 	h->map = dma->by_id.key;
 	if (!seg)

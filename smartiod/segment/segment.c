@@ -45,7 +45,7 @@ int smartiod_segment_new(struct smartiod *d, struct smartiod_session *s, uint64_
 	seg->bytes = bytes;
 	seg->pid = s ? s->pid : 0;
 	if (s)
-		smartiod_account_add(&s->account, &seg->charge, SIO_QUOTA_EXPORTED, bytes);
+		smartiod_account_add(&s->program->account, &seg->charge, SIO_QUOTA_EXPORTED, bytes);
 	seg->uid = smartiod_uid(d);
 	smartiod_tree_add(&d->segments, &seg->by_uid, seg->uid);
 	if (named) {

@@ -126,7 +126,7 @@ struct smartiod_map *smartiod_map_new(struct smartiod *d, struct smartiod_sessio
 		return NULL;
 	}
 	if (far)
-		smartiod_account_add(&s->account, &m->charge, SIO_QUOTA_WINDOWS, 1);
+		smartiod_account_add(&s->program->account, &m->charge, SIO_QUOTA_WINDOWS, 1);
 	m->connection = c;
 	c->n_maps++;
 	return m;

@@ -450,6 +450,79 @@ static void what_a_program_has_counts_back(void **state)
 	end(w);
 }
 
+/* How many rows of the list of accounts are of process @pid. */
+static unsigned rows_of(struct world *w, unsigned host, uint32_t pid)
+{
+	struct world_client *t = world_client(w, host, SIO_CLIENT_TOOL);
+	struct sio_msg_list msg = {.kind = sio_to_le32(SIO_LIST_ACCOUNTS)};
+	const struct sio_rep_list *rep =
+		(const void *)world_call(w, t, SIO_MSG_LIST, &msg, sizeof(msg))->data;
+	unsigned n = 0;
+
+	assert_int_equal(sio_from_le32(rep->more), 0);
+	for (uint32_t i = 0; i < sio_from_le32(rep->count); i++)
+		n += sio_from_le32(rep->row[i].pid) == pid;
+	return n;
+}
+
+/* However many connections it has; and what one of them had ends with that. */
+static void connections_of_a_process_share_an_account(void **state)
+{
+	struct world *w = world_with(NULL, 0);
+	struct sio_limit *most = w->topology->policy.program;
+	struct world_client *one = world_client(w, 1, SIO_CLIENT_LIBRARY);
+	struct world_client *two = world_client_again(w, one), *three;
+	struct world_client *other = world_client(w, 1, SIO_CLIENT_LIBRARY);
+	struct call_borrow borrow, more;
+	uint32_t seg, handle;
+
+	(void)state;
+	most[SIO_QUOTA_BORROWS] = (struct sio_limit){true, 1};
+	most[SIO_QUOTA_EXPORTED] = (struct sio_limit){true, 12288};
+	assert_int_equal(call_borrow(w, one, FDID, 0, &borrow), 0);
+	assert_int_equal(call_borrow(w, two, FDID, 0, &more), ENOSPC);
+	assert_non_null(strstr(said(two), "program 1001 may have 1 (quotas.program.borrows"));
+	assert_int_equal(call_borrow(w, other, FDID, 0, &more), 0);
+	assert_int_equal(call_seg_export(w, two, 7, 8192, &seg), 0);
+	assert_int_equal(call_seg_export(w, one, 8, 8192, &handle), ENOSPC);
+	assert_int_equal(rows_of(w, 1, one->pid), SIO_QUOTAS);
+	world_kill(w, two);
+	world_run(w);
+	assert_int_equal(call_seg_export(w, one, 8, 12288, &handle), 0);
+	assert_int_equal(call_borrow(w, one, FDID, 0, &more), ENOSPC);
+	three = world_client_again(w, one);
+	assert_int_equal(call_seg_export(w, three, 9, 4096, &handle), ENOSPC);
+	/* The first connection ends before the others. */
+	world_kill(w, one);
+	world_run(w);
+	assert_int_equal(rows_of(w, 1, three->pid), SIO_QUOTAS);
+	assert_int_equal(call_seg_export(w, three, 9, 12288, &handle), 0);
+	assert_int_equal(call_borrow(w, three, FDID, 0, &more), 0);
+	end(w);
+}
+
+/* The kernel gives a number again, and does not always say when a process was started. */
+static void another_process_has_an_account_of_its_own(void **state)
+{
+	struct world *w = world_with(NULL, 0);
+	struct world_client *one = world_client(w, 1, SIO_CLIENT_LIBRARY), later = *one, *c;
+	struct call_borrow borrow;
+
+	(void)state;
+	w->topology->policy.program[SIO_QUOTA_BORROWS] = (struct sio_limit){true, 1};
+	assert_int_equal(call_borrow(w, one, FDID, 0, &borrow), 0);
+	later.started += 1;
+	c = world_client_again(w, &later);
+	assert_int_equal(call_borrow(w, c, FDID, 0, &borrow), 0);
+	later.started = 0;
+	for (unsigned i = 0; i < 2; i++) {
+		c = world_client_again(w, &later);
+		assert_int_equal(call_borrow(w, c, FDID, 0, &borrow), 0);
+	}
+	assert_int_equal(rows_of(w, 1, one->pid), 4 * SIO_QUOTAS);
+	end(w);
+}
+
 /* Of a node's programs together; and what stays in quarantine counts until it is settled. */
 static void what_a_node_has_counts_back(void **state)
 {
@@ -545,6 +618,8 @@ int main(void)
 		cmocka_unit_test(between_machines_nothing_is_shared_unless_the_file_says_so),
 		cmocka_unit_test(who_writes_to_a_group_may_have_the_members_segments),
 		cmocka_unit_test(what_a_program_has_counts_back),
+		cmocka_unit_test(connections_of_a_process_share_an_account),
+		cmocka_unit_test(another_process_has_an_account_of_its_own),
 		cmocka_unit_test(what_a_node_has_counts_back),
 		cmocka_unit_test(memory_beside_a_device_counts),
 	};

@@ -60,7 +60,9 @@ struct world_client {
 	uint64_t number;
 	bool connected, cut;
 	uint64_t owner;
-	const struct sio_policy_person_of *who;	       /* NULL: root */
+	const struct sio_policy_person_of *who; /* NULL: root */
+	uint32_t pid;
+	uint64_t started;			       /* 0: not known */
 	struct world_message *message[WORLD_MESSAGES]; /* all that it received */
 	unsigned n_messages;
 	uint32_t next_id;
@@ -191,6 +193,8 @@ struct world_client *world_client(struct world *w, unsigned host, uint32_t kind)
 /* The same for a program of @who, which is to stay. */
 struct world_client *world_client_of(struct world *w, unsigned host, uint32_t kind,
 				     const struct sio_policy_person_of *who);
+/* Another connection of the process that has @of. */
+struct world_client *world_client_again(struct world *w, struct world_client *of);
 /*
  * The program is killed: its socket and its owner's descriptor are closed. WORLD_HANG_UP: somebody
  * still holds the owner; WORLD_OWNER_FIRST: the daemon hears of the owner first.

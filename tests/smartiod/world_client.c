@@ -11,25 +11,50 @@ struct world_client *world_client(struct world *w, unsigned host, uint32_t kind)
 	return world_client_of(w, host, kind, NULL);
 }
 
-struct world_client *world_client_of(struct world *w, unsigned host, uint32_t kind,
-				     const struct sio_policy_person_of *who)
+static void greet(struct world *w, struct world_client *c, uint32_t kind)
 {
 	struct sio_msg_hello m = {
 		.version = sio_to_le32(SIO_CLIENT_VERSION),
 		.kind = sio_to_le32(kind),
 	};
+
+	smartiod_client_new(w->host[c->host].daemon, c->number, c->pid, c->started, c->who);
+	if (kind)
+		world_call(w, c, SIO_MSG_HELLO, &m, sizeof(m));
+}
+
+static struct world_client *add(struct world *w, unsigned host,
+				const struct sio_policy_person_of *who)
+{
 	struct world_client *c = &w->client[w->n_clients];
 
 	assert(w->n_clients < WORLD_CLIENTS);
 	c->host = host;
 	c->who = who;
 	c->number = ++w->n_clients;
+	c->pid = 1000 + (uint32_t)c->number;
+	c->started = c->number;
 	c->connected = w->host[host].daemon != NULL;
-	if (!c->connected)
-		return c;
-	smartiod_client_new(w->host[host].daemon, c->number, 1000 + (uint32_t)c->number, c->who);
-	if (kind)
-		world_call(w, c, SIO_MSG_HELLO, &m, sizeof(m));
+	return c;
+}
+
+struct world_client *world_client_of(struct world *w, unsigned host, uint32_t kind,
+				     const struct sio_policy_person_of *who)
+{
+	struct world_client *c = add(w, host, who);
+
+	if (c->connected)
+		greet(w, c, kind);
+	return c;
+}
+
+struct world_client *world_client_again(struct world *w, struct world_client *of)
+{
+	struct world_client *c = add(w, of->host, of->who);
+
+	c->pid = of->pid;
+	c->started = of->started;
+	greet(w, c, SIO_CLIENT_LIBRARY);
 	return c;
 }
 
@@ -40,7 +65,7 @@ void world_reconnect(struct world *w, struct world_client *c)
 	assert(!c->connected && w->host[c->host].ready);
 	c->number = ++number;
 	c->connected = true;
-	smartiod_client_new(w->host[c->host].daemon, c->number, 1000, c->who);
+	smartiod_client_new(w->host[c->host].daemon, c->number, 1000, c->started, c->who);
 }
 
 void world_kill(struct world *w, struct world_client *c)

@@ -57,7 +57,7 @@ static void client_new(void *arg)
 	if (c->over || !same_life(c))
 		return;
 	sim_trace("daemon %u: client %llu connects", c->host->node, (unsigned long long)c->client);
-	smartiod_client_new(c->host->daemon, c->client, c->proc ? c->proc->pid : 1, NULL);
+	smartiod_client_new(c->host->daemon, c->client, c->proc ? c->proc->pid : 1, 0, NULL);
 }
 
 int sim_conn_open(struct sim_proc *p)
