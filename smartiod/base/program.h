@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Programs: processes of this host that have sessions. All sessions of one share an account, so that
- * a second connection brings no second quota.
+ * Programs: processes of this host that have sessions. All sessions of one share an account, so
+ * that a second connection brings no second quota.
  */
 #ifndef SMARTIOD_PROGRAM_H
 #define SMARTIOD_PROGRAM_H

@@ -65,6 +65,10 @@ class Json(base.CommandTest):
         self.run_json("cluster-validate", "cluster", "validate", self.topology())
         keys = self.run_json("cluster-keys", "cluster", "keys", self.topology(), os.path.join(self.dir, "keys"))
         self.assertEqual((keys["did"], keys["certificates"]), ("made", 3))
+        less = self.file("less.yaml", base.TOPOLOGY.replace("  client2: {ram: 64M}\n", "") % "test")
+        for path, gone in ((self.topology(), 0), (less, 1), (less, 0)):
+            done = self.run_json("cluster-keys", "cluster", "keys", "--revoke-removed", path, os.path.join(self.dir, "keys"))
+            self.assertEqual((done["did"], done["certificates"]), ("revoked", gone))
         up = self.run_json("cluster-up", "cluster", "up", self.topology(), "--name", "other")
         self.assertEqual((up["name"], up["cluster"], up["hosts"]), ("other", "test", 3))
         holder = self.start("run", "-n", "client1", "--", sys.executable, HOLDER, "segment=7",

@@ -70,6 +70,7 @@ class Usage(base.CommandTest):
                 (("cluster", "restart-node"), "NODE is missing"),
                 (("cluster", "keys", "a"), "FOLDER is missing"),
                 (("cluster", "keys", "--renew", "a", "--revoke", "a", "a", "b"), "one at a time"),
+                (("cluster", "keys", "--revoke-removed", "--revoke", "a", "a", "b"), "one at a time"),
                 (("cluster", "keys", "--days", "0", "a", "b"), "--days 0: 1 to 3650 is right"),
                 (("run", "--", "true"), "-n NODE is missing"),
                 (("run", "-n"), "-n needs a value"),

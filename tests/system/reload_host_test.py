@@ -6,8 +6,11 @@ usage: reload_host_test.py BUILD
 """
 import json
 import os
+import re
 import shutil
 import signal
+import socket
+import ssl
 import subprocess
 import sys
 import unittest
@@ -192,13 +195,44 @@ class Hosts(reload_test.Base):
         near = self.busy("near")
         port, = free_ports(1)
         more = text.replace("access:", f"  more: {{ address: '127.0.0.4:{port}', ram: 64M }}\naccess:")
-        for _ in range(2):
+        self.lender = ("127.0.0.1", int(re.search(r"127\.0\.0\.1:(\d+)", text)[1]))
+        kept = os.path.join(self.c.dir, "kept")
+        os.mkdir(kept)
+        for turn in range(2):
             self.reload(self.write(text=more))
             self.is_up(*ALL)
             self.is_well(self.busy("more"))
-            self.reload(self.write(text=text))
+            if turn:  # it is a host of the cluster again, and the key that it had before is not
+                self.shows_key_of_more(kept)
+            for end in ("pem", "key"):
+                shutil.copy(f"{self.c.state}/keys/more.{end}", kept)
+            done = self.reload(self.write(text=text))
+            self.assertIn("1 certificate of hosts that are gone is revoked\n", done.stderr)
             self.is_up(*ALL[:3])
+            self.shows_key_of_more(kept)
+        # Who is in the file keeps its key.
+        self.assertNotIn("revoked", self.reload().stderr)
         self.is_well(near)
+
+    def shows_key_of_more(self, folder):
+        """To lender's daemon, which ends the connection because of that: whom it takes it waits for."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        context.load_cert_chain(f"{folder}/more.pem", f"{folder}/more.key")
+        with socket.create_connection(self.lender, timeout=60) as plain:
+            try:
+                with context.wrap_socket(plain) as s:
+                    while s.recv(4096):
+                        pass
+            except OSError:
+                pass
+        self.assertIn("its certificate was revoked", self.log())
+        self.assertNotIn("did not say which node", self.log())
+
+    def log(self):
+        with open(os.path.join(self.c.state, "smartiod.4.log"), encoding="utf-8") as f:
+            return f.read()
 
 
 if __name__ == "__main__":

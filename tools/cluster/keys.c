@@ -449,14 +449,31 @@ int tool_keys_renew(const char *folder, const struct sio_topology *t,
 	return r;
 }
 
-/* Is it the certificate of @uri? */
-static bool is_of(gnutls_x509_crt_t crt, const char *uri)
+/* Whose certificates are revoked: those of @host, or, NULL, of all hosts that @t does not have. */
+struct condemned {
+	const char *cluster, *host;
+	const struct sio_topology *t;
+};
+
+static bool has_host(const struct sio_topology *t, const char *name)
+{
+	for (unsigned i = 0; i < t->n_hosts + t->n_machines; i++)
+		if (strcmp(t->host[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+static bool is_condemned(gnutls_x509_crt_t crt, const struct condemned *c)
 {
 	char name[SIO_IDENTITY_TEXT] = "";
 	size_t len = sizeof(name);
+	struct sio_identity who;
 
-	return gnutls_x509_crt_get_subject_alt_name(crt, 0, name, &len, NULL) == GNUTLS_SAN_URI &&
-	       strcmp(name, uri) == 0;
+	if (gnutls_x509_crt_get_subject_alt_name(crt, 0, name, &len, NULL) != GNUTLS_SAN_URI ||
+	    sio_identity_parse(name, strlen(name), &who) < 0 ||
+	    strcmp(who.cluster, c->cluster) != 0)
+		return false;
+	return c->host ? strcmp(who.host, c->host) == 0 : !has_host(c->t, who.host);
 }
 
 static bool is_revoked(gnutls_x509_crt_t crt, gnutls_x509_crl_t crl)
@@ -464,9 +481,9 @@ static bool is_revoked(gnutls_x509_crt_t crt, gnutls_x509_crl_t crl)
 	return gnutls_x509_crt_check_revocation(crt, &crl, 1) == 1;
 }
 
-/* Adds all certificates of @uri in issued.pem to @crl. */
-static int revoke_all(const char *folder, const char *uri, gnutls_x509_crl_t crl, unsigned *ret,
-		      struct sio_err *reterr)
+/* Adds to @crl what of issued.pem is condemned, and not there yet. */
+static int add_all(const char *folder, const struct condemned *c, gnutls_x509_crl_t crl,
+		   unsigned *ret, struct sio_err *reterr)
 {
 	gnutls_x509_crt_t *list = NULL;
 	unsigned n = 0;
@@ -481,7 +498,7 @@ static int revoke_all(const char *folder, const char *uri, gnutls_x509_crl_t crl
 		return fail_tls(reterr, "issued.pem", r);
 	r = 0;
 	for (unsigned i = 0; i < n; i++) {
-		if (r >= 0 && is_of(list[i], uri) && !is_revoked(list[i], crl)) {
+		if (r >= 0 && is_condemned(list[i], c) && !is_revoked(list[i], crl)) {
 			r = gnutls_x509_crl_set_crt(crl, list[i], time(NULL));
 			(*ret)++;
 		}
@@ -491,43 +508,61 @@ static int revoke_all(const char *folder, const char *uri, gnutls_x509_crl_t crl
 	return r < 0 ? fail_tls(reterr, "crl.pem", r) : 0;
 }
 
-int tool_keys_revoke(const char *folder, const struct sio_topology *t,
-		     const struct sio_topo_host *host, unsigned *ret, struct sio_err *reterr)
+static int load_crl(const char *folder, gnutls_x509_crl_t *ret, struct sio_err *reterr)
 {
-	struct sio_identity who = {.cluster = ""};
-	struct authority a = {.lock = -1};
-	char uri[SIO_IDENTITY_TEXT];
-	gnutls_x509_crl_t crl;
 	gnutls_datum_t pem;
-	unsigned n = 0;
+	int r = read_file(folder, "crl.pem", &pem, reterr);
+
+	if (r < 0)
+		return r;
+	r = gnutls_x509_crl_init(ret);
+	if (r >= 0) {
+		r = gnutls_x509_crl_import(*ret, &pem, GNUTLS_X509_FMT_PEM);
+		if (r < 0)
+			gnutls_x509_crl_deinit(*ret);
+	}
+	gnutls_free(pem.data);
+	return r < 0 ? fail_tls(reterr, "crl.pem", r) : 0;
+}
+
+static int revoke_all(const char *folder, const struct condemned *c, unsigned *ret,
+		      struct sio_err *reterr)
+{
+	struct authority a = {.lock = -1};
+	gnutls_x509_crl_t crl;
 	int r = load_authority(&a, folder, reterr);
 
-	snprintf(who.cluster, sizeof(who.cluster), "%s", t->name);
-	snprintf(who.host, sizeof(who.host), "%s", host->name);
+	*ret = 0;
 	if (r == 0)
-		r = read_file(folder, "crl.pem", &pem, reterr);
-	if (r < 0)
-		goto done;
-	r = gnutls_x509_crl_init(&crl);
-	if (r >= 0)
-		r = gnutls_x509_crl_import(crl, &pem, GNUTLS_X509_FMT_PEM);
-	gnutls_free(pem.data);
-	if (r < 0) {
-		r = fail_tls(reterr, "crl.pem", r);
-		goto done;
+		r = load_crl(folder, &crl, reterr);
+	if (r == 0) {
+		r = add_all(folder, c, crl, ret, reterr);
+		if (r == 0 && *ret)
+			r = save_crl(folder, crl, &a, reterr);
+		gnutls_x509_crl_deinit(crl);
 	}
-	r = revoke_all(folder, sio_identity_text(&who, uri), crl, &n, reterr);
-	if (r == 0 && n == 0)
+	authority_done(&a);
+	return r;
+}
+
+int tool_keys_revoke(const char *folder, const char *cluster, const char *host, unsigned *ret,
+		     struct sio_err *reterr)
+{
+	const struct condemned c = {.cluster = cluster, .host = host};
+	int r = revoke_all(folder, &c, ret, reterr);
+
+	if (r == 0 && *ret == 0)
 		r = sio_fail(reterr, -ENOENT,
 			     "host '%s' of cluster '%s' has no certificate that is not revoked "
 			     "already",
-			     host->name, t->name);
-	if (r == 0)
-		r = save_crl(folder, crl, &a, reterr);
-	if (r == 0)
-		*ret = n;
-	gnutls_x509_crl_deinit(crl);
-done:
-	authority_done(&a);
+			     host, cluster);
 	return r;
+}
+
+int tool_keys_revoke_removed(const char *folder, const struct sio_topology *t, unsigned *ret,
+			     struct sio_err *reterr)
+{
+	const struct condemned c = {.cluster = t->name, .t = t};
+
+	return revoke_all(folder, &c, ret, reterr);
 }

@@ -25,8 +25,14 @@ int tool_keys_make(const char *folder, const struct sio_topology *t, unsigned da
 /* Makes a new key and certificate for @host. Earlier certificates stay valid until they expire. */
 int tool_keys_renew(const char *folder, const struct sio_topology *t,
 		    const struct sio_topo_host *host, unsigned days, struct sio_err *reterr);
-/* Revokes all certificates that @host has had until now. *ret: how many these were. */
-int tool_keys_revoke(const char *folder, const struct sio_topology *t,
-		     const struct sio_topo_host *host, unsigned *ret, struct sio_err *reterr);
+/*
+ * Revokes all certificates that host @host of @cluster has had until now, also one that the
+ * cluster's file does not have any more. *ret: how many these were; -ENOENT: there was none.
+ */
+int tool_keys_revoke(const char *folder, const char *cluster, const char *host, unsigned *ret,
+		     struct sio_err *reterr);
+/* The same of all hosts of @t's cluster that @t does not have. *ret may be 0. */
+int tool_keys_revoke_removed(const char *folder, const struct sio_topology *t, unsigned *ret,
+			     struct sio_err *reterr);
 
 #endif

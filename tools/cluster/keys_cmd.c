@@ -11,12 +11,16 @@
 #include "cluster/keys.h"
 
 static const char *renew_host, *revoke_host, *days_text;
+static bool revoke_removed;
 
 static const struct tool_option keys_options[] = {
 	{"renew", .value = &renew_host, .takes = "HOST", .kind = TOOL_KEYED,
 	 .text = "a new key and certificate for this host; those of before stay good"},
 	{"revoke", .value = &revoke_host, .takes = "HOST", .kind = TOOL_KEYED,
-	 .text = "no certificate that this host has had until now is good any more"},
+	 .text = "no certificate that this host has had until now is good any more, also one that\n"
+		 "the file does not have any more"},
+	{"revoke-removed", .flag = &revoke_removed,
+	 .text = "the same of all hosts that the file does not have any more"},
 	{"days", .value = &days_text, .takes = "N",
 	 .text = "how long new certificates of hosts are good; 730 if not given"},
 	{.name = NULL}};
@@ -48,25 +52,42 @@ static int read_days(unsigned *ret)
 	return 0;
 }
 
-static int change(const char *folder, const struct sio_topology *t, unsigned days)
+static int renew(const char *folder, const struct sio_topology *t, unsigned days)
 {
-	const char *name = renew_host ? renew_host : revoke_host;
 	const struct sio_topo_host *host;
 	struct sio_err err;
-	unsigned n = 1;
 
-	if (tool_find_host(t, name, &host, &err) < 0)
+	if (tool_find_host(t, renew_host, &host, &err) < 0 ||
+	    tool_keys_renew(folder, t, host, days, &err) < 0)
 		return tool_fail(&err);
-	if (renew_host ? tool_keys_renew(folder, t, host, days, &err) < 0
-		       : tool_keys_revoke(folder, t, host, &n, &err) < 0)
+	tool_note("%s/%s.key and .pem are new, good for %u days; give them to host '%s'", folder,
+		  host->name, days, host->name);
+	return tool_where.json ? print_keys(folder, t, "renewed", 1) : 0;
+}
+
+/* By a name, or a node id, of the file; one that was in it before, by its name alone. */
+static int end_keys(const char *folder, const struct sio_topology *t)
+{
+	const char *name = revoke_host;
+	const struct sio_topo_host *host;
+	struct sio_err err;
+	unsigned n;
+
+	if (!revoke_removed && tool_find_host(t, name, &host, &err) == 0)
+		name = host->name;
+	if (revoke_removed ? tool_keys_revoke_removed(folder, t, &n, &err) < 0
+			   : tool_keys_revoke(folder, t->name, name, &n, &err) < 0)
 		return tool_fail(&err);
-	if (renew_host)
-		tool_note("%s/%s.key and .pem are new, good for %u days; give them to host '%s'",
-			  folder, host->name, days, host->name);
+	if (revoke_removed && n == 0)
+		tool_note("no host that %s does not have has a certificate that is not revoked "
+			  "already",
+			  t->name);
 	else
-		tool_note("revoked %u certificate%s of host '%s'; give %s/crl.pem to each host", n,
-			  n == 1 ? "" : "s", host->name, folder);
-	return tool_where.json ? print_keys(folder, t, renew_host ? "renewed" : "revoked", n) : 0;
+		tool_note("revoked %u certificate%s of %s%s%s; give %s/crl.pem to each host", n,
+			  n == 1 ? "" : "s",
+			  revoke_removed ? "hosts that the file does not have" : "host '",
+			  revoke_removed ? "" : name, revoke_removed ? "" : "'", folder);
+	return tool_where.json ? print_keys(folder, t, "revoked", n) : 0;
 }
 
 static int make(const char *folder, const struct sio_topology *t, unsigned days)
@@ -92,16 +113,21 @@ static int keys(const struct tool_command *self, int argc, char **argv)
 	first = tool_options(self, argc, argv, &status);
 	if (first < 0)
 		return status;
-	if (renew_host && revoke_host)
-		return tool_usage(self->name, "--renew or --revoke, one at a time");
+	if (!!renew_host + !!revoke_host + revoke_removed > 1)
+		return tool_usage(self->name,
+				  "--renew, --revoke or --revoke-removed, one at a time");
 	if (read_days(&days) < 0)
 		return tool_usage(self->name, "--days %s: 1 to %d is right", days_text,
 				  TOOL_KEYS_CA_DAYS);
 	if (tool_topofile_load(argv[first], &f, &err) < 0)
 		return tool_fail(&err);
 	sio_topology_include_machines(f.topology, false);
-	status = renew_host || revoke_host ? change(argv[first + 1], f.topology, days)
-					   : make(argv[first + 1], f.topology, days);
+	if (renew_host)
+		status = renew(argv[first + 1], f.topology, days);
+	else if (revoke_host || revoke_removed)
+		status = end_keys(argv[first + 1], f.topology);
+	else
+		status = make(argv[first + 1], f.topology, days);
 	tool_topofile_done(&f);
 	return status;
 }

@@ -28,3 +28,11 @@ int tool_keys_renew(const char *folder, const struct sio_topology *t,
 	(void)days;
 	return refuse(t, reterr);
 }
+
+int tool_keys_revoke_removed(const char *folder, const struct sio_topology *t, unsigned *ret,
+			     struct sio_err *reterr)
+{
+	(void)folder;
+	*ret = 0;
+	return refuse(t, reterr);
+}

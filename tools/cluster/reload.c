@@ -20,6 +20,7 @@
 #include "base/room.h"
 #include "base/state.h"
 #include "cluster/cluster.h"
+#include "cluster/keys.h"
 
 static bool check_only, enforce;
 
@@ -32,7 +33,7 @@ static const struct tool_option reload_options[] = {
 /* The answers of the daemons. */
 struct outcome {
 	struct json_object *changes, *forbidden, *hosts, *differ; /* with --json; else NULL */
-	unsigned restart, now, forbids, taken, started;
+	unsigned restart, now, forbids, taken, started, revoked;
 	struct tool_room_item *item; /* what came and went */
 	unsigned n_items;
 	int room;  /* an emulated cluster's, which has prepared it; -1 */
@@ -280,6 +281,9 @@ static void print_done(const struct tool_hosts *hosts, const struct outcome *o, 
 			  "ends borrows and other hosts' connections",
 			  o->forbids, o->forbids == 1 ? "" : "s", o->forbids == 1 ? "is" : "are",
 			  o->forbids == 1 ? "s" : "");
+	if (o->revoked)
+		tool_note("%u certificate%s of hosts that are gone %s revoked", o->revoked,
+			  o->revoked == 1 ? "" : "s", o->revoked == 1 ? "is" : "are");
 	if (down && !check_only)
 		tool_note("%u host%s not up: %s the file when %s", down,
 			  down == 1 ? " is" : "s are", down == 1 ? "it reads" : "they read",
@@ -369,13 +373,34 @@ static int start_new(struct tool_hosts *hosts, const struct sio_topology *now, s
 	return tool_fail(&err);
 }
 
+/*
+ * The keys of an emulated cluster are made here, and are revoked here: a host that went, and is
+ * added again, gets a new one.
+ */
+static int revoke_gone(const struct tool_hosts *hosts, const struct sio_topology *now,
+		       struct outcome *o)
+{
+	char folder[PATH_MAX];
+	struct sio_err err;
+
+	if (now->n_hosts == 0 || !now->host[0].address.port)
+		return 0;
+	if (tool_path(folder, sizeof(folder), &err, "%s/keys", hosts->dir) == 0 &&
+	    tool_keys_revoke_removed(folder, now, &o->revoked, &err) == 0)
+		return 0;
+	tool_note("the file is in force; certificates of hosts that it does not have are not "
+		  "revoked: smartio cluster keys --revoke-removed TOPOLOGY %s",
+		  folder);
+	return tool_fail(&err);
+}
+
 /* @path: the new file, which says @now, to be renamed to @into; NULL: it is in its place. */
 static int change(struct tool_hosts *hosts, const char *path, const char *into,
 		  const struct sio_topology *now, struct outcome *o)
 {
 	uint32_t flags = path ? SIO_RELOAD_NEXT : 0;
 	struct sio_err err;
-	int r = check_all(hosts, flags, o, &err), status;
+	int r = check_all(hosts, flags, o, &err), status, keys;
 
 	if (r < 0)
 		return tool_fail(&err);
@@ -387,13 +412,34 @@ static int change(struct tool_hosts *hosts, const char *path, const char *into,
 	if (path && rename(path, into) < 0)
 		return tool_error_code(-errno, "%s: %s", into, strerror(errno));
 	r = change_all(hosts, now, o, &err);
+	keys = revoke_gone(hosts, now, o);
 	status = start_new(hosts, now, o);
 	if (r == 0)
-		return status;
+		return status ? status : keys;
 	tool_note("%u of %u hosts have the new file in force, the others are down, or have that of "
 		  "before; the same command again mends it",
 		  o->taken, hosts->n_up);
 	return tool_fail(&err);
+}
+
+/* Whoever has the authority's key can revoke those of a host that went; a real host has it not. */
+static int advise_on_keys(const struct tool_hosts *hosts)
+{
+	const struct sio_topology *before = hosts->topology;
+	struct sio_topology *now;
+	struct sio_err err;
+
+	if (tool_local_topology(&now, &err) < 0)
+		return tool_fail(&err);
+	for (unsigned i = 0; i < before->n_hosts; i++)
+		if (!sio_topology_host_by_name(now, before->host[i].name))
+			tool_note("host '%s' is refused as long as the file does not have it; so "
+				  "that its key is never good again, where ca.key is: smartio "
+				  "cluster keys --revoke %s TOPOLOGY FOLDER, and give crl.pem to "
+				  "each host",
+				  before->host[i].name, before->host[i].name);
+	sio_topology_free(now);
+	return 0;
 }
 
 /*
@@ -407,7 +453,9 @@ static int change_local(struct tool_hosts *hosts, struct outcome *o)
 
 	if (ask_all(hosts, flags, true, o, &err) < 0)
 		return tool_fail(&err);
-	return o->restart ? refused(o, true) : 0;
+	if (o->restart)
+		return refused(o, true);
+	return check_only ? 0 : advise_on_keys(hosts);
 }
 
 /* Those that go are not asked. */
