@@ -88,7 +88,8 @@ struct live_port {
 	char path[LIVE_PATH_MAX + 1];
 	struct live_packet *queue;
 	unsigned n_queued;
-	bool cut; /* to be closed as soon as the room has returned */
+	unsigned single; /* turns that take one request */
+	bool cut;	 /* to be closed as soon as the room has returned */
 };
 
 /* A client of the socket "room": one request, one answer; who prepares a reload has one more. */

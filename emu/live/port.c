@@ -25,6 +25,7 @@
 #define MAX_EVENTS 1024
 #define MAX_QUEUED 32768
 #define REQUESTS_PER_TURN 64 /* of one host, then the devices and other hosts have their turn */
+#define SINGLE_TURNS 15	     /* of one request each, after one that found no second request */
 
 static const char *host_name(const struct live *l, unsigned host)
 {
@@ -322,6 +323,20 @@ static bool receive_one(struct live *l, unsigned host)
 	return !p->cut;
 }
 
+/* A daemon mostly waits for its answer: a second read finds nothing, and is not made each time. */
+static void receive(struct live *l, unsigned host)
+{
+	struct live_port *p = &l->port[host];
+	unsigned max = p->single ? 1 : REQUESTS_PER_TURN, n = 0;
+
+	while (n < max && p->socket.fd >= 0 && receive_one(l, host))
+		n++;
+	if (p->single)
+		p->single--;
+	else if (n <= 1)
+		p->single = SINGLE_TURNS;
+}
+
 void live_port_event(struct live *l, const struct live_source *s, uint32_t events)
 {
 	unsigned host = s->host;
@@ -333,7 +348,5 @@ void live_port_event(struct live *l, const struct live_source *s, uint32_t event
 	if (events & EPOLLOUT)
 		flush(l, host);
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-		for (unsigned i = 0; i < REQUESTS_PER_TURN && l->port[host].socket.fd >= 0; i++)
-			if (!receive_one(l, host))
-				break;
+		receive(l, host);
 }

@@ -19,6 +19,7 @@ struct sio_session {
 	struct sio_world_lock *lock;
 
 	int fd;		 /* -1: not open */
+	int gate_fd;	 /* the event thread's way to see @fd; -1: it looks itself */
 	int wake_fd;	 /* the event thread's */
 	int poke_fd;	 /* the poller's: somebody else took what it waits for */
 	int dead_fd;	 /* readable once the session is dead */
@@ -27,6 +28,7 @@ struct sio_session {
 	bool close_late; /* and to close the descriptors, as it closed the session itself */
 	bool poller;	 /* a thread waits at the socket for all that wait in the condition */
 	unsigned users;	 /* threads that use the descriptors */
+	unsigned takers; /* threads that take what comes, so that the event thread need not */
 	uint32_t next_id;
 	struct sio_call *calls; /* waiting for replies */
 
@@ -73,6 +75,10 @@ static inline bool sio_session_away(const struct sio_session *s)
 }
 /* Under the lock: a transition. False: the event changes nothing. */
 bool sio_session_step(struct sio_session *s, enum sio_session_event event);
+/* Makes @fd the connection. */
+void sio_session_attach(struct sio_session *s, int fd);
+/* Closes the connection's descriptors. */
+void sio_session_detach(struct sio_session *s);
 /* Under the lock: takes the packets that have arrived. */
 void sio_session_receive(struct sio_session *s);
 /* Under the lock: handles an event; a malformed one ends the session. */

@@ -36,6 +36,8 @@ void sio_live_close(struct sio_world *w, int fd);
 int sio_live_event_new(struct sio_world *w);
 int sio_live_event_write(struct sio_world *w, int fd);
 int sio_live_event_read(struct sio_world *w, int fd, uint64_t *ret_count);
+int sio_live_gate_new(struct sio_world *w, int fd);
+void sio_live_gate_set(struct sio_world *w, int gate, int fd, bool open);
 
 /* ---- live_memory.c ---- */
 

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -214,23 +215,20 @@ ssize_t sio_live_recv(struct sio_world *w, int fd, void *buf, size_t len, int *f
 		      unsigned max_fds, unsigned *ret_fds, uint64_t deadline)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
+	bool lost;
+	ssize_t n;
 
 	(void)w;
-	for (;;) {
-		bool lost;
-		ssize_t n;
-
+	do {
+		/* What is waited for is mostly a reply, which takes longer than to come here. */
+		if (deadline && poll_until(&p, 1, deadline) == 0)
+			return -ETIMEDOUT;
 		pthread_mutex_lock(&live.mutex);
 		n = sio_packet_recv(fd, buf, len, fds, max_fds, ret_fds, &lost);
 		*ret_fds = own_fds(fds, *ret_fds, max_fds, lost);
 		pthread_mutex_unlock(&live.mutex);
-		if (n != -EAGAIN)
-			return n;
-		if (deadline == 0)
-			return -ETIMEDOUT;
-		if (poll_until(&p, 1, deadline) == 0)
-			return -ETIMEDOUT;
-	}
+	} while (n == -EAGAIN && deadline);
+	return n == -EAGAIN ? -ETIMEDOUT : n;
 }
 
 int sio_live_poll(struct sio_world *w, struct sio_poll *p, unsigned n, uint64_t deadline)
@@ -287,4 +285,31 @@ int sio_live_event_read(struct sio_world *w, int fd, uint64_t *ret_count)
 		return -EAGAIN;
 	n = read(fd, ret_count, sizeof(*ret_count));
 	return n == sizeof(*ret_count) ? 0 : n < 0 ? -errno : -EAGAIN;
+}
+
+int sio_live_gate_new(struct sio_world *w, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	int gate;
+
+	pthread_mutex_lock(&live.mutex);
+	gate = sio_live_own(epoll_create1(EPOLL_CLOEXEC));
+	pthread_mutex_unlock(&live.mutex);
+	if (gate >= 0 && epoll_ctl(gate, EPOLL_CTL_ADD, fd, &event) < 0) {
+		int rc = -errno;
+
+		sio_live_close(w, gate);
+		return rc;
+	}
+	return gate;
+}
+
+void sio_live_gate_set(struct sio_world *w, int gate, int fd, bool open)
+{
+	struct epoll_event event = {.events = open ? EPOLLIN : 0};
+	int saved = errno;
+
+	(void)w;
+	epoll_ctl(gate, EPOLL_CTL_MOD, fd, &event); /* it is there: that needs no memory */
+	errno = saved;
 }

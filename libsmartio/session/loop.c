@@ -46,7 +46,7 @@ int sio_session_new(struct sio_world *w, const struct sio_session_ops *ops, void
 	s->world = w;
 	s->ops = ops;
 	s->ctx = ctx;
-	s->fd = s->wake_fd = s->poke_fd = s->dead_fd = s->owner_fd = -1;
+	s->fd = s->gate_fd = s->wake_fd = s->poke_fd = s->dead_fd = s->owner_fd = -1;
 	rc = grow(s);
 	if (rc == 0)
 		rc = w->lock_new(w, &s->lock);
@@ -95,8 +95,9 @@ void sio_session_unwatch(struct sio_session *s, uintptr_t cookie)
 /* Under the lock, once other threads exist. */
 static void close_descriptors(struct sio_session *s)
 {
-	int *fd[] = {&s->fd, &s->wake_fd, &s->poke_fd, &s->dead_fd};
+	int *fd[] = {&s->wake_fd, &s->poke_fd, &s->dead_fd};
 
+	sio_session_detach(s);
 	for (unsigned i = 0; i < sizeof(fd) / sizeof(fd[0]); i++) {
 		if (*fd[i] >= 0)
 			s->world->close(s->world, *fd[i]);
@@ -108,7 +109,7 @@ static void close_descriptors(struct sio_session *s)
 int sio_session_open(struct sio_session *s, uint64_t until)
 {
 	struct sio_world *w = s->world;
-	int rc;
+	int fd, rc;
 
 	if (s->thread) {
 		/* Left behind when the event thread itself closed the session. */
@@ -121,13 +122,11 @@ int sio_session_open(struct sio_session *s, uint64_t until)
 	s->resumes = 0;
 	s->refusal[0] = '\0'; /* the text may be that of an earlier smartiod */
 	do
-		s->fd = w->connect(w);
-	while (s->fd == -ECONNREFUSED && sio_session_try_later(s, until));
-	if (s->fd < 0) {
-		rc = s->fd;
-		s->fd = -1;
-		return rc;
-	}
+		fd = w->connect(w);
+	while (fd == -ECONNREFUSED && sio_session_try_later(s, until));
+	if (fd < 0)
+		return fd;
+	sio_session_attach(s, fd);
 	s->wake_fd = w->event_new(w);
 	s->poke_fd = w->event_new(w);
 	s->dead_fd = w->event_new(w);
@@ -187,7 +186,9 @@ static unsigned collect(struct sio_session *s)
 		s->bigger_cookies = NULL;
 	}
 	s->polls[0] = (struct sio_poll){.fd = s->wake_fd};
-	s->polls[1] = (struct sio_poll){.fd = sio_session_connected(s) ? s->fd : s->wake_fd};
+	s->polls[1] = (struct sio_poll){.fd = !sio_session_connected(s) ? s->wake_fd
+					      : s->gate_fd >= 0		? s->gate_fd
+									: s->fd};
 	for (unsigned i = 0; i < s->n_watches; i++) {
 		s->polls[2 + i] = (struct sio_poll){.fd = s->watches[i].fd};
 		s->cookies[2 + i] = s->watches[i].cookie;
@@ -236,7 +237,8 @@ void sio_session_loop(void *arg)
 		s->world->poll(s->world, s->polls, n, until);
 		sio_session_lock(s);
 		s->on_socket -= connected;
-		s->world->event_read(s->world, s->wake_fd, &count);
+		if (s->polls[0].readable)
+			s->world->event_read(s->world, s->wake_fd, &count);
 		if (sio_session_connected(s) && s->polls[1].readable)
 			sio_session_receive(s);
 		if (sio_session_away(s) || s->resuming)

@@ -402,9 +402,7 @@ void sio_session_resume(struct sio_session *s)
 	s->users++;	     /* who closes waits: this thread needs journal and descriptors */
 	while (s->on_socket) /* they return at once, because the connection is over */
 		w->wait(w, s->lock, SIO_FOREVER);
-	if (s->fd >= 0)
-		w->close(w, s->fd);
-	s->fd = -1;
+	sio_session_detach(s);
 	/* These messages report ends, and what has ended is not restored with the next smartiod. */
 	sio_session_drop_posts(s);
 	sio_journal_begin(s->journal);
@@ -415,7 +413,7 @@ void sio_session_resume(struct sio_session *s)
 	s->resuming = false;
 	s->users--;
 	if (rc == 0 && sio_session_step(s, SIO_SESSION_RESUMES)) {
-		s->fd = fd;
+		sio_session_attach(s, fd);
 		s->reset_seen = false;
 		s->resumes++;
 		s->refusal[0] = '\0';

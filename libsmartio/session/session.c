@@ -223,6 +223,54 @@ void sio_session_pump(struct sio_session *s)
 	sio_session_unlock(s);
 }
 
+/* ---- the socket, and who reads it ---- */
+
+static void set_gate(struct sio_session *s, bool open)
+{
+	if (s->gate_fd >= 0)
+		s->world->gate_set(s->world, s->gate_fd, s->fd, open);
+}
+
+void sio_session_attach(struct sio_session *s, int fd)
+{
+	struct sio_world *w = s->world;
+	int gate = w->gate_new ? w->gate_new(w, fd) : -1;
+
+	s->fd = fd;
+	s->gate_fd = gate < 0 ? -1 : gate; /* without one the event thread wakes too often */
+	if (s->takers)
+		set_gate(s, false);
+}
+
+void sio_session_detach(struct sio_session *s)
+{
+	int *fd[] = {&s->gate_fd, &s->fd};
+
+	for (unsigned i = 0; i < sizeof(fd) / sizeof(fd[0]); i++) {
+		if (*fd[i] >= 0)
+			s->world->close(s->world, *fd[i]);
+		*fd[i] = -1;
+	}
+}
+
+/*
+ * A thread that waits for a reply takes what comes, for all. The event thread would only be woken
+ * with it, for each reply, to find nothing. Who waits at descriptors of its own leaves the gate
+ * open: that costs two system calls, and what it waits for mostly comes from there.
+ */
+static void begin_taking(struct sio_session *s)
+{
+	if (s->takers++ == 0)
+		set_gate(s, false);
+}
+
+/* What came last and was not taken wakes the event thread. */
+static void end_taking(struct sio_session *s)
+{
+	if (--s->takers == 0)
+		set_gate(s, true);
+}
+
 /* Waits at the socket, also on behalf of the threads in the condition variable. */
 static int wait_as_poller(struct sio_session *s, uint64_t deadline)
 {
@@ -233,13 +281,16 @@ static int wait_as_poller(struct sio_session *s, uint64_t deadline)
 	s->poller = true;
 	s->users++;
 	s->on_socket++;
+	begin_taking(s);
 	sio_session_unlock(s);
 	rc = s->world->poll(s->world, all, 2, deadline);
 	sio_session_lock(s);
+	end_taking(s);
 	s->on_socket--;
 	s->users--;
 	s->poller = false;
-	s->world->event_read(s->world, s->poke_fd, &count);
+	if (all[1].readable)
+		s->world->event_read(s->world, s->poke_fd, &count);
 	if (sio_session_connected(s) && all[0].readable)
 		sio_session_receive(s);
 	/*
@@ -363,10 +414,12 @@ int sio_session_call(struct sio_session *s, struct sio_call *call, struct sio_er
 		return rc;
 	}
 	s->users++;
+	begin_taking(s); /* the reply may be there before this thread is at the socket */
 	if (!sio_session_away(s))
 		sio_session_send_unlocked(s, call);
 	while (!call->finished)
 		sio_session_wait(s, NULL, 0, SIO_FOREVER);
+	end_taking(s);
 	s->users--;
 	if (s->state == SIO_SESSION_DEAD)
 		s->world->wake_all(s->world, s->lock);

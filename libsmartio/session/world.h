@@ -80,6 +80,13 @@ struct sio_world {
 	int (*event_new)(struct sio_world *w);
 	int (*event_write)(struct sio_world *w, int fd);
 	int (*event_read)(struct sio_world *w, int fd, uint64_t *ret_count);
+	/*
+	 * A gate of @fd, open at first: a descriptor for poll() that is readable while @fd is, and
+	 * never, but for the end of the connection, while it is shut. Who waits at a gate sleeps on
+	 * while others, who shut it, read @fd. It is closed before @fd. NULL: there are none.
+	 */
+	int (*gate_new)(struct sio_world *w, int fd);
+	void (*gate_set)(struct sio_world *w, int gate, int fd, bool open);
 
 	/* Address space. reserve: inaccessible pages; map and map_ones replace pages in place. */
 	int (*reserve)(struct sio_world *w, void *hint, bool fixed, size_t len, void **ret);

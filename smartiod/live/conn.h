@@ -59,6 +59,7 @@ struct live_conn {
 	struct live_packet *first, **last; /* not yet sent */
 	size_t queued, max_queued;	   /* bytes */
 	unsigned queued_fds;
+	unsigned single; /* turns that take one packet */
 	int error;     /* why it is over */
 	bool over;     /* nothing is sent or received any more */
 	bool reset;    /* the other end closed with words of ours unread */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The SISCI API's data path, in phases between calls of getppid(), for a test that looks which
+ * The SISCI API's data path, and requests, in phases between calls of getppid(), for a test that looks which
  * system calls are made in each.
  * usage: apipath serve exports a segment and interrupts until its input ends; prints "serving"
  *        apipath NODE         uses those of NODE; prints the names of its phases
@@ -22,6 +22,7 @@
 #define COPIES 100000u
 #define STARTS 1000u
 #define TRIGGERS 1000u
+#define REQUESTS 500u
 
 static sci_desc_t sd;
 
@@ -84,6 +85,7 @@ static struct {
 	sci_dma_queue_t queue;
 	volatile uint64_t *far;
 	uint8_t *near;
+	unsigned node;
 } with;
 
 static void get(unsigned node)
@@ -91,6 +93,7 @@ static void get(unsigned node)
 	unsigned number = NUMBER + 1, self;
 	sci_error_t error;
 
+	with.node = node;
 	SCIConnectSegment(sd, &with.remote, node, SEGMENT, 0, NULL, NULL, 0, 0, &error);
 	check(error, "SCIConnectSegment");
 	with.far = SCIMapRemoteSegment(with.remote, &with.remote_map, 0, BYTES, NULL, 0, &error);
@@ -255,6 +258,20 @@ static void fill_own(void)
 	check(error, "SCIWaitForDataInterrupt");
 }
 
+static void requests(void)
+{
+	sci_remote_segment_t segment;
+	sci_error_t error;
+
+	for (unsigned i = 0; i < REQUESTS; i++) {
+		SCIConnectSegment(sd, &segment, with.node, SEGMENT, 0, NULL, NULL,
+				  SCI_INFINITE_TIMEOUT, 0, &error);
+		check(error, "SCIConnectSegment");
+		SCIDisconnectSegment(segment, 0, &error);
+		check(error, "SCIDisconnectSegment");
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -265,6 +282,7 @@ int main(int argc, char **argv)
 		{"dma_polled", dma_polled}, {"dma_waited", dma_waited},
 		{"triggers", triggers},	    {"messages", messages},
 		{"fill", fill_own},	    {"messages_there", messages_there},
+		{"requests", requests},
 	};
 	size_t n = sizeof(phases) / sizeof(phases[0]);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Which system calls the SISCI API makes where data move: none, or those that docs/dma.md tells of.
+"""Which system calls the SISCI API makes where data move: none, or those that docs/dma.md tells of; and how many a request takes.
 
 usage: apipath_test.py BUILD
 """
@@ -17,6 +17,7 @@ from cluster import Cluster  # noqa: E402
 
 BUILD = None
 STARTS = TRIGGERS = 1000
+REQUESTS = 500
 
 
 class ApiPath(unittest.TestCase):
@@ -49,11 +50,12 @@ class ApiPath(unittest.TestCase):
             lines = [m.groups() for m in (re.match(r"(\d+)\s+(\w+)\(", line) for line in f) if m]
         # The library's event thread waits and reads when it likes: the thread that moves data counts.
         caller = next(thread for thread, name in lines if name == "getppid")
-        made = [name for thread, name in lines if thread == caller]
-        marks = [i for i, name in enumerate(made) if name == "getppid"]
+        marks = [i for i, (_, name) in enumerate(lines) if name == "getppid"]
         self.assertEqual(len(marks), len(names) + 1, "the marks around the phases")
-        return {name: collections.Counter(made[marks[i] + 1:marks[i + 1]])
-                for i, name in enumerate(names)}
+        spans = {name: lines[marks[i] + 1:marks[i + 1]] for i, name in enumerate(names)}
+        self.others = len([thread for thread, _ in spans["requests"] if thread != caller])
+        return {name: collections.Counter(call for thread, call in span if thread == caller)
+                for name, span in spans.items()}
 
     def check(self, calls):
         # 1 million stores, loads and checks; copies of all sizes; waits for what is there.
@@ -72,6 +74,14 @@ class ApiPath(unittest.TestCase):
             self.assertLessEqual(set(waited), {"write", "poll", "ppoll", "read", "sched_yield"})
             self.assertLessEqual(waited["write"], 2 * STARTS)
             self.assertLessEqual(waited["poll"] + waited["ppoll"], 2 * STARTS)
+        # A request is sent, waited for and read by its caller, and the event thread sleeps meanwhile (its gate is shut).
+        with self.subTest("requests"):
+            asked, n = calls["requests"], 2 * REQUESTS
+            self.assertEqual(asked["sendmsg"], n)
+            for name, most in (("ppoll", n), ("recvmsg", 2 * n), ("epoll_ctl", 2 * n)):
+                self.assertLessEqual(asked[name], most + n / 10, name)
+            self.assertLessEqual(sum(asked.values()), 6.5 * n, asked)
+            self.assertLessEqual(self.others, n / 10)
         # A trigger is one write.
         for phase in ("triggers", "messages"):
             with self.subTest(phase):

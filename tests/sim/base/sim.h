@@ -144,7 +144,7 @@ void sim_coro_notify(struct sim_coro *c);
 void sim_notify(struct sim_proc *p);
 
 /* ---- base/object.c ---- */
-enum sim_kind { SIM_MEM, SIM_EVENT, SIM_OWNER, SIM_CONN };
+enum sim_kind { SIM_MEM, SIM_EVENT, SIM_OWNER, SIM_CONN, SIM_GATE };
 
 struct sim_irq;
 struct sim_object {
@@ -156,6 +156,8 @@ struct sim_object {
 	unsigned host;		/* SIM_OWNER, SIM_CONN, SIM_EVENT of hardware */
 	uint64_t id;		/* SIM_OWNER: owner; SIM_CONN: client */
 	struct sim_conn *conn;
+	int behind; /* SIM_GATE: what it is a gate of */
+	bool shut;  /* SIM_GATE */
 	struct sim_waiter *waiters;
 	struct sim_irq *watch; /* a daemon that reads it */
 };

@@ -178,9 +178,20 @@ static bool readable(int fd)
 	if (!sim_fd_open(fd))
 		return true;
 	o = sim_fd(fd);
+	if (o->kind == SIM_GATE)
+		return !o->shut && readable(o->behind);
 	if (o->kind == SIM_CONN)
 		return sim_edge->conn_readable(o->conn);
 	return o->kind == SIM_EVENT && o->count > 0;
+}
+
+static void wait_for(int fd)
+{
+	const struct sim_object *o = sim_fd(fd);
+
+	sim_wait_add(fd);
+	if (o->kind == SIM_GATE && !o->shut)
+		sim_wait_add(o->behind);
 }
 
 static int world_poll(struct sio_world *w, struct sio_poll *p, unsigned n, uint64_t deadline)
@@ -198,7 +209,7 @@ static int world_poll(struct sio_world *w, struct sio_poll *p, unsigned n, uint6
 			return found;
 		for (unsigned i = 0; i < n; i++)
 			if (p[i].fd >= 0)
-				sim_wait_add(p[i].fd);
+				wait_for(p[i].fd);
 		block(self, deadline);
 		sim_wait_clear(sim_coro_current());
 	}
@@ -222,6 +233,30 @@ static int world_event_new(struct sio_world *w)
 	fd = sim_fd_new(SIM_EVENT);
 	sim_proc_hold(p, fd);
 	return fd;
+}
+
+static int world_gate_new(struct sio_world *w, int fd)
+{
+	struct sim_proc *p = enter(w);
+	int gate;
+
+	if (sim_fails(p))
+		return -EMFILE;
+	gate = sim_fd_new(SIM_GATE);
+	sim_fd(gate)->behind = fd;
+	sim_proc_hold(p, gate);
+	return gate;
+}
+
+static void world_gate_set(struct sio_world *w, int gate, int fd, bool open)
+{
+	struct sim_object *o = sim_fd(gate);
+
+	enter(w);
+	assert(o->kind == SIM_GATE && o->behind == fd);
+	o->shut = !open;
+	if (open)
+		sim_object_ready(o);
 }
 
 /* To an event descriptor of its own, or an interrupt somewhere. */
@@ -419,6 +454,8 @@ const struct sio_world sim_world = {
 	.event_new = world_event_new,
 	.event_write = world_event_write,
 	.event_read = world_event_read,
+	.gate_new = world_gate_new,
+	.gate_set = world_gate_set,
 	.reserve = sim_world_reserve,
 	.map = sim_world_map,
 	.map_ones = sim_world_map_ones,
