@@ -10,7 +10,7 @@
 #include "packet/packet.h"
 #include "smartiod/live/conn.h"
 
-#define LIVE_BATCH 16 /* packets of one connection before the others have their turn */
+#define LIVE_BATCH 16  /* packets of one connection before the others have their turn */
 #define LIVE_SINGLE 15 /* turns of one packet each, after one that found no second packet */
 /*
  * Copies of descriptors that one queue may hold. Senders make a receiver's queue grow, a ring each,

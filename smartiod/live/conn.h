@@ -60,11 +60,11 @@ struct live_conn {
 	size_t queued, max_queued;	   /* bytes */
 	unsigned queued_fds;
 	unsigned single; /* turns that take one packet */
-	int error;     /* why it is over */
-	bool over;     /* nothing is sent or received any more */
-	bool reset;    /* the other end closed with words of ours unread */
-	bool quiet;    /* over by our own will */
-	bool fds_lost; /* descriptors of this packet did not fit into our table */
+	int error;	 /* why it is over */
+	bool over;	 /* nothing is sent or received any more */
+	bool reset;	 /* the other end closed with words of ours unread */
+	bool quiet;	 /* over by our own will */
+	bool fds_lost;	 /* descriptors of this packet did not fit into our table */
 };
 
 /* Takes @fd, also on failure. @c is the caller's memory, zeroed or not. */

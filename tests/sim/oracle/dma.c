@@ -205,7 +205,7 @@ WRAP(SCIUnmapRemoteSegmentForDevice, (sci_remote_segment_t segment, sci_smartio_
 /* A word that ends quarantines: who may not say it changed nothing; with other errors who knows. */
 static void answered(uint32_t fdid, sci_error_t e)
 {
-	sim_note_settled(fdid, e == SCI_ERR_ACCESS);
+	sim_note_settled(fdid, e);
 }
 
 WRAP(smartio_device_reset, (sci_smartio_device_t device, sci_error_t *error))

@@ -340,7 +340,8 @@ static void settles(uint32_t fdid, uint64_t borrower, bool reset)
 	}
 }
 
-static void settled(uint32_t fdid, bool refused)
+/* With an error it may still be held. */
+static void settled(uint32_t fdid, sci_error_t error)
 {
 	struct hold *h, *next;
 
@@ -348,7 +349,7 @@ static void settled(uint32_t fdid, bool refused)
 		if (h->fdid != fdid || h->ending != sim_self()->pid)
 			continue;
 		h->ending = 0;
-		if (!refused)
+		if (error == SCI_ERR_OK)
 			drop(h);
 	}
 }

@@ -46,9 +46,9 @@ void sim_note_settles(uint32_t fdid, uint64_t borrower, bool reset)
 	EACH(settles, fdid, borrower, reset);
 }
 
-void sim_note_settled(uint32_t fdid, bool refused)
+void sim_note_settled(uint32_t fdid, sci_error_t error)
 {
-	EACH(settled, fdid, refused);
+	EACH(settled, fdid, error);
 }
 
 void sim_note_lender_reset(uint32_t fdid)

@@ -25,7 +25,7 @@ struct sim_listener {
 	void (*shares)(uint32_t fdid);
 	void (*returned)(uint32_t fdid);
 	void (*settles)(uint32_t fdid, uint64_t borrower, bool reset);
-	void (*settled)(uint32_t fdid, bool refused);
+	void (*settled)(uint32_t fdid, sci_error_t error);
 	void (*lender_reset)(uint32_t fdid);
 	void (*trial)(uint32_t fdid, bool begins);
 	uint64_t (*resets)(uint32_t fdid);
@@ -45,10 +45,10 @@ void sim_note_returned(uint32_t fdid);
 
 /*
  * The program is about to end the quarantine of @borrower, or of all, perhaps by a @reset; that was
- * answered, and if it was @refused nothing was done.
+ * answered. With SCI_ERR_ACCESS nothing was done; with another @error nobody knows.
  */
 void sim_note_settles(uint32_t fdid, uint64_t borrower, bool reset);
-void sim_note_settled(uint32_t fdid, bool refused);
+void sim_note_settled(uint32_t fdid, sci_error_t error);
 /*
  * The lender resets the device by itself, which ends the quarantine of all borrowers that have
  * died.

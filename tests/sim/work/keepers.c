@@ -44,13 +44,13 @@ static void settles(uint32_t fdid, uint64_t borrower, bool reset)
 			k->settled = k->settled ? k->settled : sim_self()->pid;
 }
 
-static void settled(uint32_t fdid, bool refused)
+static void settled(uint32_t fdid, sci_error_t error)
 {
 	struct keeper *k;
 
 	DL_FOREACH (sim_keepers, k)
 		if (k->fdid == fdid && k->settled == sim_self()->pid)
-			k->settled = refused ? 0 : SETTLED;
+			k->settled = error == SCI_ERR_ACCESS ? 0 : SETTLED;
 }
 
 static void lender_reset(uint32_t fdid)
