@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The SISCI API's data path, and requests, in phases between calls of getppid(), for a test that looks which
- * system calls are made in each.
+ * The SISCI API's data path, and requests, in phases between calls of getppid(), for a test that
+ * looks which system calls are made in each.
  * usage: apipath serve exports a segment and interrupts until its input ends; prints "serving"
  *        apipath NODE         uses those of NODE; prints the names of its phases
  *        apipath NODE unset   copies there, with errors that nobody has written before
