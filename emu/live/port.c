@@ -323,12 +323,18 @@ static bool receive_one(struct live *l, unsigned host)
 	return !p->cut;
 }
 
-/* A daemon mostly waits for its answer: a second read finds nothing, and is not made each time. */
-static void receive(struct live *l, unsigned host)
+/*
+ * A daemon mostly waits for its answer: a second read finds nothing, and is not made each time. One
+ * that has @ended is not to be in the way of the next.
+ */
+static void receive(struct live *l, unsigned host, bool ended)
 {
 	struct live_port *p = &l->port[host];
-	unsigned max = p->single ? 1 : REQUESTS_PER_TURN, n = 0;
+	unsigned max, n = 0;
 
+	if (ended)
+		p->single = 0;
+	max = p->single ? 1 : REQUESTS_PER_TURN;
 	while (n < max && p->socket.fd >= 0 && receive_one(l, host))
 		n++;
 	if (p->single)
@@ -348,5 +354,5 @@ void live_port_event(struct live *l, const struct live_source *s, uint32_t event
 	if (events & EPOLLOUT)
 		flush(l, host);
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-		receive(l, host);
+		receive(l, host, events & (EPOLLHUP | EPOLLERR));
 }

@@ -290,6 +290,8 @@ static int on_io(sd_event_source *s, int fd, uint32_t events, void *data)
 	if (events & EPOLLOUT)
 		flush(c);
 	/* What was sent before the other end closed is still read: EPOLLHUP alone ends nothing. */
+	if (events & (EPOLLHUP | EPOLLERR))
+		c->single = 0; /* its end is not to come after the first words of its successor */
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
 		take_turn(c);
 	else

@@ -197,6 +197,21 @@ class Live(unittest.TestCase):
         self.assertEqual(again[48:56], again[56:64])  # all RAM is free
         self.end(room)
 
+    def test_the_next_daemon_is_not_turned_away_for_what_the_last_one_asked(self):
+        room = self.start()
+        for _ in range(3):
+            one = self.port(4)
+            one.ask(INFO, struct.pack("=II", 1, 99))
+            room.send_signal(signal.SIGSTOP)
+            for _ in range(10):
+                one.send(INFO, struct.pack("=II", 1, 99))
+            one.sock.close()
+            one = self.port(4)
+            room.send_signal(signal.SIGCONT)
+            one.ask(INFO, struct.pack("=II", 1, 99))
+            one.sock.close()
+        self.end(room)
+
     def test_owner_lives_as_long_as_its_descriptor(self):
         room = self.start()
         one = self.port(4)
