@@ -285,6 +285,7 @@ struct sim_edge {
 	ssize_t (*conn_recv)(struct sim_proc *p, struct sim_conn *c, void *buf, size_t len,
 			     int *fds, unsigned max_fds, unsigned *ret_fds);
 	bool (*conn_readable)(const struct sim_conn *c);
+	bool (*conn_ended)(const struct sim_conn *c);
 	void (*conn_close)(struct sim_conn *c);
 	/* The last descriptor of an owner of the port is closed. */
 	void (*owner_closed)(unsigned host, uint64_t owner);

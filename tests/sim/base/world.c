@@ -178,8 +178,9 @@ static bool readable(int fd)
 	if (!sim_fd_open(fd))
 		return true;
 	o = sim_fd(fd);
-	if (o->kind == SIM_GATE)
-		return !o->shut && readable(o->behind);
+	if (o->kind == SIM_GATE) /* a shut one tells the end, as epoll does with EPOLLHUP */
+		return o->shut ? sim_edge->conn_ended(sim_fd(o->behind)->conn)
+			       : readable(o->behind);
 	if (o->kind == SIM_CONN)
 		return sim_edge->conn_readable(o->conn);
 	return o->kind == SIM_EVENT && o->count > 0;
@@ -190,7 +191,7 @@ static void wait_for(int fd)
 	const struct sim_object *o = sim_fd(fd);
 
 	sim_wait_add(fd);
-	if (o->kind == SIM_GATE && !o->shut)
+	if (o->kind == SIM_GATE)
 		sim_wait_add(o->behind);
 }
 

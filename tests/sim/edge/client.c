@@ -256,6 +256,12 @@ bool sim_conn_readable(const struct sim_conn *c)
 	return c->first || c->cut;
 }
 
+/* What was sent before that may still wait. */
+bool sim_conn_ended(const struct sim_conn *c)
+{
+	return c->cut;
+}
+
 static void client_gone(void *arg)
 {
 	struct sim_conn *c = arg;

@@ -351,6 +351,7 @@ static const struct sim_edge edge = {
 	.conn_send = sim_conn_send,
 	.conn_recv = sim_conn_recv,
 	.conn_readable = sim_conn_readable,
+	.conn_ended = sim_conn_ended,
 	.conn_close = sim_conn_close,
 	.owner_closed = sim_owner_closed,
 	.irq_ready = sim_irq_ready,

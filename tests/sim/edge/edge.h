@@ -82,6 +82,7 @@ ssize_t sim_conn_send(struct sim_conn *c, const void *buf, size_t len, const int
 ssize_t sim_conn_recv(struct sim_proc *p, struct sim_conn *c, void *buf, size_t len, int *fds,
 		      unsigned max_fds, unsigned *ret_fds);
 bool sim_conn_readable(const struct sim_conn *c);
+bool sim_conn_ended(const struct sim_conn *c);
 void sim_conn_close(struct sim_conn *c);
 /* edge/peer.c */
 void sim_peer_connect(void *ctx, uint32_t node);
