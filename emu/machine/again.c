@@ -55,6 +55,7 @@ int emu_op_reopen(struct emu_request *rq, const void *msg)
 		return rq->err.code;
 	memset(&evt, 0, sizeof(evt));
 	fds[0] = fds[1] = emu_kind_of(o)->file(o, &start);
+	evt.offset = start;
 	if (m->kind != SIO_KIND_IRQ)
 		evt.length = emu_kind_of(o)->length(o);
 	emu_answer(rq, &evt, sizeof(evt), fds, m->kind == SIO_KIND_IRQ ? 2 : 1);

@@ -170,6 +170,38 @@ static void what_is_granted_is_kept(void **state)
 	fake_free(f);
 }
 
+static int identify(void *ctx, int fd, unsigned host, uint64_t *ret_owner)
+{
+	(void)ctx;
+	(void)fd;
+	(void)host;
+	(void)ret_owner;
+	return -EBADF;
+}
+
+/* A daemon that was started again gets the descriptor once more, and where the memory begins. */
+static void what_is_opened_again_begins_where_it_did(void **state)
+{
+	struct fake *f = with_pool(POOL);
+	const struct emu_ops *ops = f->room->ops;
+	struct emu_ops restarts = *ops;
+	struct sio_req_reopen req = {.kind = SIO_KIND_MEM};
+	struct sio_evt_reopen evt;
+	struct sio_evt_alloc a;
+
+	(void)state;
+	assert_int_equal(alloc(f, 0, SIO_ALLOC_PART, PAGE, &a), 0);
+	restarts.identify = identify; /* by which the room knows that daemons are started again */
+	f->room->ops = &restarts;
+	req.id = a.id;
+	assert_int_equal(ask(f, CLIENT, &req, SIO_OP_REOPEN, &evt), 0);
+	f->room->ops = ops;
+	assert_int_equal(evt.length, PAGE);
+	assert_int_equal(evt.offset, a.offset);
+	release(f, a.id);
+	fake_free(f);
+}
+
 static void a_failure_gives_its_place_back(void **state)
 {
 	struct fake *f = with_pool(POOL);
@@ -193,6 +225,7 @@ int main(void)
 		cmocka_unit_test(it_comes_back_cleared),
 		cmocka_unit_test(a_host_that_crashes_leaves_nothing),
 		cmocka_unit_test(what_is_granted_is_kept),
+		cmocka_unit_test(what_is_opened_again_begins_where_it_did),
 		cmocka_unit_test(a_failure_gives_its_place_back),
 	};
 
