@@ -152,6 +152,7 @@ int vfio_op_import(struct vfio_request *rq, const void *msg, void *answer)
 	p->memory += length;
 	evt->id = o->id;
 	evt->size = length;
+	evt->offset = m->offset;
 	evt->pieces = 1;
 	rq->fd[0] = o->fd;
 	rq->n_fd = 1;

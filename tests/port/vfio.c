@@ -580,6 +580,8 @@ static void import_range(struct port_world *w, const struct fake *f, int fd, uin
 		   ((const struct sio_evt_import *)(const void *)&a.answer)->size ==
 			   (length ? length : 4 * SHIM_PAGE - offset),
 		   "all of the range is memory");
+	shim_check(w, ((const struct sio_evt_import *)(const void *)&a.answer)->offset == offset,
+		   "and begins in the file where it was asked for");
 	shim_close(&a);
 	shim_good(w, &a, SIO_OP_REOPEN, 0);
 	((struct sio_req_reopen *)(void *)&a.req)->kind = SIO_KIND_MEM;
