@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Pools of emulated hosts: the memory of each is a memfd that can be neither cut short nor made
- * longer, since programs of the host get descriptors of it. A link in the state directory leads
- * there, for those who start QEMU.
+ * longer, nor closed to writers, since programs of the host get descriptors of it. A link in the
+ * state directory leads there, for those who start QEMU.
  */
 #include <endian.h>
 #include <errno.h>
@@ -23,7 +23,7 @@ static int make_file(uint64_t size, const uint64_t header[2])
 	if (fd < 0)
 		return -errno;
 	if (ftruncate(fd, (off_t)size) < 0 || pwrite(fd, header, 16, 0) != 16 ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0) {
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
 		rc = -errno;
 		close(fd);
 		return rc;

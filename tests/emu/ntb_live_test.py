@@ -4,6 +4,7 @@
 
 usage: ntb_live_test.py SMARTIO-EMU
 """
+import fcntl
 import mmap
 import os
 import shutil
@@ -20,6 +21,7 @@ from ntb_machine import (DB_MASK, DEVICE, ENTRY, FAULT_COUNT, FAULT_REASON, LINK
                          STALE_READS, VECTOR_DOORBELL, WINDOW, Machine, peer, piece)
 
 EMU = sys.argv.pop(1)
+F_SEAL_FUTURE_WRITE = 0x10
 TOPOLOGY = """cluster: machines
 hosts:
   vm1: {{ kind: machine, window: {window}, {ram} {devices} adapters: [{{ window: 1M, entries: 256 }}] }}
@@ -262,6 +264,8 @@ hosts:
         header = os.pread(fd, 16, 0)
         for size in (0, 8 << 20):  # programs of the host have it, too
             self.assertRaises(PermissionError, os.ftruncate, fd, size)
+        for seal in (fcntl.F_SEAL_WRITE, F_SEAL_FUTURE_WRITE):  # nobody could map it any more
+            self.assertRaises(PermissionError, fcntl.fcntl, fd, fcntl.F_ADD_SEALS, seal)
         os.close(fd)
         vm = self.machine("vm")
         self.assertEqual(vm.read32(PIECES), 2)
