@@ -131,8 +131,11 @@ int smartiod_seg_remove(struct smartiod *d, struct smartiod_session *s, const vo
 	if (last && !(flags & SCI_FLAG_FORCE_REMOVE)) {
 		if (check_own_use(d, seg, reterr) < 0)
 			return reterr->code;
-		/* After a restart importers of other hosts may not have reported yet. */
-		seg->reserved = seg->untold && !seg->broadcast;
+		/*
+		 * After a restart importers of other hosts may not have reported yet. What was
+		 * never available has none.
+		 */
+		seg->reserved = seg->untold && seg->exported && !seg->broadcast;
 		/* A member that leaves its group takes its memory with it: the port's rule. */
 		if (smartiod_segment_used(seg) && !seg->broadcast)
 			return keep(d, s, m, seg, reterr);

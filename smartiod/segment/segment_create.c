@@ -91,6 +91,14 @@ static void create_step(struct smartiod *d, struct smartiod_op *op, const struct
 	smartiod_op_free(d, op);
 }
 
+static uint64_t memory_cookie(const struct smartiod *d, const struct smartiod_segment *seg)
+{
+	/* By its number no host may have it, after a restart neither. */
+	if (!smartiod_is_real(d) || seg->is_private)
+		return 0;
+	return SMARTIOD_COOKIE_SEGMENT | seg->id;
+}
+
 /* Its memory: @c goes on with create_step(). */
 static void ask_memory(struct smartiod *d, struct create_op *c)
 {
@@ -102,7 +110,7 @@ static void ask_memory(struct smartiod *d, struct create_op *c)
 		.size = seg->bytes,
 		.highest = SIO_PORT_ANY,
 		.access = SIO_ACCESS_READ | SIO_ACCESS_WRITE,
-		.user_cookie = smartiod_is_real(d) ? SMARTIOD_COOKIE_SEGMENT | seg->id : 0,
+		.user_cookie = memory_cookie(d, seg),
 	};
 
 	struct sio_req_import import = {

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "resume_world.h"
+#include "smartiod/segment/requests.h"
 #include "smartiod/segment/segment.h"
 
 #define ID 25
@@ -157,6 +158,32 @@ static void it_is_removed_before_they_are_met(void **state)
 	leave(f, &s);
 }
 
+/* Nobody can be connected to what was never available: it ends with its removal. */
+static void one_that_was_never_available_ends_at_once(void **state)
+{
+	const uint32_t flags[] = {0, SCI_FLAG_PRIVATE};
+	struct fixture *f = *state;
+	struct world_client *owner = world_client(f->w, EXPORTER, SIO_CLIENT_LIBRARY);
+	unsigned mems = world_resources(f->w, SIO_KIND_MEM);
+	uint32_t segment[2];
+
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(
+			call_seg_create(f->w, owner, ID + i, 4096, flags[i], &segment[i], NULL), 0);
+	f->w->lossy = true;
+	for (unsigned i = 0; i < IMPORTERS; i++)
+		world_stop(f->w, 1 + i);
+	world_run(f->w);
+	restart(f, EXPORTER);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), mems + 2);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(call_seg_remove(f->w, owner, segment[i]), 0);
+	world_run(f->w);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), mems);
+	for (unsigned i = 0; i < IMPORTERS; i++)
+		restart(f, 1 + i);
+}
+
 /* They give it back meanwhile: then it ends when they are met. */
 static void they_leave_meanwhile(void **state)
 {
@@ -245,6 +272,46 @@ static void nobody_comes_to_it_later(void **state)
 	leave(f, &s);
 }
 
+/* By the number of a private segment, which its programs shared, no other host may have it. */
+static void nobody_has_a_private_one_by_its_number(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *owner = world_client(f->w, EXPORTER, SIO_CLIENT_LIBRARY);
+	struct world_client *other = world_client(f->w, EXPORTER, SIO_CLIENT_LIBRARY);
+	unsigned mems = world_resources(f->w, SIO_KIND_MEM);
+	struct sio_peer_resume_seg lie = {.connection = sio_to_le64(77)};
+	const struct smartiod_from liar = {.node = NODE(2)};
+	const struct smartiod_segment *seg = NULL;
+	struct smartiod_tree_node *n;
+	uint32_t segment, attached;
+	struct sio_err err;
+
+	assert_int_equal(call_seg_create(f->w, owner, ID, 4096, SCI_FLAG_PRIVATE, &segment, NULL),
+			 0);
+	assert_int_equal(call_handle(f->w, owner, SIO_MSG_SEG_SHARE, segment, 0), 0);
+	assert_int_equal(call_seg_attach(f->w, other, ID, &attached), 0);
+	assert_int_equal(call_seg_remove(f->w, owner, segment), 0);
+	f->w->lossy = true;
+	for (unsigned i = 0; i < 1 + IMPORTERS; i++)
+		world_stop(f->w, i);
+	library_gone(other);
+	world_kill(f->w, other);
+	world_restart(f->w, EXPORTER);
+	world_run(f->w);
+	for (uint64_t key = 0;
+	     (n = smartiod_tree_after(&f->w->host[EXPORTER].daemon->segments, key)); key = n->key)
+		if (SMARTIOD_OF(n, struct smartiod_segment, by_uid)->state == SMARTIOD_SEGMENT_KEPT)
+			seg = SMARTIOD_OF(n, struct smartiod_segment, by_uid);
+	assert_non_null(seg);
+	lie.uid = sio_to_le64(seg->uid);
+	assert_int_equal(smartiod_peer_resume_seg(f->w->host[EXPORTER].daemon, &liar, &lie, &err),
+			 0);
+	assert_false(smartiod_segment_has_ref(seg, NODE(2), 77));
+	for (unsigned i = 0; i < IMPORTERS; i++)
+		restart(f, 1 + i);
+	assert_int_equal(world_resources(f->w, SIO_KIND_MEM), mems);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -252,10 +319,12 @@ int main(void)
 		TEST(its_maker_has_ended),
 		TEST(one_of_its_host_leaves_first),
 		TEST(it_is_removed_before_they_are_met),
+		TEST(one_that_was_never_available_ends_at_once),
 		TEST(they_leave_meanwhile),
 		TEST(one_does_not_come_back),
 		TEST(its_number_is_not_known),
 		TEST(nobody_comes_to_it_later),
+		TEST(nobody_has_a_private_one_by_its_number),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
