@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -16,7 +17,10 @@
 
 #define BEFORE_START 19 /* fields of /proc/PID/stat between the name and the start */
 
-/* Did the process that connected @fd end? Linux 6.5 and later say. */
+/*
+ * Did the process that connected @fd end? Linux 6.5 and later say, some by an error: they give no
+ * descriptor of one that has been waited for.
+ */
 static bool has_ended(int fd)
 {
 	struct pollfd p = {.events = POLLIN};
@@ -24,7 +28,7 @@ static bool has_ended(int fd)
 	bool ended;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &p.fd, &len) < 0)
-		return false;
+		return errno != ENOPROTOOPT;
 	ended = poll(&p, 1, 0) != 0;
 	close(p.fd);
 	return ended;

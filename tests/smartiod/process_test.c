@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* When a process was started, of the process that connected a socket. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,19 @@
 #include <cmocka.h>
 
 #include "smartiod/live/process.h"
+
+static int refusal; /* of the kernel that is asked for a descriptor of the process; 0: none */
+
+int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
+
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+	if (name == SO_PEERCRED || !refusal)
+		return __real_getsockopt(fd, level, name, value, len);
+	errno = refusal;
+	return -1;
+}
 
 static int listener(struct sockaddr_un *ret, socklen_t *ret_len)
 {
@@ -93,10 +107,40 @@ static void a_process_is_known_by_its_start(void **state)
 	close(fd);
 }
 
+/* Its number is another's by now. Kernels say that it has ended by an error, or cannot say it. */
+static void a_number_that_was_given_again_is_not_known(void **state)
+{
+	struct sockaddr_un a;
+	socklen_t len;
+	int fd, end, seen, status;
+	pid_t pid;
+
+	(void)state;
+	fd = listener(&a, &len);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		connect_to(&a, len, &end);
+		_exit(0);
+	}
+	seen = accept(fd, NULL, NULL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	refusal = EINVAL; /* Linux 6.5 to 6.14, once it has been waited for; since then ESRCH */
+	assert_true(live_process_start(seen, getpid()) == 0);
+	refusal = ESRCH;
+	assert_true(live_process_start(seen, getpid()) == 0);
+	refusal = ENOPROTOOPT; /* before Linux 6.5 */
+	assert_true(live_process_start(seen, getpid()) > 0);
+	refusal = 0;
+	close(seen);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_process_is_known_by_its_start),
+		cmocka_unit_test(a_number_that_was_given_again_is_not_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
