@@ -162,13 +162,14 @@ static void wake_error(struct smartiod *d, struct smartiod_op *op, int error, co
 
 /* ---- peers ---- */
 
-static void peer_send_now(struct smartiod *d, struct smartiod_op *op, uint32_t node, void *msg,
-			  size_t len)
+static void peer_send_now(struct smartiod *d, struct smartiod_op *op, const struct smartiod_peer *p,
+			  void *msg, size_t len)
 {
+	op->heard = p->heard;
 	op->deadline = d->ops->now(d->ctx) + SMARTIOD_PEER_TIMEOUT_NS;
 	smartiod_arm(d, op->deadline);
 	d->count.peer_sent++;
-	d->ops->peer_send(d->ctx, node, msg, len);
+	d->ops->peer_send(d->ctx, p->node, msg, len);
 }
 
 static int ask(struct smartiod *d, struct smartiod_op *op, const struct smartiod_peer *p, void *msg,
@@ -193,7 +194,7 @@ static int ask(struct smartiod *d, struct smartiod_op *op, const struct smartiod
 	if (op->queued)
 		memcpy(op->queued, msg, len);
 	if (!op->unsent) {
-		peer_send_now(d, op, node, msg, len);
+		peer_send_now(d, op, p, msg, len);
 		return 0;
 	}
 	op->deadline = d->ops->now(d->ctx) + SMARTIOD_CONNECT_WAIT_NS;
@@ -273,6 +274,7 @@ void smartiod_peer_reply_error(struct smartiod *d, uint32_t node, uint32_t type,
 
 void smartiod_op_peer_ready(struct smartiod *d, uint32_t node)
 {
+	const struct smartiod_peer *p = smartiod_peer_find(d, node);
 	struct smartiod_tree_node *n;
 	uint64_t key = 0;
 
@@ -283,8 +285,8 @@ void smartiod_op_peer_ready(struct smartiod *d, uint32_t node)
 		if (op->wait != SMARTIOD_WAIT_PEER || op->peer != node || !op->unsent)
 			continue;
 		op->unsent = false;
-		peer_send_now(d, op, node, op->queued, op->queued_len);
-		if (smartiod_outlives(d, smartiod_peer_find(d, node)))
+		peer_send_now(d, op, p, op->queued, op->queued_len);
+		if (smartiod_outlives(d, p))
 			continue;
 		free(op->queued);
 		op->queued = NULL;
@@ -430,7 +432,7 @@ static void overdue(struct smartiod *d, struct smartiod_op *op)
 {
 	struct smartiod_peer *p = op->query && !op->unsent ? smartiod_peer_find(d, op->peer) : NULL;
 
-	if (p && !p->silent_since)
+	if (p && !p->silent_since && p->heard == op->heard)
 		p->silent_since = at_least(1, op->deadline - SMARTIOD_PEER_TIMEOUT_NS);
 	wake_error(d, op, -ETIMEDOUT,
 		   op->wait == SMARTIOD_DOZING ? "the time for the answer is over"

@@ -77,6 +77,7 @@ struct smartiod_op {
 	size_t queued_len;
 	bool unsent;		 /* the peer is not connected */
 	bool query;		 /* ends as the connection does, and is not sent again */
+	uint64_t heard;		 /* how many messages had come from the peer when it was sent */
 	uint32_t port_op;	 /* waiting for the port: SIO_OP_* */
 	uint32_t port_flags;	 /* of that request */
 	int fd[SMARTIOD_OP_FDS]; /* held across waits: -1, or closed when the operation ends */
@@ -160,7 +161,7 @@ int smartiod_peer_ask(struct smartiod *d, struct smartiod_op *op, uint32_t node,
  * The same for what needs the other's daemon alone, and is of no use later: a peer that is
  * connected needs no link, and the request ends with the connection (-ENOTCONN). Also -ENOTCONN:
  * the daemon was connected and is not; -ETIMEDOUT: it has not answered a query in time, and nothing
- * has come from it since.
+ * has come from it since that was sent.
  */
 int smartiod_peer_query(struct smartiod *d, struct smartiod_op *op, uint32_t node, void *msg,
 			size_t len);

@@ -113,6 +113,8 @@ int smartiod_path(struct smartiod *d, uint32_t node, uint32_t adapter, struct si
 int smartiod_unasked(struct smartiod *d, const struct smartiod_peer *p, int error,
 		     struct sio_err *reterr)
 {
+	if (error == -ENOMEM)
+		return sio_fail(reterr, error, "the daemon is out of memory: " SIO_MORE_MEMORY);
 	if (error == -ETIMEDOUT)
 		return sio_fail(
 			reterr, error,

@@ -105,6 +105,7 @@ struct smartiod_peer {
 	uint64_t generation; /* its boot id, from its HELLO; 0: not connected */
 	uint64_t last_start; /* the boot id of its last HELLO; 0: never */
 	uint64_t retry_at;   /* UINT64_MAX: not */
+	uint64_t heard;	     /* messages that have come from it */
 	/* a query sent then had no answer in time, and nothing has come since; 0: none */
 	uint64_t silent_since;
 	struct smartiod_hops hops;	 /* of its memory */

@@ -592,6 +592,7 @@ void smartiod_peer_message(struct smartiod *d, uint32_t node, const void *msg, s
 	if (!p || d->failed || (p->state != SMARTIOD_PEER_HELLO && p->state != SMARTIOD_PEER_READY))
 		return;
 	d->count.peer_received++;
+	p->heard++;
 	p->silent_since = 0;
 	if (sio_peer_check(msg, len, &h, &err) < 0)
 		give_up(d, p, err.text);

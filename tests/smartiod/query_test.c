@@ -314,6 +314,27 @@ static void who_does_not_answer_costs_one_wait(void **state)
 	assert_int_equal(world_reply(f->tool, other)->error, ETIMEDOUT);
 }
 
+/* One that answers others is not silent: it is asked again, although nothing more comes from it. */
+static void one_answer_that_is_missing_is_no_silence(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t one, other;
+
+	f->w->drop_peer_messages = true;
+	one = ask_of(f, 8);
+	world_run(f->w);
+	f->w->drop_peer_messages = false;
+	world_pass(f->w, SECOND);
+	other = ask_of(f, 8);
+	world_run(f->w);
+	assert_int_equal(world_reply(f->tool, other)->error, 0);
+	world_pass(f->w, 5 * SECOND);
+	assert_int_equal(world_reply(f->tool, one)->error, ETIMEDOUT);
+	other = ask_of(f, 8);
+	world_run(f->w);
+	assert_int_equal(world_reply(f->tool, other)->error, 0);
+}
+
 /* Real hosts' daemons that part expect each other. A question is of no use that long. */
 static void a_question_ends_as_the_daemons_part(void **state)
 {
@@ -417,6 +438,7 @@ int main(void)
 		CASE(counters_count),
 		CASE(others_are_asked),
 		CASE(who_does_not_answer_costs_one_wait),
+		CASE(one_answer_that_is_missing_is_no_silence),
 		cmocka_unit_test_setup_teardown(a_question_ends_as_the_daemons_part, setup_real,
 						teardown),
 	};
