@@ -76,6 +76,7 @@ struct sio_map {
 	u64 grant;    /* the peer's */
 	struct smartio_bridge_map where;
 	bool held; /* @where is ours */
+	bool bar;  /* SIO_MAP_BAR */
 	bool dead; /* of another start of the peer, or the bridge has gone */
 	bool trigger;
 	u32 data;	    /* the message */

@@ -14,6 +14,16 @@ static void revoke(struct sio_obj *o)
 	sio_view_end(view_of(o), &o->dev->views);
 }
 
+/*
+ * Its owner has ended: no device reaches it any more but by mappings that are held, which is no
+ * matter of programs.
+ */
+static void leave(struct sio_obj *o)
+{
+	if (sio_dmamaps_leave(o))
+		sio_view_revoke(view_of(o), &o->dev->views);
+}
+
 void sio_bars_revoke(struct sio_dev *d)
 {
 	struct sio_obj *o;
@@ -109,7 +119,7 @@ const struct sio_kind sio_kind_bar = {
 	.name = "BAR view",
 	.size = sizeof(struct sio_bar),
 	.end = revoke,
-	.leave = sio_dmamaps_leave, /* no device reaches it for its previous owner any more */
+	.leave = leave,
 	.free = sio_view_free,
 	.mmap = bar_mmap,
 	.fops = &sio_mmap_fops,

@@ -450,6 +450,28 @@ int sio_op_dmaunmap(struct sio_request *rq, const void *msg, void *answer)
 	return sio_op_end(rq, msg, answer);
 }
 
+int sio_op_hold(struct sio_request *rq, const void *msg, void *answer)
+{
+	const struct sio_req_hold *m = msg;
+	struct sio_obj *o = sio_obj_find(rq, SIO_KIND_DMAMAP, m->id, false);
+	int error = IS_ERR(o) ? PTR_ERR(o) : sio_check_owner(rq, o);
+
+	if (error)
+		return error;
+	if (!o->target || o->target->kind != SIO_KIND_BAR)
+		return sio_fail(rq, -EINVAL,
+				"DMA mapping %#llx is of no BAR view, or has been cut: only such "
+				"are held",
+				o->id);
+	((struct sio_dmamap *)o)->held = true;
+	return 0;
+}
+
+u32 sio_dmamap_listed(const struct sio_dmamap *m)
+{
+	return (m->wanted ? SIO_LIST_CHOSEN : 0) | (m->held ? SIO_LIST_HELD : 0);
+}
+
 static void dmamap_end(struct sio_obj *o)
 {
 	struct sio_dmamap *m = (struct sio_dmamap *)o;
@@ -492,15 +514,30 @@ void sio_dmamaps_cut(const struct sio_obj *target)
 		}
 }
 
-void sio_dmamaps_leave(struct sio_obj *target)
+/* Return: some that are held are left. */
+static bool all_leave(const struct sio_obj *target, bool held)
 {
+	bool left = false;
 	struct sio_dev *d;
 	struct sio_obj *o;
 
 	list_for_each_entry(d, &sio.devices, node)
-		list_for_each_entry(o, &d->objects, of_dev)
-			if (o->kind == SIO_KIND_DMAMAP && o->target == target)
-				leave_target((struct sio_dmamap *)o);
+		list_for_each_entry(o, &d->objects, of_dev) {
+			struct sio_dmamap *m = (struct sio_dmamap *)o;
+
+			if (o->kind != SIO_KIND_DMAMAP || o->target != target)
+				continue;
+			if (m->held && !held)
+				left = true;
+			else
+				leave_target(m);
+		}
+	return left;
+}
+
+bool sio_dmamaps_leave(const struct sio_obj *target)
+{
+	return all_leave(target, false);
 }
 
 void sio_dmamaps_push(struct sio_dev *d)
@@ -521,7 +558,7 @@ void sio_dmamaps_lose(struct sio_dev *d)
 		if (o->kind == SIO_KIND_DMAMAP) {
 			sio_dma_unmap(&((struct sio_dmamap *)o)->dma);
 		} else if (o->kind == SIO_KIND_BAR) {
-			sio_dmamaps_leave(o);
+			all_leave(o, true);
 			sio_grants_cut(o);
 			sio_groups_cut(o);
 		}

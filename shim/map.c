@@ -292,6 +292,7 @@ int sio_op_map(struct sio_request *rq, const void *msg, void *answer)
 		return error;
 	sio_obj_of_adapter(&map->v.o, a, m->peer_node);
 	map->peer_adapter = m->peer_adapter;
+	map->bar = m->h.flags & SIO_MAP_BAR;
 	map->bus_addr = m->bus_addr;
 	map->grant = m->grant;
 	map->start = m->generation;

@@ -438,7 +438,8 @@ static void list_path(struct sio_list_entry *e, const struct sio_obj *o)
 					  ((const struct sio_grant *)o)->peer_adapter);
 	if (o->kind != SIO_KIND_MAP)
 		return;
-	e->device = SIO_LIST_PATH(o->adapter->index, map->peer_adapter);
+	e->device =
+		SIO_LIST_PATH(o->adapter->index, map->peer_adapter | (map->bar ? SIO_LIST_BAR : 0));
 	e->cookie = map->bus_addr;
 	e->grant = map->grant;
 }
@@ -470,10 +471,10 @@ int sio_op_list(struct sio_request *rq, const void *msg, void *answer)
 		e->cookie = o->target ? o->target->id : o->kind == SIO_KIND_BAR ? o->access : 0;
 		if (o->kind == SIO_KIND_OWNER)
 			e->cookie = ((struct sio_owner *)o)->user_cookie;
-		if (o->kind == SIO_KIND_MEM)
+		if (o->kind == SIO_KIND_MEM && !o->target)
 			e->cookie = ((struct sio_mem *)o)->user_cookie;
-		if (o->kind == SIO_KIND_DMAMAP && ((struct sio_dmamap *)o)->wanted)
-			e->node = SIO_LIST_CHOSEN;
+		if (o->kind == SIO_KIND_DMAMAP)
+			e->node = sio_dmamap_listed((const struct sio_dmamap *)o);
 		if (o->adapter)
 			list_path(e, o);
 		if (o->kind == SIO_KIND_DMA || o->kind == SIO_KIND_DMA_RANGE)

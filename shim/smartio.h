@@ -207,6 +207,7 @@ struct sio_dmamap {
 	struct sio_obj o;
 	struct sio_dma dma;
 	bool wanted; /* its address was asked for */
+	bool held;   /* HOLD: its view's owner may end */
 };
 
 /* A place where a function is, was, or will be again. Never freed before the module. */
@@ -411,7 +412,9 @@ void sio_dmabuf_unpin(struct sio_dma *m);
 /* For want of memory it cannot be unmapped: it is left to itself, for ever. */
 void sio_dmabuf_lose(struct sio_dma *m);
 void sio_dmabufs_exit(void);
-sio_handler sio_op_dmamap, sio_op_dmaunmap;
+sio_handler sio_op_dmamap, sio_op_dmaunmap, sio_op_hold;
+/* SIO_LIST_*, of a DMA mapping. */
+u32 sio_dmamap_listed(const struct sio_dmamap *m);
 /* Ends the mappings whose owners had ended by @epoch. */
 u64 sio_dmamaps_settle(struct sio_dev *d, u64 epoch);
 /*
@@ -419,8 +422,10 @@ u64 sio_dmamaps_settle(struct sio_dev *d, u64 epoch);
  * reserved until their devices have released them; but those of a dma-buf, which are given back.
  */
 void sio_dmamaps_cut(const struct sio_obj *target);
-/* The same for a BAR view, which may be freed. */
-void sio_dmamaps_leave(struct sio_obj *target);
+/*
+ * The same for a BAR view, which may be freed, of mappings that are not held. Return: some are.
+ */
+bool sio_dmamaps_leave(const struct sio_obj *target);
 /* What the device, which sends no more, has sent arrives at peers; groups: SIO_IOC_SETTLE. */
 void sio_dmamaps_push(struct sio_dev *d);
 /* The device is gone for good: ends its mappings. */

@@ -228,8 +228,9 @@ void smartio_device_notify(sci_smartio_device_t device, sci_error_t *error);
  * Only the owner of the registers may ask; the hold outlives it, as queues do. It ends by
  * smartio_device_unhold(), smartio_device_settled() for @borrower or for all, or a reset. A mapping
  * may be held several times. One of another device's BAR is SCI_ERR_NOT_SUPPORTED, because it can
- * be cut; except, on the emulated cluster, memory of a device of the same host that all of its
- * borrowers have: when its borrow ends that is kept, lent to nobody, until the hold is released.
+ * be cut; except memory of a device of the same host that all of its borrowers have, or, of a class
+ * that smartiod does not know, that an exclusive borrow has: when its borrow ends that is kept,
+ * lent to nobody, until the hold is released. By VFIO there is no such exception.
  * Errors: SCI_ERR_OUT_OF_RANGE not mapped by that borrower, SCI_ERR_NO_SUCH_SEGMENT pages of a
  * device that were taken away, SCI_ERR_ILLEGAL_PARAMETER no live borrow has it, SCI_ERR_ACCESS
  * not the owner of the registers, SCI_ERR_BUSY being reset.
@@ -443,18 +444,20 @@ void smartio_device_distance(unsigned int fdid, unsigned int target, struct smar
  * SCI_FLAG_BROADCAST; both may be in a group, and on one host. @group: its segment id, 0 to 7.
  *
  * Only memory that this borrow may write: RAM of a memory device or an accelerator; a drive's
- * controller memory buffer, if this borrow holds the registers. No registers, doorbells, interrupt
- * tables. What the device itself writes to the group does not come back to it. A borrow has one
- * member of each group. It ends with smartio_leave_group(); with the device, or the borrow, it is
- * gone, and nothing else of the group changes. A member in a drive's memory keeps the registers for
- * this borrow, as a map of that memory does. SCIDisconnectSegment() is SCI_ERR_BUSY while @bar
- * has a member. @flags: 0.
+ * controller memory buffer, if this borrow holds the registers. On a real host also prefetchable
+ * BARs of devices of a class that smartiod does not know, if this borrow holds the registers (it
+ * has the device exclusively, or has mapped some of it to be written). No registers, doorbells,
+ * interrupt tables. What the device itself writes to the group does not come back to it. A borrow
+ * has one member of each group. It ends with smartio_leave_group(); with the device, or the borrow,
+ * it is gone, and nothing else of the group changes. A member in memory that goes with the
+ * registers keeps these for this borrow, as a map of that memory does. SCIDisconnectSegment() is
+ * SCI_ERR_BUSY while @bar has a member. @flags: 0.
  *
  * Groups must be exact (topology key `multicast`). Errors: SCI_ERR_NOT_SUPPORTED they are fused, or
- * this is a real host; SCI_ERR_ACCESS not memory of this borrow's, or the cluster's file refuses
- * that number; SCI_ERR_SEGMENTID_USED the borrow has a member of the group; SCI_ERR_OUT_OF_RANGE
- * beyond the BAR, or the group has members and is smaller; SCI_ERR_SIZE_ALIGNMENT @size 0;
- * SCI_ERR_ILLEGAL_PARAMETER @bar is no BAR, no such group, not whole pages; SCI_ERR_NOT_CONNECTED
+ * the lender is a real host whose adapter has none; SCI_ERR_ACCESS not memory of this borrow's, or
+ * the cluster's file refuses that number; SCI_ERR_SEGMENTID_USED the borrow has a member of the
+ * group; SCI_ERR_OUT_OF_RANGE beyond the BAR, or the group has members and is smaller;
+ * SCI_ERR_SIZE_ALIGNMENT @size 0; SCI_ERR_ILLEGAL_PARAMETER @bar is no BAR, no such group, not whole pages; SCI_ERR_NOT_CONNECTED
  * the device is lost, SCI_ERR_NO_LINK_ACCESS just now, with the link to its lender;
  * SCI_ERR_NODE_NOT_RESPONDING, SCI_ERR_NOSPC (also: the group has no members yet, and no host has
  * RAM of @size, which who writes to it needs addresses of), SCI_ERR_SYSTEM, SCI_ERR_ILLEGAL_FLAG,

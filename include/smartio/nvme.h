@@ -337,7 +337,8 @@ int smartio_nvme_buffer_alloc(struct smartio_nvme *n, size_t bytes,
  * completion go by different ways: who stores there reads a word back before it rings
  * (sio_push_stores()), and the last data of a read may arrive after its completion.
  * -ENODEV: no such device; -EBUSY: it is borrowed exclusively; -EACCES: not pages that a borrower
- * may write; -ENOTSUP: on a real host; -EINVAL, -ERANGE, and as smartio_nvme_buffer_alloc().
+ * may write; -ENOTSUP: on a real host without an IOMMU; -EINVAL, -ERANGE, and as
+ * smartio_nvme_buffer_alloc().
  * Source: our own.
  */
 int smartio_nvme_buffer_on_device(struct smartio_nvme *n, const char *device, uint32_t bar,
@@ -424,7 +425,8 @@ struct smartio_nvme_queue_options {
 	 * NULL; or a memory device (docs/memory-device.md) or accelerator, by name or number: the
 	 * submission queue, and the lists of data pages, lie in its memory, and the drive fetches
 	 * commands from device to device; sq_placement is 0. The queue borrows it exclusively until
-	 * it is closed, and takes it from the start of its memory. It is a device of the drive's
+	 * it is closed, and takes it from the start of its memory. On a real host, which must have
+	 * an IOMMU and smartio.ko, any device with memory in BAR 2. It is a device of the drive's
 	 * host, or else -ENOTSUP: when this process dies that host's daemon keeps the memory until
 	 * the manager has deleted the queue, and lends the device to nobody meanwhile. Nor is it
 	 * another drive (-ENOTSUP), whose owner may switch its memory off. A ring also reads once

@@ -77,7 +77,7 @@ extern "C" {
 	X(IMPORT, import, 8, import, SIO_IMPORT_POOL | SIO_IMPORT_ALL_RAM, h.reserved, 1) \
 	X(GRANT, grant, 9, grant, 0, reserved2, 0)                               \
 	X(UNGRANT, ungrant, 10, ok, SIO_UNGRANT_KEEP_ADDRESS, h.reserved, 0)     \
-	X(MAP, map, 11, map, SIO_MAP_DOORBELLS, h.reserved, 0)                   \
+	X(MAP, map, 11, map, SIO_MAP_DOORBELLS | SIO_MAP_BAR, h.reserved, 0)     \
 	X(UNMAP, unmap, 12, ok, 0, h.reserved, 0)                                \
 	X(REQUESTER_ADD, requester_add, 13, requester_add, 0, reserved2, 0)      \
 	X(REQUESTER_DEL, requester_del, 14, ok, 0, h.reserved, 0)                \
@@ -113,7 +113,8 @@ extern "C" {
 	X(APERTURE, aperture, 44, aperture, 0, reserved2, 0)                     \
 	X(SHADOW_DEL, shadow_del, 45, ok, SIO_SHADOW_LOST, h.reserved, 0)        \
 	X(SHADOW_ANSWER, shadow_answer, 46, ok, 0, h.reserved, 0)                \
-	X(SHADOW_PEER, shadow_peer, 47, ok, 0, reserved2, 0)
+	X(SHADOW_PEER, shadow_peer, 47, ok, 0, reserved2, 0)                     \
+	X(HOLD, hold, 48, ok, 0, h.reserved, 0)
 /* clang-format on */
 
 #define SIO_PORT_NUMBER(NAME, name, number, ...) SIO_OP_##NAME = number,
@@ -277,23 +278,26 @@ struct sio_req_owner_close {
 #define SIO_LIST_MAX 32
 #define SIO_LIST_MEMBER 0x10000u /* memory that gets what is written to the group */
 #define SIO_LIST_SENDER 0x20000u /* a way to write to it */
+#define SIO_LIST_BAR 0x40000u	 /* a map that was made with SIO_MAP_BAR */
 #define SIO_LIST_PATH(adapter, peer_adapter) ((__u64)(adapter) << 32 | (peer_adapter))
 struct sio_list_entry {
 	__u64 id, owner; /* owner: of an owner its parent */
-	__u64 cookie;	 /* owner, mem: user_cookie; bar: SIO_ACCESS_*; map: the peer's bus address;
-			    what refers to something: its id */
+	__u64 cookie;	 /* owner, mem: user_cookie; mem of a group in a BAR: its view's id; bar:
+			    SIO_ACCESS_*; map: the peer's bus address; what refers to something: its
+			    id */
 	__u64 address;	 /* mem: physical; grant, map: bus address; dmamap, DMA range: IOVA; watch:
 			    SIO_WATCH_*; vector: of its message */
 	__u64 length;	 /* vector: its number; requester: its adapter */
 	/* dmamap, bar, requester, watch, vector: device id; DMA: adapter; grant, map:
-	   SIO_LIST_PATH(); mem of a multicast group: SIO_LIST_PATH(its adapter, _MEMBER or _SENDER
-	   and the group's number); else 0 */
+	   SIO_LIST_PATH(), of a map perhaps with _BAR; mem of a multicast group:
+	   SIO_LIST_PATH(its adapter, _MEMBER or _SENDER and the group's number); else 0 */
 	__u64 device;
-	/* node: peer of a grant or map, the device's of a watch; dmamap: SIO_LIST_CHOSEN or 0 */
+	/* node: peer of a grant or map, the device's of a watch; dmamap: SIO_LIST_CHOSEN, _HELD */
 	__u32 kind, state, refs, node;
 	__u64 grant; /* map: as MAP had it; else 0 */
 };
 #define SIO_LIST_CHOSEN 1 /* its address was asked for */
+#define SIO_LIST_HELD 2	  /* HOLD */
 SIO_PORT_SIZE(struct sio_list_entry, 72);
 struct sio_req_list {
 	struct sio_req h;
@@ -383,6 +387,18 @@ struct sio_req_give {
 	__u64 id;
 };
 SIO_PORT_SIZE(struct sio_req_give, 40);
+
+/*
+ * HOLD: DMA mapping @id of a BAR view stays when the view's owner ends, as one of memory does,
+ * until it is unmapped or its device settled; so does the view, whose pages no program has mapped from
+ * then on. Without that the port cuts such a mapping when that owner ends. When the function that
+ * the BAR is of is gone it is cut all the same. -EINVAL: it is of something else.
+ */
+struct sio_req_hold {
+	struct sio_req h;
+	__u64 id;
+};
+SIO_PORT_SIZE(struct sio_req_hold, 40);
 
 /*
  * IMPORT: descriptor 0 of the request becomes memory of this host. @offset and @length are whole
@@ -481,6 +497,7 @@ SIO_PORT_SIZE(struct sio_req_ungrant, 40);
  * ones, and a store of ones is none. Without the flag it refuses such a range with -EOPNOTSUPP.
  */
 #define SIO_MAP_DOORBELLS 1 /* h.flags */
+#define SIO_MAP_BAR 2	    /* it leads to a BAR: to be remembered, for LIST (SIO_LIST_BAR) */
 #define SIO_MAP_TRIGGER 1   /* map_flags of the answer */
 #define SIO_MAP_READ_ONLY 2
 struct sio_req_map {

@@ -17,7 +17,7 @@ struct sio_journal_entry {
 	struct sio_journal_entry *next, **prev;
 	struct sio_hash_node by_handle;
 	struct sio_hash_node
-		by_mapped; /* a map, a range of a queue: by the handle of what it is of */
+		by_mapped; /* a map, a member, a range of a queue: by the handle of what it is of */
 	uint64_t number;   /* ascending */
 	/* Segment: connections to it that the program has been notified of, by adapter. */
 	uint32_t heard_of[SIO_MAX_ADAPTERS];
@@ -50,6 +50,7 @@ static const struct {
 	{SIO_MSG_DMA_MAP, 3, true},	    {SIO_MSG_DEV_VECTOR, 3, false},
 	{SIO_MSG_DEV_HOLD, 3, false},	    {SIO_MSG_SHADOW, 3, false},
 	{SIO_MSG_QUEUE_CREATE, 3, true},    {SIO_MSG_QUEUE_ATTACH, 3, false},
+	{SIO_MSG_GROUP_JOIN, 3, true},
 };
 
 #define N_MAKERS (sizeof(makers) / sizeof(makers[0]))
@@ -77,7 +78,8 @@ static size_t entry_size(bool claims)
 static struct sio_journal_entry *entry_new(uint32_t type)
 {
 	bool claims = type == SIO_MSG_SEG_MAP || type == SIO_MSG_DINT_CONNECT ||
-		      type == SIO_MSG_SHADOW || type == SIO_MSG_QUEUE_ATTACH;
+		      type == SIO_MSG_SHADOW || type == SIO_MSG_QUEUE_ATTACH ||
+		      type == SIO_MSG_GROUP_JOIN;
 	struct sio_journal_entry *e = calloc(1, entry_size(claims));
 
 	if (!e)
@@ -111,15 +113,21 @@ struct sio_journal *sio_journal_new(void)
 	return j;
 }
 
-/* The handle of the segment or connection that a map or a range is of; 0: the entry is neither. */
+/*
+ * The handle of the segment or connection that a map, a member of a group or a range is of; 0: the
+ * entry is none of these.
+ */
 static uint32_t mapped(const struct sio_journal_entry *e)
 {
 	const struct sio_msg_seg_map *map = (const void *)e->m.request;
+	const struct sio_msg_group_join *member = (const void *)e->m.request;
 	const struct sio_msg_queue_attach *range = (const void *)e->m.request;
 
 	switch (sio_from_le32(e->m.type)) {
 	case SIO_MSG_SEG_MAP:
 		return sio_from_le32(map->handle);
+	case SIO_MSG_GROUP_JOIN:
+		return sio_from_le32(member->handle);
 	case SIO_MSG_QUEUE_ATTACH:
 		return sio_from_le32(range->segment);
 	}
@@ -374,6 +382,7 @@ static struct sio_journal_entry *taken(const struct sio_journal *j, const struct
 	case SIO_MSG_SEG_REMOVE:
 	case SIO_MSG_SEG_DISCONNECT:
 	case SIO_MSG_SEG_UNMAP:
+	case SIO_MSG_GROUP_LEAVE:
 	case SIO_MSG_DINT_REMOVE:
 	case SIO_MSG_DINT_DISCONNECT:
 	case SIO_MSG_DEV_RETURN:

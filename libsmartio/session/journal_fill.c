@@ -35,6 +35,12 @@ static void fill_link(struct sio_msg_restore *m, const struct sio_rep_dint_conne
 		m->claim[i] = link->claim[i];
 }
 
+static void fill_member(struct sio_msg_restore *m, const struct sio_rep_group_join *member)
+{
+	m->seal = member->seal;
+	m->claim[0] = member->claim;
+}
+
 void sio_journal_fill_object(struct sio_msg_restore *m, const struct sio_msg *req,
 			     const void *reply)
 {
@@ -86,6 +92,9 @@ void sio_journal_fill_object(struct sio_msg_restore *m, const struct sio_msg *re
 		return;
 	case SIO_MSG_SEG_MAP:
 		fill_map(m, reply);
+		return;
+	case SIO_MSG_GROUP_JOIN:
+		fill_member(m, reply);
 		return;
 	}
 }

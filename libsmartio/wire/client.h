@@ -201,7 +201,8 @@ SIO_WIRE_SIZE(struct sio_rep_hello, 136);
 #define SIO_RESTORE_PEERS 64   /* a shadow with SIO_SHADOW_WITH_PEERS */
 /*
  * What a piece of a BAR's map, or what a DMA queue reaches of a BAR, has: @view, the lender's
- * number, and where the lender is another host its @grant and @map, this host's port's. A
+ * number, and where the lender is another host its @grant and @map, this host's port's. A BAR's
+ * member of a group has @view, and as its @grant the lender's number of the member. A
  * connection to another host's interrupt has two: @view, the receiver's number of it, with grant
  * and map of the interrupt; and its start, with those of its ring, if it has data. A shadow has
  * one for each BAR, the next one for the page that stands for the interrupt table, and behind
@@ -461,8 +462,11 @@ SIO_WIRE_SIZE(struct sio_msg_group_join, 40);
 struct sio_rep_group_join {
 	struct sio_msg h;
 	sio_le32 map, reserved;
+	/* For RESTORE: view and member, which is its @grant; of another host's device sealed. */
+	sio_le64 seal;
+	struct sio_wire_claim claim;
 };
-SIO_WIRE_SIZE(struct sio_rep_group_join, 24);
+SIO_WIRE_SIZE(struct sio_rep_group_join, 56);
 
 /*
  * Data interrupts. The receiver's reply: descriptor 0 to poll and read (eventfd semantics). Each

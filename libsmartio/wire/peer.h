@@ -18,7 +18,7 @@
 #include "wire/client.h"
 #include "wire/wire.h"
 
-#define SIO_PEER_VERSION 23
+#define SIO_PEER_VERSION 24
 #define SIO_PEER_REPLY 0x8000u
 #define SIO_TOKEN_BYTES 32
 
@@ -619,13 +619,17 @@ struct sio_peer_resume_borrow {
 	sio_le32 fdid, pid, generation, flags;
 };
 SIO_WIRE_SIZE(struct sio_peer_resume_borrow, 56);
-/* A piece of a BAR, as of BAR_GRANT. */
+/*
+ * A piece of a BAR, as of BAR_GRANT. @member 1: it is one of multicast group @group, as of
+ * GROUP_JOIN, with its number as @grant; it has no path.
+ */
 struct sio_peer_resume_view {
 	struct sio_msg h;
 	sio_le64 borrower, view, grant;
 	sio_le32 fdid, bar, adapter, peer_adapter;
+	sio_le32 member, group;
 };
-SIO_WIRE_SIZE(struct sio_peer_resume_view, 56);
+SIO_WIRE_SIZE(struct sio_peer_resume_view, 64);
 /* @bar 1: what is mapped is a BAR of another device, and not memory. */
 struct sio_peer_resume_dma {
 	struct sio_msg h;

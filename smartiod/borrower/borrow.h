@@ -93,8 +93,9 @@ struct smartiod_bar_map {
 	uint32_t adapter, peer_adapter;		/* the path to the lender */
 	uint64_t start; /* the start of the lender that granted; 0: this host is the lender */
 	uint32_t bar;
-	bool is_member; /* its one piece is a member of a multicast group */
-	bool closed;	/* kept while the port unmaps pieces: their number is @unmapping */
+	bool is_member; /* its one piece is a member of multicast group @group */
+	uint32_t group;
+	bool closed; /* kept while the port unmaps pieces: their number is @unmapping */
 	unsigned unmapping;
 	unsigned n;
 	struct smartiod_bar_piece piece[SIO_MAP_PIECES];
@@ -344,6 +345,10 @@ int smartiod_bar_reach_again(struct smartiod *d, struct smartiod_session *s,
 int smartiod_bar_map_again(struct smartiod *d, struct smartiod_session *s,
 			   struct smartiod_connection *c, const struct sio_msg_restore *m,
 			   struct sio_err *reterr);
+/* overlay.c: a BAR's member of a group. Of a device of this host the lender checks the claim. */
+int smartiod_member_map_again(struct smartiod *d, struct smartiod_session *s,
+			      struct smartiod_connection *c, const struct sio_msg_restore *m,
+			      struct smartiod_map **ret, struct sio_err *reterr);
 int smartiod_dma_again(struct smartiod_session *s, struct smartiod_borrow *b,
 		       const struct sio_msg_restore *m, struct sio_err *reterr);
 /* The program of @s has not said in time what it has: its borrows of other hosts are lost. */

@@ -9,13 +9,16 @@
 
 #include "smartiod/base/allow.h"
 #include "smartiod/base/room.h"
+#include "smartiod/base/unclaimed.h"
 #include "smartiod/borrower/borrow.h"
 #include "smartiod/borrower/requests.h"
+#include "smartiod/segment/restore.h"
 
 struct join_op {
 	struct smartiod_op op;
 	struct smartiod_connection *connection; /* pinned */
 	struct smartiod_borrow *borrow;		/* the same */
+	uint32_t group;
 };
 
 static void end(struct smartiod *d, struct join_op *j)
@@ -50,54 +53,79 @@ static void give_back(struct smartiod *d, const struct smartiod_borrow *b,
 		smartiod_member_late(d, b->node, rep);
 }
 
-static int keep(struct smartiod *d, struct join_op *j, const struct sio_prep_group_join *rep,
-		struct smartiod_map **ret, struct sio_err *reterr)
+static int keep(struct smartiod *d, struct smartiod_session *s, struct smartiod_connection *c,
+		const struct smartiod_bar_piece *piece, uint32_t group, struct smartiod_map **ret,
+		struct sio_err *reterr)
 {
 	/* Nothing of it goes over a path, so none takes it along. */
 	const struct sio_path none = {.adapter = SIO_ADAPTER_ANY, .peer_adapter = SIO_ADAPTER_ANY};
 	struct smartiod_bar_map *bar;
 	struct smartiod_map *map;
 
-	map = smartiod_map_new(d, j->op.session, j->connection, reterr);
+	map = smartiod_map_new(d, s, c, reterr);
 	if (!map)
 		return reterr->code;
-	bar = smartiod_bar_map_new(d, j->borrow, j->connection, &none);
+	bar = smartiod_bar_map_new(d, c->device, c, &none);
 	if (!bar) {
 		smartiod_map_drop(d, map);
 		return sio_fail(reterr, -ENOMEM, "the daemon is out of memory: " SIO_MORE_MEMORY);
 	}
 	bar->n = 1;
 	bar->is_member = true;
-	bar->piece[0] = (struct smartiod_bar_piece){
-		.view = sio_from_le64(rep->view),
-		.grant = sio_from_le64(rep->member),
-		.released = true, /* it has no address that is kept for us */
-		.fd = -1,
-	};
+	bar->group = group;
+	bar->piece[0] = *piece;
 	map->bar = bar;
 	*ret = map;
 	return 0;
+}
+
+static struct smartiod_bar_piece piece_of(sio_le64 view, sio_le64 member)
+{
+	return (struct smartiod_bar_piece){
+		.view = sio_from_le64(view),
+		.grant = sio_from_le64(member),
+		.released = true, /* it has no address that is kept for us */
+		.fd = -1,
+	};
+}
+
+static void fill_reply(struct smartiod *d, const struct smartiod_map *map,
+		       const struct sio_prep_group_join *made, struct sio_rep_group_join *ret)
+{
+	const struct smartiod_bar_map *bar = map->bar;
+	uint32_t handle = smartiod_handle(&map->o);
+
+	ret->map = sio_to_le32(handle);
+	ret->claim.view = made->view;
+	ret->claim.grant = made->member;
+	if (bar->borrow->node != d->node)
+		ret->seal = sio_to_le64(smartiod_bar_seal(map->o.session, handle, bar));
 }
 
 static void join_step(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
 {
 	struct join_op *j = (struct join_op *)op;
 	struct sio_rep_group_join rep = {.reserved = sio_to_le32(0)};
+	const struct sio_prep_group_join *made = a->msg;
 	struct sio_err err = {.text = ""};
+	struct smartiod_bar_piece piece;
 	struct smartiod_map *map = NULL;
 
 	if (a->error) {
 		smartiod_op_error(d, op, a->error, "%s", a->text);
 	} else if (!op->session || smartiod_connection_over(j->connection) ||
 		   smartiod_borrow_ended(j->borrow) || smartiod_borrow_lost(j->borrow)) {
-		give_back(d, j->borrow, a->msg);
+		give_back(d, j->borrow, made);
 		smartiod_op_error(d, op, -ECONNRESET, "the connection is gone");
-	} else if (keep(d, j, a->msg, &map, &err) < 0) {
-		give_back(d, j->borrow, a->msg);
-		smartiod_op_fail(d, op, &err);
 	} else {
-		rep.map = sio_to_le32(smartiod_handle(&map->o));
-		smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
+		piece = piece_of(made->view, made->member);
+		if (keep(d, op->session, j->connection, &piece, j->group, &map, &err) < 0) {
+			give_back(d, j->borrow, made);
+			smartiod_op_fail(d, op, &err);
+		} else {
+			fill_reply(d, map, made, &rep);
+			smartiod_op_reply(d, op, &rep, sizeof(rep), NULL, 0);
+		}
 	}
 	end(d, j);
 }
@@ -141,9 +169,6 @@ int smartiod_group_join(struct smartiod *d, struct smartiod_session *s, const vo
 
 	if (!c)
 		return reterr->code;
-	if (smartiod_is_real(d))
-		return sio_fail(reterr, -EOPNOTSUPP,
-				"neither smartio.ko nor VFIO has multicast groups");
 	b = c->device;
 	thing = smartiod_thing(d, SIO_POLICY_SEGMENTS, b->node, sio_from_le32(m->group));
 	if (smartiod_allow_program(d, s, &thing, reterr) < 0)
@@ -153,6 +178,7 @@ int smartiod_group_join(struct smartiod *d, struct smartiod_session *s, const vo
 		return reterr->code;
 	j->connection = c;
 	j->borrow = b;
+	j->group = sio_from_le32(m->group);
 	c->pins++;
 	b->pins++;
 	ask.borrower = sio_to_le64(b->id);
@@ -160,6 +186,30 @@ int smartiod_group_join(struct smartiod *d, struct smartiod_session *s, const vo
 	ask.bar = sio_to_le32(c->segment_id);
 	smartiod_ask(d, &j->op, b->node, &ask, sizeof(ask));
 	return 0;
+}
+
+/* ---- of before we were started ---- */
+
+int smartiod_member_map_again(struct smartiod *d, struct smartiod_session *s,
+			      struct smartiod_connection *c, const struct sio_msg_restore *m,
+			      struct smartiod_map **ret, struct sio_err *reterr)
+{
+	const struct sio_msg_group_join *r = (const void *)m->request;
+	const struct smartiod_bar_piece piece = piece_of(m->claim[0].view, m->claim[0].grant);
+	struct smartiod_bar_map *bar;
+	int rc = keep(d, s, c, &piece, sio_from_le32(r->group), ret, reterr);
+
+	if (rc < 0 || ((const struct smartiod_borrow *)c->device)->node == d->node)
+		return rc;
+	bar = (*ret)->bar;
+	bar->start = 0; /* not known before the lender is met */
+	rc = smartiod_seal_compare(s, m, smartiod_bar_seal(s, smartiod_handle(&(*ret)->o), bar),
+				   reterr);
+	if (rc < 0) {
+		bar->n = 0;
+		smartiod_map_drop(d, *ret);
+	}
+	return rc;
 }
 
 /* ---- leave ---- */

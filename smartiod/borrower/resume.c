@@ -170,6 +170,8 @@ static void send_map(struct smartiod *d, const struct smartiod_borrow *b,
 		.bar = sio_to_le32(bar->bar),
 		.adapter = sio_to_le32(bar->peer_adapter),
 		.peer_adapter = sio_to_le32(bar->adapter),
+		.member = sio_to_le32(bar->is_member),
+		.group = sio_to_le32(bar->group),
 	};
 
 	for (unsigned i = 0; i < bar->n && !bar->closed; i++) {

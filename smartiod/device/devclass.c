@@ -94,6 +94,14 @@ bool smartiod_devclass_whole(const struct sio_evt_device *device, unsigned bar,
 	return ret->length > 0;
 }
 
+bool smartiod_devclass_known(const struct sio_evt_device *device)
+{
+	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
+		if (is_of(&classes[i], device))
+			return true;
+	return false;
+}
+
 unsigned smartiod_devclass_runs(const struct sio_evt_device *device, unsigned bar,
 				struct smartiod_bar_run ret[SMARTIOD_BAR_RUNS])
 {

@@ -31,6 +31,11 @@ struct smartiod_bar_run {
 unsigned smartiod_devclass_runs(const struct sio_evt_device *device, unsigned bar,
 				struct smartiod_bar_run ret[SMARTIOD_BAR_RUNS]);
 /*
+ * Is its class known? Of others all is registers, though some BARs are memory: those the port can
+ * tell, where it has to.
+ */
+bool smartiod_devclass_known(const struct sio_evt_device *device);
+/*
  * All of it up to the interrupt table, as one run of registers, for whoever has the device alone.
  * Return: is there something?
  */

@@ -260,7 +260,7 @@ void smartiod_dma_bars_resumed(struct smartiod *d, struct smartiod_loan *l)
 	for (struct smartiod_dma *dma = l->dmas; dma; dma = dma->next) {
 		bool peers = dma->adopted && smartiod_dma_is_peers(l, dma);
 
-		if (dma->cut || dma->unmapping || (!peers && !dma->old_view))
+		if (dma->cut || dma->unmapping || dma->kept || (!peers && !dma->old_view))
 			continue;
 		dma->adopted = false;
 		if (dma->map)

@@ -305,18 +305,23 @@ static bool is_still_assigned(const struct bar_op *b, const struct part *p)
 				      p->run.offset + p->run.length, &run);
 }
 
-/* While the port was asked the borrow may have released the registers, which go with this view. */
-static bool still_holds(struct bar_op *b, const struct smartiod_view *v)
+/* Of pages that a queue of another device lies in nobody may write, whose borrow has ended. */
+static int take_registers(struct bar_op *b)
 {
 	struct smartiod_loan *l = b->lend.loan;
 	bool fresh;
 
-	if (!v->holds || !(v->access & SIO_ACCESS_WRITE))
-		return true;
-	if (sio_ledger_take_registers(&l->device->ledger, l->id, &fresh, NULL) < 0)
-		return false;
+	if (smartiod_kept_registers(l->device) ||
+	    sio_ledger_take_registers(&l->device->ledger, l->id, &fresh, NULL) < 0)
+		return -EACCES;
 	b->fresh |= fresh;
-	return true;
+	return 0;
+}
+
+/* While the port was asked the borrow may have released the registers, which go with this view. */
+static bool still_holds(struct bar_op *b, const struct smartiod_view *v)
+{
+	return !v->holds || !(v->access & SIO_ACCESS_WRITE) || take_registers(b) == 0;
 }
 
 /* The port has a view for us. */
@@ -420,17 +425,12 @@ void smartiod_bars_go_on(struct smartiod *d, const struct smartiod_device *dev)
  */
 static uint32_t run_access(struct bar_op *b, const struct smartiod_bar_run *run, uint32_t access)
 {
-	struct smartiod_loan *l = b->lend.loan;
-	bool fresh;
-
 	if (run->use == SMARTIOD_BAR_MEMORY || run->use == SMARTIOD_BAR_ASSIGNED)
 		return BOTH; /* one view for all */
 	if (run->use == SMARTIOD_BAR_DOORBELLS)
 		return access & SIO_ACCESS_WRITE ? BOTH : 0; /* nothing can be read there */
-	if (!(access & SIO_ACCESS_WRITE) ||
-	    sio_ledger_take_registers(&l->device->ledger, l->id, &fresh, NULL) < 0)
+	if (!(access & SIO_ACCESS_WRITE) || take_registers(b) < 0)
 		return run->use == SMARTIOD_BAR_HOLDER ? 0 : SIO_ACCESS_READ;
-	b->fresh |= fresh;
 	return BOTH;
 }
 
@@ -516,11 +516,14 @@ static int check_writable(struct smartiod *d, const struct bar_op *b, uint32_t a
 	const struct smartiod_peer *p;
 
 	holder = smartiod_loan_find(d, l->device->ledger.holder);
-	if (!(access & SIO_ACCESS_WRITE) || b->n_parts == 0 || !holder || holder == l)
+	if (!(access & SIO_ACCESS_WRITE) || b->n_parts == 0 || holder == l)
 		return 0;
 	for (unsigned i = 0; i < b->n_parts; i++)
 		if (b->part[i].access & SIO_ACCESS_WRITE)
 			return 0;
+	if (!holder)
+		return smartiod_kept_registers(l->device) ? smartiod_kept_none(d, l->device, reterr)
+							  : 0;
 	p = smartiod_peer_find(d, holder->node);
 	return sio_fail(reterr, -EACCES,
 			"the registers of %s are held by pid %" PRIu32 " of %s: they can be mapped "

@@ -37,4 +37,12 @@ bool smartiod_view_grant_take(struct smartiod_loan *l, uint32_t node, uint64_t v
  */
 void smartiod_view_drop_registers(struct smartiod_loan *l);
 
+/*
+ * overlay.c: restores a member of a group of before this daemon was started: @what, whose view is
+ * of @bar. What is not what it claims to be is < 0, and ends with what nobody claims.
+ */
+int smartiod_member_again(struct smartiod *d, struct smartiod_loan *l, uint32_t bar,
+			  const struct smartiod_view_grant *what, bool reset,
+			  struct sio_err *reterr);
+
 #endif

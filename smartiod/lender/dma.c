@@ -144,7 +144,8 @@ int smartiod_dma_adopt(struct smartiod *d, struct smartiod_loan *l, const struct
 	dma->iova.addr = e->address;
 	dma->bytes = e->length;
 	dma->target = e->cookie;
-	dma->chosen = e->node == SIO_LIST_CHOSEN;
+	dma->chosen = e->node & SIO_LIST_CHOSEN;
+	dma->outlives = e->node & SIO_LIST_HELD;
 	dma->cut = dma->lost = !dma->target;
 	dma->adopted = dma->before = true;
 	smartiod_charge_node(d, l->node, &dma->charge, SIO_QUOTA_DMA, dma->bytes);

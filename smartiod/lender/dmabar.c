@@ -39,10 +39,10 @@ void smartiod_dma_bar_release(struct smartiod *d, struct smartiod_dma *dma)
 	smartiod_notify(d, dma->exporter, &msg, sizeof(msg));
 }
 
-/* Of what was mapped before our start its exporter has perhaps not said yet what it leads to. */
-static bool may_be_bar(const struct smartiod_dma *dma)
+/* Which pages these are the exporter of what was mapped before our start has perhaps not said. */
+static bool is_bar(const struct smartiod_dma *dma)
 {
-	return dma->bar_borrow || (dma->map && dma->target && !dma->known);
+	return dma->bar_borrow || (dma->of_bar && dma->target);
 }
 
 /*
@@ -81,11 +81,11 @@ static struct smartiod_dma *find(struct smartiod *d, const void *arg,
 		struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
 
 		key = n->key;
-		if (may_be_bar(dma) && !dma->cut && is(d, dma, arg))
+		if (is_bar(dma) && !dma->cut && is(d, dma, arg))
 			return dma;
 	}
 	for (struct smartiod_dma *dma = d->loose; dma; dma = dma->next)
-		if (may_be_bar(dma) && !dma->cut && is(d, dma, arg))
+		if (is_bar(dma) && !dma->cut && is(d, dma, arg))
 			return dma;
 	return NULL;
 }
@@ -120,7 +120,8 @@ void smartiod_dma_bars_gone(struct smartiod *d, struct smartiod_device *dev)
 	while (smartiod_kept_take(d, dev, &borrow, &view)) {
 		smartiod_dma_bars_cut(d, borrow, view);
 		req.id = view;
-		smartiod_port_send(d, &req, sizeof(req));
+		if (!smartiod_is_real(d)) /* else it has ended by itself */
+			smartiod_port_send(d, &req, sizeof(req));
 	}
 }
 
@@ -196,10 +197,11 @@ static void cut_adopted(struct smartiod *d, struct smartiod_dma *dma)
 	take_away(d, dma);
 }
 
-void smartiod_dma_adopt_view(struct smartiod *d, const struct sio_list_entry *e)
+bool smartiod_dma_adopt_view(struct smartiod *d, const struct sio_list_entry *e)
 {
 	const struct smartiod_loan *l = smartiod_loan_by_owner(d, e->owner);
 	struct smartiod_tree_node *n;
+	bool outlives = false;
 	uint64_t key = 0;
 
 	while ((n = smartiod_tree_after(&d->dmas, key))) {
@@ -208,6 +210,7 @@ void smartiod_dma_adopt_view(struct smartiod *d, const struct sio_list_entry *e)
 		key = n->key;
 		if (dma->target != e->id)
 			continue;
+		outlives |= dma->outlives;
 		dma->bar_borrow = l ? l->id : UINT64_MAX;
 		dma->target_fdid = l ? l->device->fdid : 0;
 		dma->view = e->id;
@@ -215,6 +218,7 @@ void smartiod_dma_adopt_view(struct smartiod *d, const struct sio_list_entry *e)
 		if (!l) /* else it is cut when that borrow ends, if it has not yet */
 			cut_adopted(d, dma);
 	}
+	return outlives;
 }
 
 void smartiod_dma_view_ends(struct smartiod *d, uint64_t owner, uint64_t view)
@@ -227,7 +231,7 @@ void smartiod_dma_view_ends(struct smartiod *d, uint64_t owner, uint64_t view)
 
 void smartiod_dma_bar_lost(struct smartiod *d, struct smartiod_dma *dma)
 {
-	if (dma->bar_borrow && !dma->cut)
+	if (dma->bar_borrow && !dma->cut && !dma->kept)
 		cut_adopted(d, dma);
 }
 

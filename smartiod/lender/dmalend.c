@@ -74,8 +74,9 @@ static void ask_window(struct smartiod *d, struct smartiod_dma_lend *m)
 	const struct smartiod_dma *dma = m->dma;
 
 	m->state = DMA_WINDOW;
-	smartiod_port_ask_map(d, &m->lend.op, m->lend.loan->owner, dma->exporter, dma->adapter,
-			      dma->peer_adapter, &m->grant);
+	(dma->bar_borrow ? smartiod_port_ask_map_bar : smartiod_port_ask_map)(
+		d, &m->lend.op, m->lend.loan->owner, dma->exporter, dma->adapter, dma->peer_adapter,
+		&m->grant);
 }
 
 static void have_requester(struct smartiod *d, struct smartiod_requester_user *user,

@@ -7,7 +7,7 @@
  * (SETTLED, RESET). It outlives who took it, as the queues do. Pages of another device's BAR are
  * cut as soon as their borrow ends (dmabar.c), and a drive that finds no command where its queue
  * was stops for everybody. So they are refused, but for memory of a device of this host, which can
- * be kept (kept.c).
+ * be kept (kept.c); on a real host the port is asked first to leave it in place.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -174,11 +174,98 @@ static void prune(struct smartiod *d, struct smartiod_dma *dma)
 	}
 }
 
+/* The mapping for @dev that hold @number is of; NULL. */
+static struct smartiod_dma *held(struct smartiod *d, const struct smartiod_device *dev,
+				 uint64_t number)
+{
+	struct smartiod_tree_node *n = smartiod_tree_find(&d->dmas, number);
+	struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
+
+	return dma && dma->loan->device == dev ? dma : NULL;
+}
+
+static int take(struct smartiod *d, const struct smartiod_from *from, const struct smartiod_loan *l,
+		struct smartiod_dma *dma, struct sio_prep_hold *ret, struct sio_err *reterr)
+{
+	int rc;
+
+	prune(d, dma);
+	rc = smartiod_hold_add(dma, from->node, l->id, reterr);
+	if (rc < 0)
+		return rc;
+	*ret = (struct sio_prep_hold){
+		.h.size = sio_to_le32(sizeof(*ret)),
+		.borrower = sio_to_le64(l->id),
+		.hold = sio_to_le64(dma->by_id.key),
+		.fdid = sio_to_le32(l->device->fdid),
+		.generation = sio_to_le32(l->device->generation),
+	};
+	return 0;
+}
+
+struct hold_op {
+	struct smartiod_lend lend;
+	uint64_t number;
+	uint32_t generation; /* of the device, when it was asked for */
+};
+
+/* While the port was asked all may have changed. */
+static int check_again(struct smartiod *d, const struct hold_op *o, const struct smartiod_dma *dma,
+		       struct sio_err *reterr)
+{
+	const struct smartiod_loan *l = o->lend.loan;
+
+	if (smartiod_lend_orphan(&o->lend) || smartiod_loan_ended(l) ||
+	    l->device->ledger.holder != l->id || l->device->lent->clearing ||
+	    l->device->generation != o->generation)
+		return sio_fail(reterr, -ECONNRESET,
+				"%s: its registers were released meanwhile, or it was reset",
+				l->device->topo->name);
+	if (!dma || dma->cut || dma->unmapping || dma->loan->state != SMARTIOD_LOAN_LIVE)
+		return sio_fail(reterr, -ENOENT, "%s: the mapping was taken away meanwhile",
+				l->device->topo->name);
+	return smartiod_kept_can(d, dma, reterr);
+}
+
+static void port_holds(struct smartiod *d, struct smartiod_op *op, const struct smartiod_answer *a)
+{
+	struct hold_op *o = (struct hold_op *)op;
+	struct smartiod_dma *dma = held(d, o->lend.loan->device, o->number);
+	struct sio_prep_hold rep;
+	struct sio_err err;
+
+	if (a->error) {
+		smartiod_lend_fail(d, &o->lend, a->error, "%s", a->text);
+		return;
+	}
+	if (dma)
+		dma->outlives = true;
+	if (check_again(d, o, dma, &err) < 0 ||
+	    take(d, &o->lend.from, o->lend.loan, dma, &rep, &err) < 0)
+		smartiod_lend_fail(d, &o->lend, err.code, "%s", err.text);
+	else
+		smartiod_lend_done(d, &o->lend, &rep, sizeof(rep), NULL, 0);
+}
+
+static int ask_port(struct smartiod *d, const struct smartiod_from *from, const void *msg,
+		    struct smartiod_loan *l, const struct smartiod_dma *dma, struct sio_err *reterr)
+{
+	struct sio_req_hold req = {.h.op = SIO_OP_HOLD, .id = dma->by_id.key};
+	struct hold_op *o = smartiod_lend_new(d, from, msg, sizeof(*o), l, port_holds, reterr);
+
+	if (!o)
+		return reterr->code;
+	o->number = dma->by_id.key;
+	o->generation = l->device->generation;
+	smartiod_port_ask(d, &o->lend.op, &req, sizeof(req));
+	return 0;
+}
+
 int smartiod_lend_hold(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 		       struct sio_err *reterr)
 {
 	const struct sio_peer_hold *m = msg;
-	struct sio_prep_hold rep = {.borrower = m->borrower, .fdid = m->fdid};
+	struct sio_prep_hold rep;
 	struct smartiod_dma *dma;
 	struct smartiod_loan *l;
 	int rc;
@@ -197,25 +284,12 @@ int smartiod_lend_hold(struct smartiod *d, const struct smartiod_from *from, con
 		   reterr);
 	if (!dma)
 		return reterr->code;
-	prune(d, dma);
-	rc = smartiod_hold_add(dma, from->node, l->id, reterr);
-	if (rc < 0)
-		return rc;
-	rep.hold = sio_to_le64(dma->by_id.key);
-	rep.generation = sio_to_le32(l->device->generation);
-	rep.h.size = sio_to_le32(sizeof(rep));
-	smartiod_from_reply(d, from, msg, &rep, sizeof(rep));
-	return 0;
-}
-
-/* The mapping for @dev that hold @number is of; NULL. */
-static struct smartiod_dma *held(struct smartiod *d, const struct smartiod_device *dev,
-				 uint64_t number)
-{
-	struct smartiod_tree_node *n = smartiod_tree_find(&d->dmas, number);
-	struct smartiod_dma *dma = SMARTIOD_OF(n, struct smartiod_dma, by_id);
-
-	return dma && dma->loan->device == dev ? dma : NULL;
+	if (dma->bar_borrow && !dma->outlives && smartiod_is_real(d))
+		return ask_port(d, from, msg, l, dma, reterr);
+	rc = take(d, from, l, dma, &rep, reterr);
+	if (rc == 0)
+		smartiod_from_reply(d, from, msg, &rep, sizeof(rep));
+	return rc;
 }
 
 /* So that the daemon whose borrow took it does not name it any more. */
@@ -320,7 +394,8 @@ int smartiod_resume_hold(struct smartiod *d, const struct smartiod_from *from, c
 	uint32_t count = sio_from_le32(m->count);
 	struct smartiod_hold *h = dma ? hold_of(dma, from->node, borrow) : NULL;
 
-	if (!dma || count > SMARTIOD_MAX_OBJECTS)
+	if (!dma || (dma->bar_borrow && !dma->outlives && smartiod_is_real(d)) ||
+	    count > SMARTIOD_MAX_OBJECTS)
 		return 0;
 	if (dev->generation != sio_from_le32(m->generation))
 		return 0; /* the queues went with a reset, of which it hears at the end */
@@ -359,7 +434,9 @@ void smartiod_holds_resumed(struct smartiod *d, uint32_t node)
 		key = n->key;
 		for (struct smartiod_hold *h = dma->holds; h; h = h->next)
 			hold_resumed(d, h, node);
-		cut_kept(d, dma);
+		if (dma->holds ||
+		    !dma->before) /* of before, who has them has perhaps not said so */
+			cut_kept(d, dma);
 	}
 }
 

@@ -8,8 +8,14 @@
  * lists of data pages would lead to address 0. It ends with the last hold: when the manager of the
  * queues has deleted them (hold.c, quarantine.c), or they ended with a reset of their device.
  *
+ * Of a real host the port leaves such a mapping in place by itself, because it ends the owner of a
+ * program that has died, be there a daemon or not: it is asked to (HOLD) before there is a queue,
+ * and a daemon that is started again finds there which mappings those are.
+ *
  * That is for memory that all borrowers have. What the owner of a device's registers gives out (a
- * drive's controller memory buffer) it gives to the next one as soon as the borrow has ended.
+ * drive's controller memory buffer) it gives to the next one as soon as the borrow has ended. Of a
+ * class that nobody knows, which most real devices are of, all BARs count as registers: there it is
+ * for a borrow that is exclusive, and until the end nobody else gets these registers.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,34 +33,58 @@ static struct smartiod_view *find_view(const struct smartiod_loan *l, uint64_t i
 	return v;
 }
 
+/* The emulated port by GIVE when the borrow ends, smartio.ko by HOLD. */
+static bool port_can_keep(const struct smartiod *d)
+{
+	return d->served & 1ULL << (smartiod_is_real(d) ? SIO_OP_HOLD : SIO_OP_GIVE);
+}
+
+static bool can_be_kept(const struct smartiod_loan *l, const struct smartiod_view *v)
+{
+	const struct sio_borrow *b = sio_ledger_find(&l->device->ledger, l->id);
+
+	return v->open ||
+	       (v->holds && !smartiod_devclass_known(&l->device->port) && b && b->exclusive);
+}
+
 int smartiod_kept_can(struct smartiod *d, const struct smartiod_dma *dma, struct sio_err *reterr)
 {
 	const struct smartiod_loan *l = smartiod_loan_find(d, dma->bar_borrow);
 	const char *name = dma->loan->device->topo->name;
 	const struct smartiod_view *v = find_view(l, dma->view);
 
-	if (smartiod_is_real(d))
-		return sio_fail(reterr, -EOPNOTSUPP,
-				"%s: on real hosts its queues lie in memory of hosts alone, not in "
-				"a BAR of another device (%#" PRIx64 ")",
-				name, dma->iova.addr);
-	if (dma->exporter != d->node || !(d->served & 1ULL << SIO_OP_GIVE))
+	if (dma->exporter != d->node)
 		return sio_fail(reterr, -EOPNOTSUPP,
 				"%s: its queues cannot lie in a BAR of a device of another host "
 				"(%#" PRIx64 "), only in memory of hosts and of devices beside it",
+				name, dma->iova.addr);
+	if (!port_can_keep(d))
+		return sio_fail(reterr, -EOPNOTSUPP,
+				"%s: by VFIO the end of the other device's borrow takes its BAR "
+				"away, and so its queues cannot lie there (%#" PRIx64
+				"), only in memory of the host; with smartio.ko they can",
 				name, dma->iova.addr);
 	if (!v || smartiod_loan_ended(l))
 		return sio_fail(reterr, -EOPNOTSUPP,
 				"%s: its queues cannot lie where the borrow of the other device "
 				"has ended (%#" PRIx64 ")",
 				name, dma->iova.addr);
-	if (!v->open)
+	if (!can_be_kept(l, v))
 		return sio_fail(reterr, -EOPNOTSUPP,
 				"%s: its queues cannot lie in registers of another device, or in "
 				"memory that the owner of these gives out (%#" PRIx64
-				"), only in memory that all its borrowers have",
+				"), only in memory that all its borrowers have, or of a device of "
+				"another class in a BAR of an exclusive borrow",
 				name, dma->iova.addr);
 	return 0;
+}
+
+/* Of before our start, who holds it has perhaps not said so yet; the port says that it is held. */
+static bool must_stay(const struct smartiod *d, const struct smartiod_dma *dma)
+{
+	if (!smartiod_is_real(d))
+		return smartiod_held(dma);
+	return dma->outlives && (smartiod_held(dma) || (dma->before && !dma->holds));
 }
 
 /* Marks what is mapped of view @id of @borrow and held. Return: mappings. */
@@ -69,7 +99,7 @@ static unsigned mark(struct smartiod *d, uint64_t borrow, uint64_t id, bool kept
 
 		key = n->key;
 		if (dma->exporter != d->node || dma->bar_borrow != borrow || dma->view != id ||
-		    dma->cut || (kept && !smartiod_held(dma)))
+		    dma->cut || (kept && !must_stay(d, dma)))
 			continue;
 		dma->kept = kept;
 		found++;
@@ -109,34 +139,80 @@ static void give(struct smartiod *d, struct smartiod_loan *l, struct smartiod_vi
 	} else {
 		smartiod_port_send(d, &req, sizeof(req)); /* most likely it is in time */
 	}
-	smartiod_close_fd(d, &v->fd);
+}
+
+static void keep(struct smartiod_loan *l, struct smartiod_view *v, unsigned users)
+{
+	v->users = users;
 	v->kept_of = l->id;
 	v->next = l->device->lent->kept;
 	l->device->lent->kept = v;
 }
 
+/* Of before our start, and its program has not claimed it. Without memory for it it is cut. */
+static void keep_unclaimed(struct smartiod *d, struct smartiod_loan *l)
+{
+	struct smartiod_unclaimed *left, *next;
+
+	for (left = smartiod_unclaimed_after(d, 0); left; left = next) {
+		uint64_t id = left->by_id.key;
+		struct smartiod_view *v = NULL;
+		unsigned users = 0;
+
+		next = smartiod_unclaimed_after(d, id);
+		if (left->kind == SIO_KIND_BAR && left->owner == l->owner)
+			users = mark(d, l->id, id, true);
+		if (users)
+			v = calloc(1, sizeof(*v));
+		if (users && !v)
+			mark(d, l->id, id, false);
+		if (!v)
+			continue;
+		*v = (struct smartiod_view){
+			.id = id, .fd = -1, .holds = !smartiod_devclass_known(&l->device->port)};
+		keep(l, v, users);
+		smartiod_unclaimed_done(d, left);
+	}
+}
+
 void smartiod_views_keep(struct smartiod *d, struct smartiod_loan *l)
 {
 	struct smartiod_view **at = &l->views, *v;
+	const bool real = smartiod_is_real(d);
 
 	while (!l->lost && (v = *at)) {
-		unsigned users = v->open ? mark(d, l->id, v->id, true) : 0;
+		unsigned users = real || v->open ? mark(d, l->id, v->id, true) : 0;
 
 		if (!users) {
 			at = &v->next;
 			continue;
 		}
 		*at = v->next;
-		v->users = users;
-		give(d, l, v);
+		if (!real)
+			give(d, l, v);
+		smartiod_close_fd(d, &v->fd);
+		keep(l, v, users);
 	}
+	if (!l->lost)
+		keep_unclaimed(d, l);
 }
 
+bool smartiod_kept_registers(const struct smartiod_device *dev)
+{
+	const struct smartiod_view *v = dev->lent->kept;
+
+	while (v && !v->holds)
+		v = v->next;
+	return v;
+}
+
+/* On a real host it ends with the last mapping. */
 static void close_kept(struct smartiod *d, struct smartiod_view *v)
 {
 	struct sio_req_bar_close req = {.h.op = SIO_OP_BAR_CLOSE, .id = v->id};
 
-	smartiod_port_send(d, &req, sizeof(req));
+	if (!smartiod_is_real(d))
+		smartiod_port_send(d, &req, sizeof(req));
 	free(v);
 }
 

@@ -188,13 +188,14 @@ struct smartiod_dma {
 	bool cut;	      /* it leads nowhere any more; or (held) the other end sees to that */
 	bool whole;	      /* all of a BAR, for a kernel's driver */
 	bool kept;	      /* that borrow has ended, but its pages stay: kept.c */
+	bool outlives;	      /* the port keeps it when that borrow ends (HOLD) */
 	bool old_view;	      /* of before we were started, and nobody has claimed it for this */
 	bool adopted;	      /* of before we were started, and no program has claimed it */
 	uint64_t target;      /* adopted: the port's memory, map, or view of a BAR; 0: cut */
 	uint64_t bus_addr;    /* the same, of a map: what it leads to at its exporter, */
 	uint64_t there_grant; /* by which of its grants */
+	bool of_bar;	      /* the same: that is pages of a BAR */
 	bool disowned;	      /* the same: its exporter has reported all grants, and none for it */
-	bool known;	      /* the same: its exporter has reported one for it */
 	uint32_t granted_at;  /* the meeting with its exporter that reported the grant last */
 	uint32_t meeting;     /* at which the borrower's daemon reported it last */
 	bool before;	      /* it is of before our start, claimed or not */
@@ -428,9 +429,9 @@ void smartiod_dma_bar_release(struct smartiod *d, struct smartiod_dma *dma);
 void smartiod_dma_bars_cut(struct smartiod *d, uint64_t bar_borrow, uint64_t view);
 /*
  * Mappings that the port has since before this daemon was started lead to view @e, which its borrow
- * is to claim again: smartiod_dma_bar_again().
+ * is to claim again: smartiod_dma_bar_again(). Return: some of them outlive that borrow.
  */
-void smartiod_dma_adopt_view(struct smartiod *d, const struct sio_list_entry *e);
+bool smartiod_dma_adopt_view(struct smartiod *d, const struct sio_list_entry *e);
 /* Nobody claimed @view of @owner, or a reset takes it: what leads there is cut. */
 void smartiod_dma_view_ends(struct smartiod *d, uint64_t owner, uint64_t view);
 /*
@@ -481,7 +482,9 @@ void smartiod_dma_bars_lost(struct smartiod *d, uint32_t node,
 
 /* Whether queues of its device may lie in @dma, which is of a BAR: -EOPNOTSUPP. */
 int smartiod_kept_can(struct smartiod *d, const struct smartiod_dma *dma, struct sio_err *reterr);
-/* The borrow ends: its views that queues of other devices lie in are the daemon's from now on. */
+/* Memory of @dev that is kept counts as registers, which nobody gets to write meanwhile. */
+bool smartiod_kept_registers(const struct smartiod_device *dev);
+/* The borrow ends: its views that queues of other devices lie in stay, kept by us from now on. */
 void smartiod_views_keep(struct smartiod *d, struct smartiod_loan *loan);
 /* @dma, which is kept, is no more. Return: the device whose memory is not kept any more; NULL. */
 struct smartiod_device *smartiod_kept_release(struct smartiod *d, struct smartiod_dma *dma);

@@ -148,6 +148,13 @@ static void join_step(struct smartiod *d, struct smartiod_op *op, const struct s
 	}
 }
 
+/* What a class that smartiod does not know has in its BARs, the port can tell: memory or not. */
+static bool may_be_memory(const struct smartiod_device *dev, enum smartiod_bar_use use)
+{
+	return use >= SMARTIOD_BAR_MEMORY ||
+	       (use == SMARTIOD_BAR_REGISTERS && !smartiod_devclass_known(&dev->port));
+}
+
 /* All of it is memory of one kind, and its borrower may write there. */
 static int find_run(struct join_op *j, struct sio_err *reterr)
 {
@@ -158,10 +165,10 @@ static int find_run(struct join_op *j, struct sio_err *reterr)
 
 	for (unsigned i = 0; i < n; i++) {
 		if (run[i].offset > j->offset || run[i].offset + run[i].length < end ||
-		    run[i].use < SMARTIOD_BAR_MEMORY)
+		    !may_be_memory(dev, run[i].use))
 			continue;
 		j->run = run[i];
-		if (run[i].use == SMARTIOD_BAR_HOLDER && dev->ledger.holder != j->lend.loan->id)
+		if (run[i].use != SMARTIOD_BAR_MEMORY && dev->ledger.holder != j->lend.loan->id)
 			return sio_fail(reterr, -EACCES,
 					"memory of %s is for who holds its registers, and borrow "
 					"%" PRIu64 " does not",
@@ -184,9 +191,11 @@ static int check(struct smartiod *d, const struct smartiod_from *from,
 		smartiod_thing(d, SIO_POLICY_SEGMENTS, d->node, group);
 	const uint64_t mask = SIO_PAGE_SIZE - 1;
 
-	if (smartiod_is_real(d))
+	if (!(d->served & 1ULL << SIO_OP_MCAST))
 		return sio_fail(reterr, -EOPNOTSUPP,
-				"neither smartio.ko nor VFIO has multicast groups");
+				"%s has no multicast groups: hosts have them by smartio.ko, where "
+				"a bridge has them",
+				d->host->name);
 	if (group >= SMARTIOD_GROUPS)
 		return sio_fail(reterr, -EINVAL, "group %" PRIu32 "; 0 to %u are right", group,
 				SMARTIOD_GROUPS - 1);
@@ -244,6 +253,37 @@ int smartiod_lend_group_join(struct smartiod *d, const struct smartiod_from *fro
 	req.length = j->run.length;
 	smartiod_port_ask(d, &j->lend.op, &req, sizeof(req));
 	return 0;
+}
+
+/* ---- of before we were started ---- */
+
+int smartiod_member_again(struct smartiod *d, struct smartiod_loan *l, uint32_t bar,
+			  const struct smartiod_view_grant *what, bool reset,
+			  struct sio_err *reterr)
+{
+	const struct sio_policy_thing thing =
+		smartiod_thing(d, SIO_POLICY_SEGMENTS, d->node, what->group);
+	struct smartiod_unclaimed *left =
+		smartiod_unclaimed_get(d, SIO_KIND_MEM, l->owner, what->grant, reterr);
+	struct smartiod_view *v = NULL;
+	int rc;
+
+	if (!left)
+		return reterr->code;
+	if (!smartiod_unclaimed_in_group(left, SIO_LIST_MEMBER, what->group) ||
+	    left->cookie != what->view || has_member(l, what->group))
+		return sio_fail(reterr, -EINVAL,
+				"memory %" PRIu64 " is no member of group %" PRIu32
+				" in view %" PRIu64 ", or is a second one of it",
+				what->grant, what->group, what->view);
+	if (l->node != d->node && smartiod_allow_node(d, &thing, l->node, reterr) < 0)
+		return reterr->code;
+	rc = smartiod_view_again(d, l, bar, what, reset, &v, reterr);
+	if (rc == 0 && !v)
+		rc = sio_fail(reterr, -ENOENT, "its pages are gone");
+	if (rc == 0)
+		smartiod_unclaimed_done(d, left);
+	return rc;
 }
 
 /* ---- leave ---- */

@@ -44,7 +44,8 @@ bool smartiod_dma_adopt_map(struct smartiod *d, const struct sio_list_entry *e)
 		dma->map = e->id;
 		dma->exporter = e->node;
 		dma->adapter = (uint32_t)(e->device >> 32);
-		dma->peer_adapter = (uint32_t)e->device;
+		dma->peer_adapter = (uint32_t)e->device & ~SIO_LIST_BAR;
+		dma->of_bar = e->device & SIO_LIST_BAR;
 		dma->bus_addr = e->cookie;
 		dma->there_grant = e->grant;
 	}
@@ -126,7 +127,6 @@ bool smartiod_dma_grant_again(struct smartiod *d, uint32_t node,
 		    dma->peer_adapter != sio_from_le32(q->adapter))
 			continue;
 		dma->grant = sio_from_le64(q->grant);
-		dma->known = true;
 		smartiod_dma_bar_known(d, dma, q);
 		note_granted(d, dma, node, q);
 		some = true;
@@ -140,8 +140,8 @@ bool smartiod_dma_grant_again(struct smartiod *d, uint32_t node,
 
 /*
  * A grant that @node makes from now on is another one, be it of the same address. Pages of a BAR
- * that it has not reported it has taken back, and its word of that was lost. Of what was mapped
- * before our start nobody knows that it is no BAR's; if it is memory, that is gone.
+ * that it has not reported it has taken back, and its word of that was lost. Memory stays mapped,
+ * though it is gone, until its borrow unmaps it.
  */
 static void disown(struct smartiod *d, uint32_t node)
 {
@@ -153,7 +153,7 @@ static void disown(struct smartiod *d, uint32_t node)
 		if (!dma->map || dma->exporter != node)
 			continue;
 		dma->disowned |= !reported || is_ungranted(dma, node);
-		if (!reported && dma->target)
+		if (!reported && dma->of_bar && dma->target)
 			smartiod_dma_far_again(d, dma);
 		else if (!reported)
 			smartiod_dma_bar_lost(d, dma);
@@ -259,17 +259,41 @@ static struct smartiod_view_grant *view_grant(const struct smartiod_loan *l,
 	return g;
 }
 
+/*
+ * Of a group: it has no path. One that the port does not have is being given back. Of another one
+ * that is lost the program could not hear otherwise.
+ */
+static void resume_member(struct smartiod *d, struct smartiod_loan *l,
+			  const struct sio_peer_resume_view *m, struct smartiod_view_grant *what)
+{
+	struct sio_err err;
+	int rc;
+
+	what->adapter = what->peer_adapter = 0;
+	what->member = true;
+	what->group = sio_from_le32(m->group);
+	rc = smartiod_member_again(d, l, sio_from_le32(m->bar), what,
+				   l->heard != l->device->generation, &err);
+	if (rc == 0 || rc == -ENOENT)
+		return;
+	smartiod_log(d, SMARTIOD_WARNING,
+		     "%s: borrow %" PRIu64 " is lost, for it has its member of group %" PRIu32
+		     " no more: %s",
+		     l->device->topo->name, l->id, what->group, err.text);
+	smartiod_loan_give_up(d, l);
+}
+
 int smartiod_resume_view(struct smartiod *d, const struct smartiod_from *from, const void *msg,
 			 struct sio_err *reterr)
 {
 	const struct sio_peer_resume_view *m = msg;
 	struct smartiod_loan *l = loan_of(d, from, m->borrower, m->fdid);
-	const struct smartiod_view_grant what = {.view = sio_from_le64(m->view),
-						 .grant = sio_from_le64(m->grant),
-						 .node = from->node,
-						 .adapter = sio_from_le32(m->adapter),
-						 .peer_adapter = sio_from_le32(m->peer_adapter),
-						 .meeting = meeting_with(d, from->node)};
+	struct smartiod_view_grant what = {.view = sio_from_le64(m->view),
+					   .grant = sio_from_le64(m->grant),
+					   .node = from->node,
+					   .adapter = sio_from_le32(m->adapter),
+					   .peer_adapter = sio_from_le32(m->peer_adapter),
+					   .meeting = meeting_with(d, from->node)};
 	struct smartiod_view_grant *known = l ? view_grant(l, &what) : NULL;
 	struct smartiod_view *v;
 	struct sio_err err;
@@ -278,6 +302,10 @@ int smartiod_resume_view(struct smartiod *d, const struct smartiod_from *from, c
 	if (known) {
 		known->meeting = what.meeting;
 		known->device = known->pending = false;
+	}
+	if (l && !known && sio_from_le32(m->member)) {
+		resume_member(d, l, m, &what);
+		return 0;
 	}
 	if (!l || known || what.adapter >= d->host->n_adapters ||
 	    !smartiod_grant_resume(d, what.grant, from->node, what.view))

@@ -32,7 +32,7 @@ static const uint8_t served[] = {
 	SIO_OP_BAR,	    SIO_OP_BAR_CLOSE,	 SIO_OP_DMAMAP,	     SIO_OP_DMAUNMAP,
 	SIO_OP_IRQ_NEW,	    SIO_OP_IRQ_FREE,	 SIO_OP_VECTOR,	     SIO_OP_SETTLE,
 	SIO_OP_STATUS,	    SIO_OP_STATS,	 SIO_OP_IDENTIFY,    SIO_OP_REOPEN,
-	SIO_OP_GIVE,
+	SIO_OP_GIVE,	    SIO_OP_HOLD,
 };
 
 /* ---- the form of requests that the module does not see, or sees changed ---- */

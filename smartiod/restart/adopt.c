@@ -136,16 +136,18 @@ static int adopt_vector(struct smartiod *d, const struct sio_list_entry *e)
 
 /*
  * Of programs, and of their borrows; devices may reach it. One whose owner ended meanwhile is there
- * because other hosts have it, whose devices may reach it, too: nobody claims it.
+ * because other hosts have it, whose devices may reach it, too: nobody claims it; or because a
+ * queue of a device lies there: its borrow's end keeps it (lender/kept.c).
  */
 static int adopt_bar(struct smartiod *d, const struct sio_list_entry *e)
 {
 	struct sio_list_entry ended = *e;
 
-	smartiod_dma_adopt_view(d, e);
+	bool outlives = smartiod_dma_adopt_view(d, e);
+
 	if (e->state != SIO_STATE_LIVE) {
 		ended.state = SIO_STATE_LIVE;
-		ended.owner = 0;
+		ended.owner = outlives ? e->owner : 0;
 		return smartiod_unclaimed_add(d, &ended);
 	}
 	return e->owner ? smartiod_unclaimed_add(d, e) : 0;

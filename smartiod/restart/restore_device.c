@@ -9,6 +9,7 @@
 
 #include "smartiod/base/allow.h"
 #include "smartiod/base/room.h"
+#include "smartiod/lender/barview.h"
 #include "smartiod/restart/restore.h"
 #include "smartiod/segment/restore.h"
 
@@ -148,6 +149,39 @@ static int restore_bar_map(struct smartiod *d, struct smartiod_session *s,
 		bar->piece[bar->n++] = piece_again(v);
 	}
 	return 0;
+}
+
+static int restore_member(struct smartiod *d, struct smartiod_session *s,
+			  const struct sio_msg_restore *m, struct sio_err *reterr)
+{
+	const struct sio_msg_group_join *r = (const void *)m->request;
+	const struct smartiod_view_grant what = {.view = sio_from_le64(m->claim[0].view),
+						 .grant = sio_from_le64(m->claim[0].grant),
+						 .node = d->node,
+						 .member = true,
+						 .group = sio_from_le32(r->group)};
+	struct smartiod_connection *c =
+		smartiod_object_get(s, sio_from_le32(r->handle), SMARTIOD_CONNECTION, reterr);
+	struct smartiod_borrow *b = c ? c->device : NULL;
+	struct smartiod_map *map;
+	struct smartiod_loan *l;
+	int rc;
+
+	if (!c)
+		return reterr->code;
+	if (c->route != SMARTIOD_BAR || !b)
+		return sio_fail(reterr, -ECONNRESET, "the device of this BAR is lost");
+	l = b->node == d->node ? loan_of(d, b, reterr) : NULL;
+	if (b->node == d->node && !l)
+		return reterr->code;
+	rc = smartiod_member_map_again(d, s, c, m, &map, reterr);
+	if (rc < 0 || !l)
+		return rc;
+	rc = smartiod_member_again(d, l, c->segment_id, &what,
+				   b->generation != l->device->generation, reterr);
+	if (rc < 0)
+		smartiod_map_drop(d, map);
+	return rc;
 }
 
 static int restore_dev_connection(struct smartiod *d, struct smartiod_session *s,
@@ -364,7 +398,8 @@ static int restore_hold(struct smartiod *d, struct smartiod_session *s,
 		return reterr->code;
 	dma = SMARTIOD_OF(smartiod_tree_find(&d->dmas, sio_from_le64(m->key)), struct smartiod_dma,
 			  by_id);
-	if (!dma || dma->loan->device != l->device || dma->unmapping || dma->bar_borrow)
+	if (!dma || dma->loan->device != l->device || dma->unmapping ||
+	    (dma->bar_borrow && !dma->outlives))
 		return sio_fail(reterr, -ENOENT, "no memory is held by number %" PRIu64,
 				sio_from_le64(m->key));
 	return smartiod_hold_add(dma, d->node, l->id, reterr);
@@ -471,6 +506,7 @@ const struct smartiod_restorable smartiod_restores[] = {
 	{SIO_MSG_DEV_SEG_CREATE, SMARTIOD_RESTORE_OWN, restore_dev_seg, NULL},
 	{SIO_MSG_DEV_SEG_CONNECT, SMARTIOD_RESTORE_ALL, restore_dev_connection, connection_lost},
 	{SIO_MSG_SEG_MAP, SMARTIOD_RESTORE_ALL, restore_map, map_lost},
+	{SIO_MSG_GROUP_JOIN, SMARTIOD_RESTORE_ALL, restore_member, map_lost},
 	{SIO_MSG_DMA_MAP, SMARTIOD_RESTORE_ALL, restore_dma_map, dma_map_lost},
 	{SIO_MSG_DEV_VECTOR, SMARTIOD_RESTORE_ALL, restore_vector, NULL},
 	{SIO_MSG_DEV_HOLD, SMARTIOD_RESTORE_ALL, restore_hold, NULL},

@@ -75,10 +75,31 @@ static bool end_mapped(struct smartiod *d, struct smartiod_unclaimed *l)
 	return true;
 }
 
+/* A member of a group in a view of a BAR, which does not end before it. */
+static bool is_overlay(const struct smartiod_unclaimed *l)
+{
+	return l->kind == SIO_KIND_MEM && (uint32_t)l->device & SIO_LIST_MEMBER && l->cookie;
+}
+
+static void drop_overlays(struct smartiod *d, uint64_t owner)
+{
+	struct smartiod_unclaimed *l, *next;
+
+	for (l = smartiod_unclaimed_after(d, 0); l; l = next) {
+		next = smartiod_unclaimed_after(d, l->by_id.key);
+		if (l->owner != owner || !is_overlay(l))
+			continue;
+		smartiod_port_free(d, l->by_id.key);
+		smartiod_unclaimed_done(d, l);
+	}
+}
+
 static void drop(struct smartiod *d, uint64_t owner, bool give_back)
 {
 	struct smartiod_unclaimed *l, *next;
 
+	if (give_back)
+		drop_overlays(d, owner);
 	for (l = smartiod_unclaimed_after(d, 0); l; l = next) {
 		next = smartiod_unclaimed_after(d, l->by_id.key);
 		if (l->owner != owner)

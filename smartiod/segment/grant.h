@@ -53,6 +53,10 @@ void smartiod_wire_grant(const struct sio_evt_grant *evt, struct sio_wire_grant 
 void smartiod_port_ask_map(struct smartiod *d, struct smartiod_op *op, uint64_t owner,
 			   uint32_t node, uint32_t adapter, uint32_t peer_adapter,
 			   const struct sio_wire_grant *g);
+/* The same for a device, of pages of a BAR: a daemon that is started again sees that they are. */
+void smartiod_port_ask_map_bar(struct smartiod *d, struct smartiod_op *op, uint64_t owner,
+			       uint32_t node, uint32_t adapter, uint32_t peer_adapter,
+			       const struct sio_wire_grant *g);
 /* The same for doorbells, which are stored to alone. */
 void smartiod_port_ask_doorbells(struct smartiod *d, struct smartiod_op *op, uint64_t owner,
 				 uint32_t node, uint32_t adapter, uint32_t peer_adapter,

@@ -43,6 +43,13 @@ void smartiod_port_ask_map(struct smartiod *d, struct smartiod_op *op, uint64_t 
 	ask(d, op, owner, 0, node, adapter, peer_adapter, g);
 }
 
+void smartiod_port_ask_map_bar(struct smartiod *d, struct smartiod_op *op, uint64_t owner,
+			       uint32_t node, uint32_t adapter, uint32_t peer_adapter,
+			       const struct sio_wire_grant *g)
+{
+	ask(d, op, owner, SIO_MAP_BAR, node, adapter, peer_adapter, g);
+}
+
 void smartiod_port_ask_doorbells(struct smartiod *d, struct smartiod_op *op, uint64_t owner,
 				 uint32_t node, uint32_t adapter, uint32_t peer_adapter,
 				 const struct sio_wire_grant *g)

@@ -27,6 +27,7 @@ static const struct port_other others[] = {
 	{"IMPORT.kind = SIO_IMPORT_DMABUF", -EINVAL, -EINVAL},
 	{"IDENTIFY", -EBADF, -EBADF},
 	{"REOPEN", -EINVAL, -EINVAL},
+	{"HOLD", -ENOENT, -ENOENT},
 };
 
 const struct port_other *port_otherwise(const struct port_row *row)

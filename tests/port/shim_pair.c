@@ -328,6 +328,80 @@ static void cut(struct port_world *w, struct shim_drive *d, struct peer *p)
 	unmap(w, p, map, 0, "DMAUNMAP of what was cut");
 }
 
+static void hold(struct port_world *w, uint64_t map, int error, const char *what)
+{
+	struct shim_ask a;
+
+	shim_good(w, &a, SIO_OP_HOLD, 0);
+	((struct sio_req_hold *)(void *)&a.req)->id = map;
+	shim_expect(w, &a, -1, error, what);
+}
+
+/* The flags of mapping @id, as they are listed. */
+static uint32_t listed(struct port_world *w, uint64_t id)
+{
+	const struct sio_evt_list *evt;
+	struct sio_req_list *m;
+	struct shim_ask a;
+
+	shim_good(w, &a, SIO_OP_LIST, 0);
+	m = (void *)&a.req;
+	m->kind = SIO_KIND_DMAMAP;
+	m->after = id - 1;
+	evt = (const void *)&a.answer;
+	return shim_expect(w, &a, -1, 0, "LIST") && evt->count && evt->entry[0].id == id
+		       ? evt->entry[0].node
+		       : 0;
+}
+
+/*
+ * The owner of the view ends: the mapping is cut, unless it is held. Then it leads to the buffer
+ * until it is unmapped, and with it the view is there, whose pages no program has.
+ */
+static void outlive(struct port_world *w, struct shim_drive *d, const struct peer *p, bool held)
+{
+	struct peer theirs = *p;
+	uint64_t map, iova = 0;
+	union port_packet evt;
+	const uint32_t views = shim_count(w, SIO_KIND_BAR);
+	struct view v, own;
+	int fd = -1;
+
+	theirs.owner = shim_make(w, SIO_OP_OWNER_NEW, 0, &fd);
+	try_view(w, &theirs, CMB_BAR, SIO_CACHE_UNCACHED, SHIM_PAGE, SHIM_PAGE, 0, &v);
+	try_view(w, p, CMB_BAR, SIO_CACHE_UNCACHED, SHIM_PAGE, SHIM_PAGE, 0, &own);
+	map = map_for(w, w->thing[T_DEVICE], p, &v, SIO_ACCESS_READ | SIO_ACCESS_WRITE, 0, &iova);
+	if (!v.at || !own.at || !map)
+		return;
+	hold(w, map + 1, -ENOENT, "HOLD of nothing");
+	if (held) {
+		hold(w, map, 0, "HOLD");
+		hold(w, map, 0, "HOLD once more");
+	}
+	shim_check(w, listed(w, map) == (held ? SIO_LIST_HELD : 0), "LIST says what is held");
+	own.at[1] = 0;
+	close(fd);
+	shim_event(w, SIO_EV_OWNER_GONE, &evt);
+	shim_check(w, v.at[1] == ONES, "no program has the pages of an owner that has ended");
+	if (held || p->iommu_mode != SIO_IOMMU_OFF) {
+		goes_nowhere(w, d, iova);
+		shim_check(w, (own.at[1] != 0) == held, "the drive reaches what is held alone");
+	}
+	if (!held)
+		hold(w, map, -EINVAL, "HOLD of what was cut");
+	unmap(w, p, map, held ? SIO_DMAUNMAP_KEEP_ADDRESS : 0, "DMAUNMAP");
+	if (held) {
+		own.at[1] = 0;
+		goes_nowhere(w, d, iova);
+		shim_check(w, p->iommu_mode == SIO_IOMMU_OFF || own.at[1] == 0, "and no more");
+		unmap(w, p, map, 0, "DMAUNMAP of what was cut");
+	}
+	munmap((void *)(uintptr_t)v.at, v.length);
+	close(v.fd);
+	close_view(w, &own, 0);
+	shim_check(w, shim_count(w, SIO_KIND_BAR) == views, "the view ends with its mapping");
+}
+
 static void peer_to_peer(struct port_world *w, struct peer *p)
 {
 	struct shim_drive d = {.regs_fd = -1};
@@ -335,6 +409,8 @@ static void peer_to_peer(struct port_world *w, struct peer *p)
 
 	if (shim_drive_open(w, &d, p->owner, &irq) && shim_drive_start(w, &d)) {
 		cut(w, &d, p);
+		outlive(w, &d, p, false);
+		outlive(w, &d, p, true);
 		reach(w, &d, p);
 		shim_drive_stop(&d);
 		shim_drive_close(&d);

@@ -95,6 +95,30 @@ static void a_path_that_goes_cuts(void **state)
 	the_path_is_lost(*state, false);
 }
 
+/* Memory of that host stays mapped: a queue may lie there, and the path may come back. */
+static void but_not_of_memory(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *other = world_client(f->w, f->at, SIO_CLIENT_LIBRARY);
+	uint32_t handle, segment, dma, bar;
+
+	assert_int_equal(call_seg_export(f->w, other, 77, PAGE, &handle), 0);
+	assert_int_equal(call_seg_connect(f->w, f->c, NODE(f->at), 77, &segment), 0);
+	assert_int_equal(far_map(f, segment, 0, PAGE, &dma), 0);
+	assert_int_equal(far_map(f, f->cmb, 0, PAGE, &bar), 0);
+	assert_int_equal(far_reach(f, false), 2);
+	world_restart(f->w, LENDER);
+	world_path(f->w, LENDER, f->at, 0, false);
+	world_pass(f->w, MEET);
+	assert_int_equal(far_reach(f, false), 1);
+	assert_int_equal(far_reach(f, true), 1);
+	world_path(f->w, LENDER, f->at, 0, true);
+	world_pass(f->w, MEET);
+	assert_int_equal(far_reach(f, false), 1);
+	assert_int_equal(far_unmap(f, dma), 0);
+	assert_int_equal(far_unmap(f, bar), 0);
+}
+
 /*
  * Without an IOMMU the drive may send to the window's address yet, so that is nobody else's before
  * the program unmaps it. The other end holds off what comes.
@@ -353,6 +377,7 @@ int main(void)
 		ANYWHERE(pages_are_mapped),
 		FAR(a_reset_that_nobody_says),
 		ANYWHERE(a_target_that_is_pulled_out_is_cut),
+		cmocka_unit_test_setup_teardown(but_not_of_memory, far_third, far_teardown),
 		WINDOW(a_path_that_goes_cuts),
 		AT(held, a_window_that_leads_nowhere_stays),
 		AT(held, so_it_does_when_its_host_goes),

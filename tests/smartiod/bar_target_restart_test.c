@@ -295,6 +295,112 @@ static void without_its_view_it_is_lost(void **state)
 	assert_true(library_lost() > 0);
 }
 
+/* ---- members of multicast groups ---- */
+
+static unsigned members(const struct fixture *f)
+{
+	return world_count(f->w, 0, SIO_KIND_MEM);
+}
+
+static void a_member_of_a_group_goes_on(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t member, second;
+
+	assert_int_equal(call_group_join(f->w, f->c, f->cmb, 3, PAGE, &member), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		restart(f);
+		assert_int_equal(library_lost(), 0);
+		assert_int_equal(members(f), 1);
+		assert_int_equal(views(f, MEMORY), 1);
+	}
+	assert_int_equal(call_group_join(f->w, f->c, f->cmb, 3, 0, &second), EEXIST);
+	assert_int_equal(call_group_leave(f->w, f->c, member), 0);
+	assert_int_equal(members(f), 0);
+	assert_int_equal(views(f, MEMORY), 0);
+	restart(f); /* what has left is not told of */
+	assert_int_equal(library_lost(), 0);
+	assert_int_equal(call_group_join(f->w, f->c, f->cmb, 3, 0, &second), 0);
+}
+
+/* What a class has that nobody knows may be memory, for the owner of its registers. */
+static void of_a_strange_device_too(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t map, member;
+
+	assert_int_equal(call_group_join(f->w, f->c, f->cmb, 3, 0, &member), EACCES);
+	assert_int_equal(call_seg_map(f->w, f->c, f->cmb, 0, PAGE, &map), 0);
+	assert_int_equal(call_group_join(f->w, f->c, f->cmb, 3, 0, &member), 0);
+	assert_int_equal(call_handle(f->w, f->c, SIO_MSG_SEG_UNMAP, map, 0), 0);
+	restart(f);
+	assert_int_equal(library_lost(), 0);
+	assert_int_equal(members(f), 1);
+	/* As long as it is a member the registers are nobody else's. */
+	assert_int_equal(call_group_join(f->w, f->c, f->cmb, 4, 0, &map), 0);
+	assert_int_equal(call_group_leave(f->w, f->c, member), 0);
+	assert_int_equal(call_group_leave(f->w, f->c, map), 0);
+	assert_int_equal(call_group_join(f->w, f->c, f->cmb, 3, 0, &member), EACCES);
+	assert_int_equal(members(f), 0);
+}
+
+/* Its program does not come back; or it had left, and nobody heard of that. */
+static void what_nobody_had_is_no_member(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t member;
+
+	assert_int_equal(call_group_join(f->w, f->c, f->cmb, 3, 0, &member), 0);
+	f->w->before_step = NULL;
+	library_gone(f->c);
+	f->w->before_step = library_pump;
+	restart(f);
+	assert_int_equal(members(f), 1);
+	world_kill(f->w, f->c);
+	world_run(f->w);
+	assert_int_equal(members(f), 0);
+	assert_int_equal(views(f, MEMORY), 0);
+}
+
+/* A program cannot have what is in another group, or in another view, for a member; nor twice. */
+static void say_members(struct fixture *f, const struct sio_msg_restore *truth)
+{
+	struct sio_msg_restore lie = *truth;
+	struct sio_msg_group_join *r = (void *)lie.request;
+
+	r->group = sio_to_le32(4);
+	assert_int_equal(say(f->w, f->c, &lie), ENOENT);
+	lie = *truth;
+	lie.claim[0].view = sio_to_le64(sio_from_le64(truth->claim[0].view) + 1);
+	assert_int_equal(say(f->w, f->c, &lie), ENOENT);
+	lie = *truth;
+	lie.claim[0].grant = truth->claim[0].view;
+	assert_int_equal(say(f->w, f->c, &lie), ENOENT);
+	assert_int_equal(say(f->w, f->c, truth), 0);
+	assert_int_not_equal(say(f->w, f->c, truth), 0);
+}
+
+static void members_are_what_the_port_lists(void **state)
+{
+	struct fixture *f = *state;
+	struct sio_msg_restore m;
+	uint32_t member;
+
+	assert_int_equal(call_group_join(f->w, f->c, f->cmb, 3, 0, &member), 0);
+	speak_to_next(f->w, f->c, 0);
+	for (unsigned i = 1; i <= SIO_RESTORE_STEPS; i++) {
+		for (uint64_t at = 0; library_next(f->c, i, &at, &m);)
+			if (sio_from_le32(m.type) == SIO_MSG_GROUP_JOIN)
+				say_members(f, &m);
+			else
+				assert_int_equal(say(f->w, f->c, &m), 0);
+		say_step(f->w, f->c, i);
+	}
+	assert_int_equal(members(f), 1);
+	assert_int_equal(call_group_leave(f->w, f->c, member), 0);
+	assert_int_equal(members(f), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -310,6 +416,12 @@ int main(void)
 		TEST(of_memory_it_is_cut),
 		TEST(memory_is_no_bar),
 		TEST(without_its_view_it_is_lost),
+		TEST(a_member_of_a_group_goes_on),
+		cmocka_unit_test_setup_teardown(a_member_of_a_group_goes_on, setup_memory,
+						teardown),
+		cmocka_unit_test_setup_teardown(of_a_strange_device_too, setup_strange, teardown),
+		TEST(what_nobody_had_is_no_member),
+		TEST(members_are_what_the_port_lists),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,6 +88,27 @@ int call_bar_map(struct world *w, struct world_client *c, uint32_t segment, uint
 	return result(m);
 }
 
+int call_group_join(struct world *w, struct world_client *c, uint32_t bar, uint32_t group,
+		    uint64_t offset, uint32_t *ret_map)
+{
+	struct sio_msg_group_join msg = {.handle = sio_to_le32(bar),
+					 .group = sio_to_le32(group),
+					 .offset = sio_to_le64(offset),
+					 .bytes = sio_to_le64(4096)};
+	const struct world_message *m = world_call(w, c, SIO_MSG_GROUP_JOIN, &msg, sizeof(msg));
+
+	*ret_map = 0;
+	if (!m || m->error)
+		return m ? (int)m->error : -1;
+	*ret_map = sio_from_le32(((const struct sio_rep_group_join *)m->data)->map);
+	return 0;
+}
+
+int call_group_leave(struct world *w, struct world_client *c, uint32_t map)
+{
+	return call_handle(w, c, SIO_MSG_GROUP_LEAVE, map, 0);
+}
+
 int call_watch(struct world *w, struct world_client *c, uint32_t map, uint32_t kind, unsigned page,
 	       unsigned n_fds)
 {

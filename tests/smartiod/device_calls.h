@@ -19,6 +19,10 @@ int call_dev_seg_connect(struct world *w, struct world_client *c, uint32_t devic
 /* Map a whole BAR of 16 KiB; @ret_access: of each page, 0 where there is none. */
 int call_bar_map(struct world *w, struct world_client *c, uint32_t segment, uint32_t flags,
 		 uint32_t *ret_map, uint32_t ret_access[4]);
+/* A page of a connected BAR becomes a member of @group; and leaves by its @map. */
+int call_group_join(struct world *w, struct world_client *c, uint32_t bar, uint32_t group,
+		    uint64_t offset, uint32_t *ret_map);
+int call_group_leave(struct world *w, struct world_client *c, uint32_t map);
 /* Watch page @page of a BAR map in way @kind, with @n_fds descriptors. */
 int call_watch(struct world *w, struct world_client *c, uint32_t map, uint32_t kind, unsigned page,
 	       unsigned n_fds);

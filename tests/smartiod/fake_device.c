@@ -234,6 +234,19 @@ static void keep_address(struct world *w, unsigned host, const struct sio_req_dm
 	world_answer_ok(w, host, &req->h);
 }
 
+/* It outlives the owner of its view. */
+static void hold(struct world *w, unsigned host, const struct sio_req_hold *req)
+{
+	struct world_res *r = world_res_find(w, host, SIO_KIND_DMAMAP, req->id);
+
+	if (!r || r->target_kind != SIO_KIND_BAR || !w->real) {
+		world_answer_error(w, host, &req->h, r ? -EINVAL : -ENOENT, "of no BAR");
+		return;
+	}
+	r->node |= SIO_LIST_HELD; /* as it is listed */
+	world_answer_ok(w, host, &req->h);
+}
+
 /* No device reaches the pages of an owner that has ended. */
 static void owner_ends(struct world *w, unsigned host, uint64_t owner)
 {
@@ -242,7 +255,8 @@ static void owner_ends(struct world *w, unsigned host, uint64_t owner)
 
 		if (r->host == host && r->kind == SIO_KIND_DMAMAP && r->target_kind == SIO_KIND_BAR)
 			view = world_res_find(w, host, SIO_KIND_BAR, r->target);
-		if (view && view->owner == owner && !device_of(view->device)->follows_none)
+		if (view && view->owner == owner && !device_of(view->device)->follows_none &&
+		    !(r->node & SIO_LIST_HELD))
 			cut_map(r);
 	}
 }
@@ -510,6 +524,9 @@ static bool port_other(struct world *w, unsigned host, const struct sio_req *req
 		return true;
 	case SIO_OP_DMAMAP:
 		dmamap(w, host, msg);
+		return true;
+	case SIO_OP_HOLD:
+		hold(w, host, msg);
 		return true;
 	case SIO_OP_DMAUNMAP:
 		if (req->flags & SIO_DMAUNMAP_KEEP_ADDRESS) {

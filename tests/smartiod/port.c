@@ -242,7 +242,8 @@ static void map(struct world *w, unsigned host, const struct sio_req_map *req)
 	r->target = id; /* of the peer: target_kind stays 0 */
 	r->node = req->peer_node;
 	r->adapter = req->adapter;
-	r->peer_adapter = req->peer_adapter;
+	r->peer_adapter =
+		req->peer_adapter | (req->h.flags & SIO_MAP_BAR && w->real ? SIO_LIST_BAR : 0);
 	r->size = req->length;
 	r->cookie = req->bus_addr;
 	r->grant = req->grant;

@@ -327,6 +327,29 @@ static void what_queues_reach_of_a_bar(void **state)
 	give_back(f);
 }
 
+/* Memory of the device that is a member of a group: it belongs to the lender. */
+static void a_member_of_a_group(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t memory, member;
+
+	assert_int_equal(
+		call_dev_seg_connect(f->w, f->c, f->b.handle, 2, SCI_MEMTYPE_BAR, &memory, NULL),
+		0);
+	assert_int_equal(call_group_join(f->w, f->c, memory, 2, 0, &member), 0);
+	f->messages = f->c->n_messages;
+	kill_at_every_step(f, BORROWER);
+	kill_at_every_step(f, LENDER);
+	assert_int_equal(call_group_join(f->w, f->c, memory, 2, 4096, &(uint32_t){0}), EEXIST);
+	assert_int_equal(call_group_leave(f->w, f->c, member), 0);
+	f->messages = f->c->n_messages;
+	kill_at_every_step(f, LENDER); /* which does not hear of it again */
+	assert_int_equal(call_group_join(f->w, f->c, memory, 2, 0, &member), 0);
+	assert_int_equal(call_group_leave(f->w, f->c, member), 0);
+	assert_int_equal(call_handle(f->w, f->c, SIO_MSG_SEG_DISCONNECT, memory, 0), 0);
+	give_back(f);
+}
+
 static void the_lender_leaves_the_file(void **state)
 {
 	struct fixture *f = *state;
@@ -362,6 +385,7 @@ int main(void)
 		TEST(the_lender_says_nothing),
 		TEST(a_group_that_the_device_writes_to),
 		TEST(what_queues_reach_of_a_bar),
+		TEST(a_member_of_a_group),
 		TEST(the_lender_leaves_the_file),
 		TEST(another_program_does_not_come_back),
 		TEST(its_program_dies_meanwhile),

@@ -60,15 +60,15 @@ def start_work(p):
     host_of(p).run(f"until_ok same_borrowers {memory(p)} 1 0")
 
 
-def restart(p, host):
-    """The daemon of @host is killed under the work, and started again."""
+def restart(p, host, what="work"):
+    """The daemon of @host is killed under what a program does, and started again."""
     m = getattr(p, host)
     for other in others(host, p):
         getattr(p, other).run(f"meetings {host}")
     m.run(f"kill_daemon; start_daemon {host}")
     for other in others(host, p):
         getattr(p, other).run(f"until_ok met {host}")
-    p.b.run("goes_on work")
+    p.b.run(f"goes_on {what}")
 
 
 def check_work(p):
@@ -112,8 +112,81 @@ def check_death(p):
     p.both("as_before")
 
 
+def can_have_queues(p):
+    """Beside the drive, where an IOMMU takes the memory away again, its queues may lie there."""
+    return is_cut_by_iommu(p) and p.kind.has_iommu("a") and p.kind.memory_host == "a"
+
+
+def start_queue(p, m):
+    m.run(f"begin queue bartarget queue {DRIVE} {memory(p)}; runs queue; goes_on queue")
+
+
+def is_lent_again(p):
+    """The drive works, and the memory is the next one's when the queue in it has been deleted."""
+    cluster.copy_there_and_back(p, p.b)
+    p.a.run(f"until_ok same_borrowers {DRIVE} 1 0; until_ok same_borrowers {memory(p)} 0 0")
+    p.b.run(f"until_ok bartarget borrow {memory(p)}; begin still bartarget still {memory(p)}; runs still")
+    cluster.copy_there_and_back(p, p.b)
+    p.b.run("finish still")
+
+
+def check_queue(p):
+    if not can_have_queues(p):
+        print(p.b.run(f"bartarget noqueue {DRIVE} {memory(p)}"))
+        p.step("the drive's queues do not lie in the other device's memory")
+        return
+    for m in (p.b, p.a):
+        start_queue(p, m)
+        p.step(f"the drive fetches commands of {m.name} from the other device's memory")
+        for host in p.up if m == p.b else ("a",):
+            for other in others(host, p):
+                getattr(p, other).run(f"meetings {host}")
+            getattr(p, host).run(f"kill_daemon; start_daemon {host}")
+            for other in others(host, p):
+                getattr(p, other).run(f"until_ok met {host}")
+            m.run("goes_on queue")
+            p.step(f"smartiod of {host} was killed and started again under it")
+        m.run("finish queue; tail -n 1 /tmp/p.queue.out")
+        start_queue(p, m)
+        m.run("kill -9 $(cat /tmp/p.queue.pid); stop_feeder queue")
+        is_lent_again(p)
+        p.step("the program was killed: its queue was left in place until it was deleted")
+        start_queue(p, m)
+        p.b.run("meetings a")
+        p.a.run("kill_daemon")
+        m.run("kill -9 $(cat /tmp/p.queue.pid); stop_feeder queue")
+        p.a.run("start_daemon a")
+        p.b.run("until_ok met a")
+        is_lent_again(p)
+        p.step("the program was killed while smartiod of a was away")
+    p.both("as_before")
+
+
+def start_member(p):
+    p.b.run(f"begin member bartarget member {memory(p)}; runs member; goes_on member")
+
+
+def check_member(p):
+    """Memory of the device is a member of a multicast group: what B writes there arrives, with or without an IOMMU."""
+    start_member(p)
+    p.step("a group's member in the other device's memory has what was written to the group")
+    for host in p.up:
+        restart(p, host, "member")
+        p.step(f"smartiod of {host} was killed and started again under it")
+    p.b.run("finish member; tail -n 1 /tmp/p.member.out")
+    start_member(p)
+    p.b.run("kill -9 $(cat /tmp/p.member.pid); stop_feeder member")
+    host_of(p).run(f"until_ok same_borrowers {memory(p)} 0 0")
+    p.b.run(f"begin still bartarget still {memory(p)}; runs still; begin member bartarget group; runs member; "
+            "goes_on member; finish member; finish still")
+    p.both("as_before")
+    p.step("its program was killed: what is written to the group does not come to who has the memory next")
+
+
 def check_all(p):
+    check_member(p)
     check_refused(p)
+    check_queue(p)
     if is_cut_by_iommu(p):
         check_work(p)
         check_death(p)
@@ -123,6 +196,7 @@ def check_all(p):
 class FarBar(cluster.Cluster):
     name = "far_bar"
     doc = __doc__
+    topology = pair.TOPOLOGY.replace("\n", "\nmulticast: exact\n", 1)
     options = ("--third", "--own", "--there")
     memory_host = "a"
     checks = (cluster.start, give, check_all)
@@ -142,7 +216,7 @@ class FarBar(cluster.Cluster):
 
     def qemu(self, host, folder):
         words = ("-device", f"pcie-root-port,id=behind,chassis=1,slot=1,addr={PORT_SLOT:x}",
-                 "-object", "memory-backend-ram,id=shared,size=64K,share=on",
+                 "-object", "memory-backend-ram,id=shared,size=256K,share=on",
                  "-device", "ivshmem-plain,memdev=shared,bus=behind")
         return (*super().qemu(host, folder), *(words if host == self.memory_host else ()))
 
@@ -152,7 +226,7 @@ class Own(FarBar):
 
 
 class Third(FarBar):
-    topology = trio.TOPOLOGY
+    topology = trio.TOPOLOGY.replace("\n", "\nmulticast: exact\n", 1)
     file = trio.FILE
     hosts = trio.HOSTS
     memory_host = "c"
