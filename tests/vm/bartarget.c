@@ -193,7 +193,8 @@ static int work(char **args)
 
 static int queue(char **args)
 {
-	const struct smartio_nvme_queue_options options = {.depth = 8, .sq_device = args[1]};
+	const struct smartio_nvme_queue_options options = {
+		.size = sizeof(options), .depth = 8, .sq_device = args[1]};
 	struct work w;
 
 	rounds_begin();
@@ -213,7 +214,8 @@ static int queue(char **args)
 /* Where nothing keeps it there when its program has died. */
 static int no_queue(char **args)
 {
-	const struct smartio_nvme_queue_options options = {.depth = 8, .sq_device = args[1]};
+	const struct smartio_nvme_queue_options options = {
+		.size = sizeof(options), .depth = 8, .sq_device = args[1]};
 	struct smartio_nvme_queue *queue;
 	struct smartio_nvme *drive;
 
