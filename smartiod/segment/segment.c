@@ -78,8 +78,9 @@ void smartiod_segment_ready(struct smartiod *d, struct smartiod_segment *seg,
 	number_by_memory(d, seg, evt->id);
 	seg->bytes = evt->size;
 	seg->phys = evt->address;
-	seg->fd_offset = evt->offset;
 	seg->fd = smartiod_take_fd(a, 0);
+	/* The answer to APERTURE, which has no descriptor, is shorter. */
+	seg->fd_offset = seg->fd >= 0 ? evt->offset : 0;
 	seg->ready = true;
 }
 
