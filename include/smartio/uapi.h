@@ -390,9 +390,9 @@ SIO_PORT_SIZE(struct sio_req_give, 40);
 
 /*
  * HOLD: DMA mapping @id of a BAR view stays when the view's owner ends, as one of memory does,
- * until it is unmapped or its device settled; so does the view, whose pages no program has mapped from
- * then on. Without that the port cuts such a mapping when that owner ends. When the function that
- * the BAR is of is gone it is cut all the same. -EINVAL: it is of something else.
+ * until it is unmapped or its device settled; so does the view, whose pages no program has mapped
+ * from then on. Without that the port cuts such a mapping when that owner ends. When the function
+ * that the BAR is of is gone it is cut all the same. -EINVAL: it is of something else.
  */
 struct sio_req_hold {
 	struct sio_req h;

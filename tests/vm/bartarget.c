@@ -17,8 +17,8 @@
  * reset: prints "running" after the first of these. Its input ends when the device has been reset:
  * "cut" if the drive does not reach the memory any more, "kept" if it does as before.
  * member: until its input ends, writes to a multicast group, and finds it in memory of this host
- * and in the device's, which are its members; what is written when the device has left is not there. It
- * says what cannot be a member. Prints as lib/rounds.h says.
+ * and in the device's, which are its members; what is written when the device has left is not
+ * there. It says what cannot be a member. Prints as lib/rounds.h says.
  * group: the same, without the device.
  * borrow: has the device alone for a moment.
  * still: fills the memory and prints "running"; when its input ends nobody may have changed it.
