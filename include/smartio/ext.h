@@ -457,8 +457,9 @@ void smartio_device_distance(unsigned int fdid, unsigned int target, struct smar
  * the lender is a real host whose adapter has none; SCI_ERR_ACCESS not memory of this borrow's, or
  * the cluster's file refuses that number; SCI_ERR_SEGMENTID_USED the borrow has a member of the
  * group; SCI_ERR_OUT_OF_RANGE beyond the BAR, or the group has members and is smaller;
- * SCI_ERR_SIZE_ALIGNMENT @size 0; SCI_ERR_ILLEGAL_PARAMETER @bar is no BAR, no such group, not whole pages; SCI_ERR_NOT_CONNECTED
- * the device is lost, SCI_ERR_NO_LINK_ACCESS just now, with the link to its lender;
+ * SCI_ERR_SIZE_ALIGNMENT @size 0; SCI_ERR_ILLEGAL_PARAMETER @bar is no BAR, no such group, not
+ * whole pages; SCI_ERR_NOT_CONNECTED the device is lost, SCI_ERR_NO_LINK_ACCESS just now, with the
+ * link to its lender;
  * SCI_ERR_NODE_NOT_RESPONDING, SCI_ERR_NOSPC (also: the group has no members yet, and no host has
  * RAM of @size, which who writes to it needs addresses of), SCI_ERR_SYSTEM, SCI_ERR_ILLEGAL_FLAG,
  * SCI_ERR_NOT_INITIALIZED. Source: sections 4.3 and 7.4.2 of the
