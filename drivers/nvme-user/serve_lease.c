@@ -25,6 +25,9 @@ static bool end_if_dead(struct smartio_nvme_manager *m, uint64_t borrower)
 {
 	sci_error_t err;
 
+	/* By that number the whole drive is settled: a record that is lost has it, no borrow. */
+	if (borrower == SMARTIO_ALL_BORROWERS)
+		return false;
 	if (borrower == m->record.maker || sio_nvme_ledger_next(&m->ledger, borrower, 0))
 		return true;
 	smartio_device_settled(m->d.handle, borrower, &err);

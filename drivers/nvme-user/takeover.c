@@ -12,11 +12,14 @@
 #include "manager.h"
 #include "smartio/ext.h"
 
-/* Each pair is given, or is not there. */
+/*
+ * Each pair is given, or is not there. What was read of the record is believed only if the path was
+ * there until then: else it reads as ones, registers and record alike.
+ */
 static int settle_pairs(struct smartio_nvme_manager *m)
 {
 	struct sio_nvme_ledger *l = &m->ledger;
-	int rc = 0;
+	int rc;
 
 	for (uint32_t qid = 1; qid <= l->pairs; qid++) {
 		struct sio_nvme_pair pair;
@@ -25,6 +28,7 @@ static int settle_pairs(struct smartio_nvme_manager *m)
 		if (pair.state != SIO_NVME_PAIR_FREE && pair.borrower)
 			sio_nvme_ledger_take(l, qid, &pair);
 	}
+	rc = sio_nvme_ctrl_check(&m->ctrl);
 	for (uint32_t qid = 1; rc == 0 && qid <= l->pairs; qid++)
 		if (l->pair[qid].borrower && l->pair[qid].state != SIO_NVME_PAIR_TAKEN)
 			rc = l->pair[qid].share ? sio_nvme_manager_end_shared(m, qid)
@@ -51,6 +55,9 @@ static int read_record(struct smartio_nvme_manager *m)
 	if (rc)
 		return rc;
 	sio_nvme_record_read_leases(&m->record, &m->leases);
+	rc = sio_nvme_ctrl_check(&m->ctrl);
+	if (rc)
+		return rc;
 	sio_nvme_manager_end_leases(m);
 	m->meta.generation = head.generation;
 	return sio_nvme_manager_describe(m, head.pairs);
