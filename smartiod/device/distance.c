@@ -124,11 +124,11 @@ static int forward(struct smartiod *d, struct smartiod_session *s, const struct 
 
 	if (!op)
 		return reterr->code;
-	rc = smartiod_peer_query(d, op, node, &ask, sizeof(ask));
+	rc = smartiod_peer_ask(d, op, node, &ask, sizeof(ask));
 	if (rc == 0)
 		return 0;
 	smartiod_op_free(d, op);
-	return smartiod_unasked(d, smartiod_peer_find(d, node), rc, reterr);
+	return sio_fail(reterr, rc, "node %" PRIu32 " cannot be reached", node);
 }
 
 int smartiod_hops_query(struct smartiod *d, struct smartiod_session *s, const void *msg,
