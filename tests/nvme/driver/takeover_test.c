@@ -6,6 +6,7 @@
  */
 #include "client.h"
 #include "common.h"
+#include "manager.h"
 
 #define PAIRS 4u
 
@@ -528,6 +529,39 @@ static void nor_is_one_that_is_lost_on_the_way_back(void **state)
 	assert_true(then > 60);
 }
 
+/* A record whose path is lost as it is read has leases of ones: with them nothing is settled. */
+static void a_lease_of_ones_ends_nothing(void **state)
+{
+	struct smartio_nvme_lease *lease;
+	struct smartio_nvme_queue *q;
+	struct smartio_nvme *n;
+	uint32_t generation;
+	uint8_t data[512];
+
+	(void)state;
+	fake_start(NULL);
+	start_manager();
+	fake.killed_id = fake_last_borrower();
+	n = client();
+	q = queue(n, 4);
+	generation = smartio_device_generation(n->d.handle);
+	assert_ok(smartio_nvme_lease_take(n, "one", 1, 0, 100, &lease));
+	fake.manager->leases.list[0].borrower[1] = UINT64_MAX;
+	fake.manager->leases.changes++;
+	sio_nvme_record_leases(&fake.manager->record, &fake.manager->leases);
+	while (!status_of(fake.manager).second_path)
+		fake_step();
+	fake.spared = true;
+	fake.killed_at = 1;
+	have_identified(n);
+	assert_int_equal(status_of(fake.manager).returns_kept, 1);
+	assert_int_equal(smartio_device_generation(n->d.handle), generation);
+	assert_ok(smartio_nvme_read(q, data, 0, sizeof(data)));
+	smartio_nvme_close(n);
+	stop_manager();
+	fake_stop();
+}
+
 static int nothing(void **state)
 {
 	(void)state;
@@ -551,6 +585,7 @@ int main(void)
 		ALONE(sharers_are_known_to_who_follows),
 		ALONE(a_lost_path_is_no_end),
 		ALONE(nor_is_one_that_is_lost_on_the_way_back),
+		ALONE(a_lease_of_ones_ends_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
