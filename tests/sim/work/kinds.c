@@ -114,6 +114,15 @@ static void create(struct state *s)
 	o->tag = MARK | sim_node(sim_self()->host) << 20 | (++last_tag & 0xfffff);
 }
 
+/*
+ * An attached one ends with the program that made it. One of its own has its number taken by
+ * another program if the next smartiod has that first.
+ */
+static bool may_be_lost(const struct own *o)
+{
+	return o->attached || sim_has_fault("restart");
+}
+
 static void map(struct state *s)
 {
 	struct own *o = pick_own(s);
@@ -124,7 +133,7 @@ static void map(struct state *s)
 	sim_call("SCIMapLocalSegment", 0);
 	o->at = SCIMapLocalSegment(o->segment, &o->map, 0, PAGE, NULL, 0, &e);
 	sim_called(e, MAY(o->empty, SCI_ERR_ILLEGAL_OPERATION),
-		   MAY(o->attached, SCI_ERR_NOT_CONNECTED), SCI_ERR_OK);
+		   MAY(may_be_lost(o), SCI_ERR_NOT_CONNECTED), SCI_ERR_OK);
 	if (e != SCI_ERR_OK) {
 		o->map = NULL;
 		return;
@@ -191,11 +200,11 @@ static void change(struct state *s)
 	if (prepare)
 		SIM_CALL(SCIPrepareSegment, (o->segment, 0, 0, &e), &e,
 			 MAY(o->empty, SCI_ERR_ILLEGAL_OPERATION),
-			 MAY(o->attached, SCI_ERR_NOT_CONNECTED));
+			 MAY(may_be_lost(o), SCI_ERR_NOT_CONNECTED));
 	else
 		SIM_CALL(SCISetSegmentAvailable, (o->segment, 0, 0, &e), &e,
 			 MAY(o->is_private || o->empty || o->attached, SCI_ERR_ILLEGAL_OPERATION),
-			 SCI_ERR_SEGMENT_NOT_PREPARED, MAY(o->attached, SCI_ERR_NOT_CONNECTED));
+			 SCI_ERR_SEGMENT_NOT_PREPARED, MAY(may_be_lost(o), SCI_ERR_NOT_CONNECTED));
 	if (e == SCI_ERR_OK && (o->empty || (o->is_private && !prepare)))
 		wrong(o, prepare ? "SCIPrepareSegment" : "SCISetSegmentAvailable", e);
 }
@@ -209,7 +218,8 @@ static void share(struct state *s)
 		return;
 	if (o->id - FIRST_ID < IDS)
 		was_shared[sim_self()->host][o->id - FIRST_ID] = true;
-	SIM_CALL(SCIShareSegment, (o->segment, 0, &e), &e, MAY(o->attached, SCI_ERR_NOT_CONNECTED));
+	SIM_CALL(SCIShareSegment, (o->segment, 0, &e), &e,
+		 MAY(may_be_lost(o), SCI_ERR_NOT_CONNECTED));
 }
 
 static void attach(struct state *s)
