@@ -46,17 +46,17 @@ static int refused(struct smartiod *d, int rc, uint32_t pid, const struct sio_er
 }
 
 /* Are they on machines of their own? Hosts of one machine have no address, or the same. */
-static bool are_apart(struct smartiod *d, uint32_t one, uint32_t other)
+static bool are_apart(const struct sio_topology *t, uint32_t one, uint32_t other)
 {
-	const struct sio_topo_host *a = sio_topology_host(d->topology, one);
-	const struct sio_topo_host *b = sio_topology_host(d->topology, other);
+	const struct sio_topo_host *a = sio_topology_host(t, one);
+	const struct sio_topo_host *b = sio_topology_host(t, other);
 
 	return a && b && sio_topology_apart(a, b);
 }
 
 static bool is_apart(struct smartiod *d, uint32_t node)
 {
-	return are_apart(d, d->node, node);
+	return are_apart(d->topology, d->node, node);
 }
 
 int smartiod_allow_node(struct smartiod *d, const struct sio_policy_thing *thing, uint32_t node,
@@ -75,18 +75,17 @@ int smartiod_allow_program(struct smartiod *d, const struct smartiod_session *s,
 	return rc < 0 ? refused(d, rc, s->pid, reterr) : 0;
 }
 
-bool smartiod_forbids_group(struct smartiod *d, const struct sio_policy *p,
+bool smartiod_forbids_group(struct smartiod *d, const struct sio_topology *t,
 			    const struct smartiod_session *s, uint32_t node, uint32_t group,
 			    struct sio_err *why)
 {
-	const struct sio_topology *t = d->topology;
-
 	for (unsigned i = 0; i < t->n_hosts; i++) {
 		const struct sio_policy_thing thing =
 			smartiod_thing(d, SIO_POLICY_SEGMENTS, t->host[i].node, group);
 
-		if ((s && sio_policy_program(p, &thing, &s->who, why) < 0) ||
-		    sio_policy_node(p, &thing, node, are_apart(d, node, thing.host), why) < 0)
+		if ((s && sio_policy_program(&t->policy, &thing, &s->who, why) < 0) ||
+		    sio_policy_node(&t->policy, &thing, node, are_apart(t, node, thing.host), why) <
+			    0)
 			return true;
 	}
 	return false;
@@ -95,15 +94,15 @@ bool smartiod_forbids_group(struct smartiod *d, const struct sio_policy *p,
 int smartiod_allow_group(struct smartiod *d, const struct smartiod_session *s, uint32_t node,
 			 uint32_t group, struct sio_err *reterr)
 {
-	if (!smartiod_forbids_group(d, d->policy, s, node, group, reterr))
+	if (!smartiod_forbids_group(d, d->topology, s, node, group, reterr))
 		return 0;
 	return refused(d, reterr->code, s ? s->pid : 0, reterr);
 }
 
-bool smartiod_forbids_node(struct smartiod *d, const struct sio_policy *p,
+bool smartiod_forbids_node(struct smartiod *d, const struct sio_topology *t,
 			   const struct sio_policy_thing *thing, uint32_t node, struct sio_err *why)
 {
-	return sio_policy_node(p, thing, node, is_apart(d, node), why) < 0;
+	return sio_policy_node(&t->policy, thing, node, are_apart(t, d->node, node), why) < 0;
 }
 
 bool smartiod_forbids_program(const struct sio_policy *p, const struct smartiod_session *s,

@@ -40,12 +40,12 @@ void smartiod_charge_node(struct smartiod *d, uint32_t node, struct smartiod_cha
  * Would @p refuse it? Nobody is notified, and nothing is counted. *why: as who would be refused
  * hears.
  */
-bool smartiod_forbids_node(struct smartiod *d, const struct sio_policy *p,
+bool smartiod_forbids_node(struct smartiod *d, const struct sio_topology *t,
 			   const struct sio_policy_thing *thing, uint32_t node,
 			   struct sio_err *why);
 bool smartiod_forbids_program(const struct sio_policy *p, const struct smartiod_session *s,
 			      const struct sio_policy_thing *thing, struct sio_err *why);
-bool smartiod_forbids_group(struct smartiod *d, const struct sio_policy *p,
+bool smartiod_forbids_group(struct smartiod *d, const struct sio_topology *t,
 			    const struct smartiod_session *s, uint32_t node, uint32_t group,
 			    struct sio_err *why);
 

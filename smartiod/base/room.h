@@ -89,9 +89,9 @@ struct smartiod_rows {
 
 /* A search for what a file that was read again does not allow any more. */
 struct smartiod_forbid {
-	const struct sio_policy *policy;
-	bool enforce; /* report that it ends, if the room can end it; */
-	bool act;     /* and end it */
+	const struct sio_topology *topology; /* the file: its rules, and who is apart from whom */
+	bool enforce;			     /* report that it ends, if the room can end it; */
+	bool act;			     /* and end it */
 };
 
 /* Every member may be NULL. The arrays end with an entry without function. */
@@ -197,6 +197,11 @@ struct smartiod_room {
 	 * any more.
 	 */
 	void (*forbidden)(struct smartiod *d, const struct smartiod_forbid *f);
+	/*
+	 * Report what programs of this host have of @node, and that host of this one, and what ends
+	 * as the two have no path any more; @gone: or that host is none of the cluster.
+	 */
+	void (*parting)(struct smartiod *d, uint32_t node, bool gone);
 
 	/*
 	 * A client is gone. What it owns has ended, and its owner at the port is about to end:

@@ -315,7 +315,7 @@ void smartiod_borrows_forbidden(struct smartiod *d, const struct smartiod_forbid
 		const struct smartiod_session *s = b->o.session;
 
 		if (!s || !b->id || smartiod_borrow_ended(b) || smartiod_borrow_lost(b) ||
-		    !smartiod_forbids_program(f->policy, s, &thing, &why))
+		    !smartiod_forbids_program(&f->topology->policy, s, &thing, &why))
 			continue;
 		smartiod_report(d, f->enforce ? SIO_RELOAD_ENDS : SIO_RELOAD_STAYS,
 				"borrow of process %" PRIu32 ": %s", s->pid, why.text);
@@ -323,6 +323,15 @@ void smartiod_borrows_forbidden(struct smartiod *d, const struct smartiod_forbid
 			continue;
 		smartiod_borrow_give_up(d, b);
 	}
+}
+
+void smartiod_borrows_parting(struct smartiod *d, uint32_t node)
+{
+	for (struct smartiod_borrow *b = d->borrows; b; b = b->next)
+		if (b->node == node && b->o.session && b->id && !smartiod_borrow_ended(b) &&
+		    !smartiod_borrow_lost(b))
+			smartiod_report(d, SIO_RELOAD_ENDS, "borrow of process %" PRIu32 ": %s",
+					b->o.session->pid, b->device->topo->name);
 }
 
 void smartiod_borrow_device_gone(struct smartiod *d, struct smartiod_device *dev)

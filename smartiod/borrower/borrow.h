@@ -186,6 +186,7 @@ void smartiod_borrow_link_lost(struct smartiod *d, uint32_t node);
 /* Part of the room's table (base/room.h). */
 struct smartiod_forbid;
 void smartiod_borrows_forbidden(struct smartiod *d, const struct smartiod_forbid *f);
+void smartiod_borrows_parting(struct smartiod *d, uint32_t node);
 void smartiod_borrow_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			       uint32_t peer_adapter);
 void smartiod_borrow_device_gone(struct smartiod *d, struct smartiod_device *dev);

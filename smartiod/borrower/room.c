@@ -95,6 +95,12 @@ static void port_event(struct smartiod *d, const struct sio_evt *evt)
 		smartiod_shadow_config(d, (const struct sio_evt_shadow_config *)evt);
 }
 
+static void parting(struct smartiod *d, uint32_t node, bool gone)
+{
+	(void)gone; /* a path is enough */
+	smartiod_borrows_parting(d, node);
+}
+
 const struct smartiod_room smartiod_room_borrower = {
 	.name = "borrower",
 	.requests = requests,
@@ -108,6 +114,7 @@ const struct smartiod_room smartiod_room_borrower = {
 	.path = path,
 	.borrows = smartiod_borrows_of,
 	.forbidden = smartiod_borrows_forbidden,
+	.parting = parting,
 	.maps_for = smartiod_dma_maps,
 	.session_end = smartiod_borrow_session_end,
 	.device_gone = device_gone,

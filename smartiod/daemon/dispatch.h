@@ -70,7 +70,18 @@ void smartiod_overflow_ready(struct smartiod *d);
 
 bool smartiod_account_row(struct smartiod *d, uint64_t after, struct sio_wire_row *ret);
 
+/* ---- parting.c ---- */
+
+/*
+ * Reports, for a RELOAD: which hosts @t cuts off from this one, and what programs and other hosts
+ * have that ends because of that, or because @t does not have the host.
+ */
+void smartiod_parting_report(struct smartiod *d, const struct sio_topology *t);
+
 /* ---- reload.c ---- */
+
+/* Has @t a host of that node id and name? With another one's certificate nobody goes on as it. */
+bool smartiod_host_stays(const struct sio_topo_host *host, const struct sio_topology *t);
 
 void smartiod_reload_session_end(struct smartiod *d, struct smartiod_session *s);
 void smartiod_reload_free(struct smartiod *d);

@@ -122,12 +122,11 @@ static void report_change(void *ctx, const struct sio_topo_change *c)
 			instead);
 }
 
-/* A host of that name: with another one's certificate nobody goes on as it. */
-static bool is_still(const struct smartiod_peer *p, const struct sio_topology *t)
+bool smartiod_host_stays(const struct sio_topo_host *host, const struct sio_topology *t)
 {
-	const struct sio_topo_host *h = sio_topology_host(t, p->node);
+	const struct sio_topo_host *h = sio_topology_host(t, host->node);
 
-	return h && strcmp(h->name, p->host->name) == 0;
+	return h && strcmp(h->name, host->name) == 0;
 }
 
 /* Of memory to adapters, of which there may be others. */
@@ -143,7 +142,7 @@ static void measure(struct smartiod *d)
 static void rebind(struct smartiod *d, const struct sio_topology *t)
 {
 	for (unsigned i = 0; i < d->n_peers; i++)
-		if (!d->peer[i].removed && !is_still(&d->peer[i], t))
+		if (!d->peer[i].removed && !smartiod_host_stays(d->peer[i].host, t))
 			smartiod_peer_remove(d, &d->peer[i]);
 	d->topology = t;
 	d->host = sio_topology_host(t, d->node);
@@ -236,7 +235,9 @@ int smartiod_reload(struct smartiod *d, struct smartiod_session *s, const void *
 		sio_topology_free(t);
 		return rc;
 	}
-	forbid.policy = &t->policy;
+	if (d->report.count[SIO_RELOAD_RESTART] == 0)
+		smartiod_parting_report(d, t);
+	forbid.topology = t;
 	forbid.act = taken && forbid.enforce;
 	if (taken)
 		take(d, t);

@@ -261,6 +261,8 @@ void smartiod_interrupt_answered(struct smartiod *d, uint32_t node);
 SIO_CLIENT_INTERRUPT(SMARTIOD_CLIENT_FN)
 SIO_PEER_INTERRUPT(SMARTIOD_PEER_FN)
 void smartiod_rings_forbidden(struct smartiod *d, const struct smartiod_forbid *f);
+void smartiod_rings_parting(struct smartiod *d, uint32_t node);
+void smartiod_dint_links_parting(struct smartiod *d, uint32_t node);
 smartiod_restore_fn smartiod_restore_dint, smartiod_restore_ring, smartiod_restore_dint_link;
 void smartiod_dint_restored(struct smartiod *d, struct smartiod_object *o);
 

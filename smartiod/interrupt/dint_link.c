@@ -558,3 +558,21 @@ int smartiod_dint_disconnect(struct smartiod *d, struct smartiod_session *s, con
 	smartiod_reply_ok(d, s, msg);
 	return 0;
 }
+
+void smartiod_dint_links_parting(struct smartiod *d, uint32_t node)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->dint_links, key))) {
+		const struct smartiod_dint_link *l =
+			SMARTIOD_OF(n, struct smartiod_dint_link, by_id);
+
+		key = n->key;
+		if (l->node == node && l->o.session && l->state == SMARTIOD_SENDER_CONNECTED)
+			smartiod_report(d, SIO_RELOAD_ENDS,
+					"connection of process %" PRIu32 ": interrupt %" PRIu32
+					" of node %" PRIu32,
+					l->pid, l->number, node);
+	}
+}

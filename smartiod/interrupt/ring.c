@@ -486,7 +486,7 @@ static bool node_may_not(struct smartiod *d, const struct smartiod_forbid *f,
 
 	return !smartiod_ring_ended(r) &&
 	       !(dint->plain && smartiod_dint_lets_devices(dint, r->node)) &&
-	       smartiod_forbids_node(d, f->policy, &thing, r->node, why);
+	       smartiod_forbids_node(d, f->topology, &thing, r->node, why);
 }
 
 /* The sender's daemon gives the ring back; what was sent until then is still read. */
@@ -620,4 +620,20 @@ int smartiod_dint_ring_free(struct smartiod *d, struct smartiod_session *s, cons
 	}
 	smartiod_reply_ok(d, s, msg);
 	return 0;
+}
+
+void smartiod_rings_parting(struct smartiod *d, uint32_t node)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->rings, key))) {
+		const struct smartiod_ring *r = SMARTIOD_OF(n, struct smartiod_ring, by_uid);
+
+		key = n->key;
+		if (r->node == node && r->dint && !smartiod_ring_ended(r))
+			smartiod_report(d, SIO_RELOAD_ENDS,
+					"connection of node %" PRIu32 ": interrupt %" PRIu32, node,
+					r->dint->number);
+	}
 }

@@ -104,9 +104,18 @@ static void imports_lost(struct smartiod *d, uint32_t node, enum smartiod_loss w
 		smartiod_dint_link_node_down(d, node);
 }
 
+static void parting(struct smartiod *d, uint32_t node, bool gone)
+{
+	if (!gone)
+		return; /* the link may come back */
+	smartiod_rings_parting(d, node);
+	smartiod_dint_links_parting(d, node);
+}
+
 const struct smartiod_room smartiod_room_interrupt = {
 	.name = "interrupt",
 	.forbidden = smartiod_rings_forbidden,
+	.parting = parting,
 	.requests = requests,
 	.messages = messages,
 	.late = late,

@@ -342,6 +342,7 @@ void smartiod_loan_link_lost(struct smartiod *d, uint32_t node);
 /* Part of the room's table (base/room.h). */
 struct smartiod_forbid;
 void smartiod_loans_forbidden(struct smartiod *d, const struct smartiod_forbid *f);
+void smartiod_loans_parting(struct smartiod *d, uint32_t node);
 /* One path to @node is down, and others are up: loans that use that path end. */
 void smartiod_loan_path_down(struct smartiod *d, uint32_t node, uint32_t adapter,
 			     uint32_t peer_adapter);

@@ -235,7 +235,7 @@ void smartiod_loans_forbidden(struct smartiod *d, const struct smartiod_forbid *
 
 		after = l->id;
 		if (smartiod_loan_ended(l) || l->state == SMARTIOD_LOAN_DISTANT ||
-		    !smartiod_forbids_node(d, f->policy, &thing, l->node, &why))
+		    !smartiod_forbids_node(d, f->topology, &thing, l->node, &why))
 			continue;
 		smartiod_report(d, f->enforce ? SIO_RELOAD_ENDS : SIO_RELOAD_STAYS,
 				"borrow of process %" PRIu32 ": %s", l->pid, why.text);
@@ -244,6 +244,20 @@ void smartiod_loans_forbidden(struct smartiod *d, const struct smartiod_forbid *
 		l->forbidden = true;
 		notify_lost(d, l);
 		cut_off(d, l); /* its program lives */
+	}
+}
+
+void smartiod_loans_parting(struct smartiod *d, uint32_t node)
+{
+	struct smartiod_loan *l;
+	uint64_t after = 0;
+
+	while ((l = smartiod_loan_after(d, after))) {
+		after = l->id;
+		if (l->node == node && !smartiod_loan_ended(l))
+			smartiod_report(d, SIO_RELOAD_ENDS,
+					"borrow of process %" PRIu32 " of node %" PRIu32 ": %s",
+					l->pid, node, l->device->topo->name);
 	}
 }
 

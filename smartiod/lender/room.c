@@ -155,6 +155,12 @@ static void free_all(struct smartiod *d)
 	}
 }
 
+static void parting(struct smartiod *d, uint32_t node, bool gone)
+{
+	(void)gone; /* a path is enough */
+	smartiod_loans_parting(d, node);
+}
+
 const struct smartiod_room smartiod_room_lender = {
 	.name = "lender",
 	.requests = requests,
@@ -175,6 +181,7 @@ const struct smartiod_room smartiod_room_lender = {
 	.path = path,
 	.lends = lends,
 	.forbidden = smartiod_loans_forbidden,
+	.parting = parting,
 	.owner_gone = smartiod_lender_owner_gone,
 	.next_owner = next_owner,
 	.device_opened = smartiod_reset_opened,

@@ -447,10 +447,10 @@ static bool may_not(struct smartiod *d, const struct smartiod_forbid *f,
 	if (!c->o.session || c->via || smartiod_connection_over(c))
 		return false;
 	if (c->route == SMARTIOD_GROUP)
-		return smartiod_forbids_group(d, f->policy, c->o.session, d->node, c->segment_id,
+		return smartiod_forbids_group(d, f->topology, c->o.session, d->node, c->segment_id,
 					      why);
 	return (c->route == SMARTIOD_LOCAL || c->route == SMARTIOD_REMOTE) &&
-	       smartiod_forbids_program(f->policy, c->o.session, &thing, why);
+	       smartiod_forbids_program(&f->topology->policy, c->o.session, &thing, why);
 }
 
 void smartiod_connections_forbidden(struct smartiod *d, const struct smartiod_forbid *f)
@@ -467,6 +467,25 @@ void smartiod_connections_forbidden(struct smartiod *d, const struct smartiod_fo
 		if (may_not(d, f, c, &why))
 			smartiod_report(d, SIO_RELOAD_STAYS, "connection of process %u: %s", c->pid,
 					why.text);
+	}
+}
+
+void smartiod_connections_parting(struct smartiod *d, uint32_t node)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->connections, key))) {
+		const struct smartiod_connection *c =
+			SMARTIOD_OF(n, struct smartiod_connection, by_id);
+
+		key = n->key;
+		if (c->node == node && c->route == SMARTIOD_REMOTE && c->o.session && !c->via &&
+		    !smartiod_connection_over(c))
+			smartiod_report(d, SIO_RELOAD_ENDS,
+					"connection of process %" PRIu32 ": segment %#" PRIx32
+					" of node %" PRIu32,
+					c->pid, c->segment_id, node);
 	}
 }
 

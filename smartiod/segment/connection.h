@@ -180,6 +180,7 @@ void smartiod_connection_event(struct smartiod *d, uint32_t node, uint64_t conne
 			       uint32_t reason, enum sio_segment_loss loss);
 /* Part of the room's table: reports programs that are connected. They stay connected. */
 void smartiod_connections_forbidden(struct smartiod *d, const struct smartiod_forbid *f);
+void smartiod_connections_parting(struct smartiod *d, uint32_t node);
 void smartiod_connection_free_all(struct smartiod *d);
 /* It is to a device segment: what @w says of the borrow and the lender. */
 void smartiod_connection_via(struct smartiod_connection *c, const struct smartiod_wanted *w);

@@ -217,8 +217,17 @@ static void forbidden(struct smartiod *d, const struct smartiod_forbid *f)
 	smartiod_connections_forbidden(d, f);
 }
 
+static void parting(struct smartiod *d, uint32_t node, bool gone)
+{
+	if (!gone)
+		return; /* the link may come back */
+	smartiod_segments_parting(d, node);
+	smartiod_connections_parting(d, node);
+}
+
 const struct smartiod_room smartiod_room_segment = {
 	.forbidden = forbidden,
+	.parting = parting,
 	.name = "segment",
 	.requests = requests,
 	.messages = messages,

@@ -210,6 +210,7 @@ struct smartiod_segment *smartiod_segment_lookup(struct smartiod *d,
 /* Of the room's table. */
 struct smartiod_forbid;
 void smartiod_segments_forbidden(struct smartiod *d, const struct smartiod_forbid *f);
+void smartiod_segments_parting(struct smartiod *d, uint32_t node);
 /* The same: adapter @adapter is no more, and nothing is available there. */
 void smartiod_segments_adapter_gone(struct smartiod *d, uint32_t adapter);
 /* Drop the references of a node; the exporter's library gets SCI_CB_LOST. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* References of importers to a segment, and the notifications of both sides about them. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "smartiod/base/allow.h"
@@ -237,7 +238,7 @@ static bool node_may_not(struct smartiod *d, const struct smartiod_forbid *f,
 		smartiod_thing(d, SIO_POLICY_SEGMENTS, d->node, seg->id);
 
 	/* A device's segments are lost with the borrow. */
-	return !seg->device && smartiod_forbids_node(d, f->policy, &thing, node, why);
+	return !seg->device && smartiod_forbids_node(d, f->topology, &thing, node, why);
 }
 
 static void refs_forbidden(struct smartiod *d, const struct smartiod_forbid *f,
@@ -274,7 +275,7 @@ static void maker_forbidden(struct smartiod *d, const struct smartiod_forbid *f,
 	struct sio_err why;
 
 	if ((seg->named || seg->broadcast) && seg->o.session &&
-	    smartiod_forbids_program(f->policy, seg->o.session, &thing, &why))
+	    smartiod_forbids_program(&f->topology->policy, seg->o.session, &thing, &why))
 		smartiod_report(d, SIO_RELOAD_STAYS, "segment of process %u: %s", seg->pid,
 				why.text);
 }
@@ -290,6 +291,26 @@ void smartiod_segments_forbidden(struct smartiod *d, const struct smartiod_forbi
 		key = n->key;
 		maker_forbidden(d, f, seg);
 		refs_forbidden(d, f, seg);
+	}
+}
+
+void smartiod_segments_parting(struct smartiod *d, uint32_t node)
+{
+	struct smartiod_tree_node *n;
+	uint64_t key = 0;
+
+	while ((n = smartiod_tree_after(&d->segments, key))) {
+		const struct smartiod_segment *seg =
+			SMARTIOD_OF(n, struct smartiod_segment, by_uid);
+		const struct smartiod_ref *r = seg->refs;
+
+		key = n->key;
+		while (r && r->node != node)
+			r = r->next;
+		if (r && !seg->device)
+			smartiod_report(d, SIO_RELOAD_ENDS,
+					"connection of node %" PRIu32 ": segment %#" PRIx32, node,
+					seg->id);
 	}
 }
 

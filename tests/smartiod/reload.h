@@ -37,6 +37,7 @@ static struct {
 	bool boxes, other_box; /* the first host has chassis; in another order, one elsewhere */
 	bool other_node;       /* the last host's is one that nobody has */
 	bool renamed;	       /* the last host's node id is that of another one */
+	bool far;	       /* the second host is on a machine of its own */
 } next;
 
 static inline void *copy(const void *p, size_t n, size_t size)
@@ -109,6 +110,8 @@ static inline struct sio_topology *read_file(struct world *w, uint32_t uid, bool
 		t->host[t->n_hosts - 1].node += 4;
 	if (next.renamed)
 		strcpy(t->host[t->n_hosts - 1].name, "another");
+	if (next.far)
+		t->host[1].address.ip[3]++;
 	t->policy = (struct sio_policy){.n_rules = next.has_rule};
 	t->policy.rule = copy(&next.rule, next.has_rule, sizeof(next.rule));
 	if (next.has_rule) {

@@ -36,7 +36,7 @@ static void reload_at(struct world *w, unsigned host, const char *want)
 
 	assert_int_equal(reload(w, tool, 0, &done), 0);
 	assert_true(done.applied);
-	assert_int_equal(done.lines, 1);
+	assert_int_equal(done.count[SIO_RELOAD_NOW], 1);
 	assert_string_equal(line(w, tool, 0, &kind), want);
 	assert_int_equal(kind, SIO_RELOAD_NOW);
 	world_kill(w, tool);
@@ -66,6 +66,29 @@ static unsigned accounts_of(struct world *w, struct world_client *c, uint32_t no
 	return n;
 }
 
+/* A file that is only checked: of two things, or none, that end, in this order. */
+static void names_what_ends(struct world *w, unsigned host, const char *one, const char *other)
+{
+	struct world_client *tool = world_client(w, host, SIO_CLIENT_TOOL);
+	const char *want[] = {one, other};
+	unsigned n = 0;
+	struct done done;
+	uint32_t kind = 0;
+
+	assert_int_equal(reload(w, tool, SIO_RELOAD_CHECK, &done), 0);
+	assert_false(done.applied);
+	assert_int_equal(done.count[SIO_RELOAD_ENDS], one ? 2 : 0);
+	for (unsigned i = 0; i < done.lines; i++) {
+		const char *text = line(w, tool, i, &kind);
+
+		if (kind == SIO_RELOAD_ENDS)
+			n += strncmp(text, want[0], strlen(want[0])) == 0 ||
+			     strncmp(text, want[1], strlen(want[1])) == 0;
+	}
+	assert_int_equal(n, done.count[SIO_RELOAD_ENDS]);
+	world_kill(w, tool);
+}
+
 /* What it shared ends, on both sides; the others notice nothing, and it may come back. */
 static void leave_and_come_back(uint64_t seed)
 {
@@ -89,6 +112,10 @@ static void leave_and_come_back(uint64_t seed)
 
 	next.hosts = 2;
 	w->lossy = true; /* it has still mapped what ends */
+	names_what_ends(
+		w, 0, "borrow of process 1003 of node 12: ", "connection of node 12: segment 0x5");
+	names_what_ends(w, 1, NULL, NULL); /* what it has is of others */
+	assert_true(w->open[0][2]);
 	reload_at(w, 0, "host 'host2' is gone");
 	reload_at(w, 1, "host 'host2' is gone");
 	world_pass(w, SECOND);
@@ -296,6 +323,70 @@ static void a_host_does_not_lose_itself_nor_all_others(void **state)
 	end_real(w);
 }
 
+/* Who is on a machine of its own by the new file may have what that says of such a host. */
+static void a_check_goes_by_the_new_addresses(void **state)
+{
+	struct world *w = make_real(0);
+	struct world_client *tool, *b;
+	struct call_borrow borrow;
+	struct done done;
+	uint32_t kind;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		w->topology->host[i].address =
+			(struct sio_topo_address){.ip = {127, 0, 0, 1}, .port = (uint16_t)(1 + i)};
+	world_start(w);
+	tool = world_client(w, 0, SIO_CLIENT_TOOL);
+	b = world_client(w, 1, SIO_CLIENT_LIBRARY);
+	assert_int_equal(call_borrow(w, b, PLACE, 0, &borrow), 0);
+	assert_int_equal(reload(w, tool, SIO_RELOAD_CHECK, &done), 0);
+	assert_int_equal(done.lines, 0);
+	next.far = true;
+	assert_int_equal(reload(w, tool, SIO_RELOAD_CHECK, &done), 0);
+	assert_int_equal(done.count[SIO_RELOAD_RESTART], 0);
+	assert_int_equal(done.count[SIO_RELOAD_STAYS], 1);
+	assert_non_null(strstr(line(w, tool, done.lines - 1, &kind), "it is on another machine"));
+	assert_int_equal(call_borrow(w, b, PLACE, 0, &borrow), 0);
+	end_real(w);
+}
+
+/* An emulated cluster's file says what leads where: whom it leaves without a path. */
+static void a_check_names_who_is_cut_off(void **state)
+{
+	struct world *w = call_world(&fake);
+	struct world_client *tool = world_client(w, 0, SIO_CLIENT_TOOL);
+	struct world_client *b = world_client(w, 1, SIO_CLIENT_LIBRARY);
+	struct world_client *at_b = world_client(w, 1, SIO_CLIENT_TOOL);
+	struct call_borrow borrow;
+	struct done done;
+	uint32_t kind;
+
+	(void)state;
+	memset(&next, 0, sizeof(next));
+	w->file_read = read_file;
+	assert_int_equal(call_borrow(w, b, 0x400001, 0, &borrow), 0);
+	next.moved = true; /* and leads where it led */
+	assert_int_equal(reload(w, tool, SIO_RELOAD_CHECK, &done), 0);
+	assert_int_equal(done.count[SIO_RELOAD_ENDS], 0);
+	next.apart = true;
+	assert_int_equal(reload(w, tool, SIO_RELOAD_CHECK, &done), 0);
+	assert_false(done.applied);
+	assert_int_equal(done.count[SIO_RELOAD_ENDS], 3);
+	assert_string_equal(line(w, tool, done.lines - 3, &kind),
+			    "no path is left to host 'host1': the two are cut off from each other");
+	assert_int_equal(kind, SIO_RELOAD_ENDS);
+	assert_non_null(
+		strstr(line(w, tool, done.lines - 2, &kind), "borrow of process 1002 of node 8: "));
+	assert_string_equal(line(w, tool, done.lines - 1, &kind),
+			    "no path is left to host 'host2': the two are cut off from each other");
+	/* The borrower's daemon says the same of its side, and hosts 1 and 2 have each other. */
+	assert_int_equal(reload(w, at_b, SIO_RELOAD_CHECK, &done), 0);
+	assert_int_equal(done.count[SIO_RELOAD_ENDS], 2);
+	assert_int_equal(call_borrow(w, b, 0x400001, 0, &borrow), 0);
+	call_world_end(w, &fake, 0x400001);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -306,6 +397,8 @@ int main(void)
 		cmocka_unit_test(a_way_that_the_file_has_later_is_told),
 		cmocka_unit_test(an_adapter_in_another_slot_takes_a_restart_of_its_host),
 		cmocka_unit_test(a_host_does_not_lose_itself_nor_all_others),
+		cmocka_unit_test(a_check_goes_by_the_new_addresses),
+		cmocka_unit_test(a_check_names_who_is_cut_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -128,8 +128,7 @@ static int ask(struct tool_host *h, uint32_t flags, bool tell, struct outcome *o
 		o->taken++;
 	if (!tell)
 		return 0;
-	o->forbids += sio_from_le32(rep.count[SIO_RELOAD_STAYS]) +
-		      sio_from_le32(rep.count[SIO_RELOAD_ENDS]);
+	o->forbids += sio_from_le32(rep.count[SIO_RELOAD_STAYS]);
 	return report_lines(h, o, sio_from_le32(rep.lines), reterr);
 }
 
