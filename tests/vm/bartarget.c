@@ -455,8 +455,10 @@ static int refused(sci_desc_t sd, char **args)
 	try_map(memory, drive, 0, iommu ? SCI_ERR_OK : SCI_ERR_NOT_SUPPORTED, "memory");
 	for (unsigned page = 0; page < 3; page++) {
 		smartio_join_group(bar, GROUP, page * PAGE, PAGE, 0, &err);
-		check(err, SCI_ERR_ACCESS,
-		      "registers, doorbells or the interrupt table in a group");
+		/* A machine alone has no groups, and says that first. */
+		if (err != SCI_ERR_NOT_SUPPORTED)
+			check(err, SCI_ERR_ACCESS,
+			      "registers, doorbells or the interrupt table in a group");
 	}
 	return 0;
 }
