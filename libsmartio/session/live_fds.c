@@ -215,20 +215,23 @@ ssize_t sio_live_recv(struct sio_world *w, int fd, void *buf, size_t len, int *f
 		      unsigned max_fds, unsigned *ret_fds, uint64_t deadline)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
-	bool lost;
-	ssize_t n;
 
 	(void)w;
-	do {
-		/* What is waited for is mostly a reply, which takes longer than to come here. */
-		if (deadline && poll_until(&p, 1, deadline) == 0)
-			return -ETIMEDOUT;
+	for (;;) {
+		bool lost;
+		ssize_t n;
+
 		pthread_mutex_lock(&live.mutex);
 		n = sio_packet_recv(fd, buf, len, fds, max_fds, ret_fds, &lost);
 		*ret_fds = own_fds(fds, *ret_fds, max_fds, lost);
 		pthread_mutex_unlock(&live.mutex);
-	} while (n == -EAGAIN && deadline);
-	return n == -EAGAIN ? -ETIMEDOUT : n;
+		if (n != -EAGAIN)
+			return n;
+		if (deadline == 0)
+			return -ETIMEDOUT;
+		if (poll_until(&p, 1, deadline) == 0)
+			return -ETIMEDOUT;
+	}
 }
 
 int sio_live_poll(struct sio_world *w, struct sio_poll *p, unsigned n, uint64_t deadline)

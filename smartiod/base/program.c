@@ -24,11 +24,8 @@ static struct smartiod_program *add(struct smartiod *d, uint32_t pid, uint64_t s
 		return NULL;
 	p->pid = pid;
 	p->started = started;
-	p->next = d->programs;
-	p->prev = &d->programs;
-	if (p->next)
-		p->next->prev = &p->next;
-	d->programs = p;
+	p->in = d;
+	DL_PREPEND(d->programs, p);
 	return p;
 }
 
@@ -54,9 +51,7 @@ void smartiod_program_leave(struct smartiod_session *s)
 	if (p->sessions)
 		return;
 	smartiod_account_end(&p->account);
-	*p->prev = p->next;
-	if (p->next)
-		p->next->prev = p->prev;
+	DL_DELETE(p->in->programs, p);
 	free(p);
 }
 

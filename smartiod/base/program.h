@@ -11,7 +11,8 @@
 struct smartiod_session;
 
 struct smartiod_program {
-	struct smartiod_program *next, **prev; /* in d->programs */
+	struct smartiod *in;
+	struct smartiod_program *prev, *next; /* in in->programs */
 	uint32_t pid;
 	uint64_t started; /* tells it from another process of that number; 0: it is not known */
 	struct smartiod_session *sessions; /* ascending by client */

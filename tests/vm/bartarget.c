@@ -10,6 +10,7 @@
  *        bartarget borrow DEVICE
  *        bartarget still DEVICE
  *        bartarget refused DRIVE DEVICE [iommu|window]
+ *        bartarget nomember DRIVE [alone]
  * work: until its input ends, the drive reads blocks out of the memory and writes others into it,
  * and the program compares them. Prints as lib/rounds.h says, and how many there were.
  * queue: the same, but what lies in the memory is the drive's submission queue.
@@ -24,6 +25,7 @@
  * still: fills the memory and prints "running"; when its input ends nobody may have changed it.
  * refused: what no program gets mapped, the drive having a manager. With "iommu": what it gets. With
  * "window": of devices of two hosts, neither of which has an IOMMU.
+ * nomember: what of the drive cannot be a member of a group. With "alone": there are no groups.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -444,7 +446,6 @@ static int refused(sci_desc_t sd, char **args)
 	sci_smartio_device_t drive = borrow(sd, args[0], 0), device = borrow(sd, args[1], 0);
 	sci_remote_segment_t bar = connect_bar(drive, 0), memory = connect_bar(device, BAR);
 	int iommu = args[2] && !strcmp(args[2], "iommu"), asked = args[2] != NULL;
-	sci_error_t err;
 
 	try_map(bar, device, 0, asked ? SCI_ERR_ACCESS : SCI_ERR_NOT_SUPPORTED,
 		"registers of another");
@@ -453,12 +454,20 @@ static int refused(sci_desc_t sd, char **args)
 	try_map(bar, drive, PAGE, SCI_ERR_NOT_SUPPORTED, "its own doorbells");
 	try_map(bar, device, PAGE, iommu ? SCI_ERR_OK : SCI_ERR_NOT_SUPPORTED, "doorbells");
 	try_map(memory, drive, 0, iommu ? SCI_ERR_OK : SCI_ERR_NOT_SUPPORTED, "memory");
+	return 0;
+}
+
+/* Of the drive nothing can be a member of a group; a machine alone has no groups at all. */
+static int no_member(sci_desc_t sd, char **args)
+{
+	sci_smartio_device_t drive = borrow(sd, args[0], 0);
+	sci_remote_segment_t bar = connect_bar(drive, 0);
+	sci_error_t err;
+
 	for (unsigned page = 0; page < 3; page++) {
 		smartio_join_group(bar, GROUP, page * PAGE, PAGE, 0, &err);
-		/* A machine alone has no groups, and says that first. */
-		if (err != SCI_ERR_NOT_SUPPORTED)
-			check(err, SCI_ERR_ACCESS,
-			      "registers, doorbells or the interrupt table in a group");
+		check(err, args[1] ? SCI_ERR_NOT_SUPPORTED : SCI_ERR_ACCESS,
+		      "registers, doorbells or the interrupt table in a group");
 	}
 	return 0;
 }
@@ -490,9 +499,14 @@ int main(int argc, char **argv)
 		return still(sd, argv + 2);
 	if ((argc == 4 || argc == 5) && !strcmp(argv[1], "refused"))
 		return refused(sd, argv + 2);
+	if (argc == 3 && !strcmp(argv[1], "nomember"))
+		return no_member(sd, argv + 2);
+	if (argc == 4 && !strcmp(argv[1], "nomember") && !strcmp(argv[3], "alone"))
+		return no_member(sd, argv + 2);
 	fprintf(stderr,
 		"usage: bartarget work|queue|noqueue|reset|refused DRIVE DEVICE [iommu|window]\n"
 		"       bartarget member|borrow|still DEVICE\n"
+		"       bartarget nomember DRIVE [alone]\n"
 		"       bartarget group\n");
 	return 2;
 }

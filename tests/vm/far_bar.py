@@ -48,7 +48,7 @@ def is_cut_by_iommu(p):
 
 def check_refused(p):
     """What nobody gets; without an IOMMU nobody gets anything, and hears what would be right."""
-    said = p.b.run(f"bartarget refused {DRIVE} {memory(p)} {p.kind.refused(p)}")
+    said = p.b.run(f"bartarget refused {DRIVE} {memory(p)} {p.kind.refused(p)}; bartarget nomember {DRIVE}")
     print(said)
     if not is_cut_by_iommu(p) and "intel_iommu=on" not in said:
         raise Failed("nothing says what would be right")

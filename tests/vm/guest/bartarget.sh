@@ -34,6 +34,7 @@ translated=iommu
 [ "$IOMMU" != none ] || translated=
 as_user bartarget refused "$bdf" "$memory" $translated >/tmp/said || fail "$(cat /tmp/said)"
 cat /tmp/said
+as_user bartarget nomember "$bdf" alone >/tmp/alone || fail "$(cat /tmp/alone)"
 if [ "$IOMMU" = none ]; then
 	grep "an IOMMU that is on" /tmp/said || fail "nothing says what would be right"
 else
