@@ -176,21 +176,27 @@ static void good_round(struct work *w)
 	exit(1);
 }
 
+/* Rounds until its input ends. */
+static int rounds(struct work *w)
+{
+	good_round(w);
+	rounds_running();
+	while (!rounds_end(0)) {
+		good_round(w);
+		rounds_answer();
+	}
+	printf("%llu rounds\n", (unsigned long long)w->rounds);
+	end_work(w);
+	return 0;
+}
+
 static int work(char **args)
 {
 	struct work w;
 
 	rounds_begin();
 	begin_work(&w, args);
-	good_round(&w);
-	rounds_running();
-	while (!rounds_end(0)) {
-		good_round(&w);
-		rounds_answer();
-	}
-	printf("%llu rounds\n", (unsigned long long)w.rounds);
-	end_work(&w);
-	return 0;
+	return rounds(&w);
 }
 
 static int queue(char **args)
@@ -202,15 +208,7 @@ static int queue(char **args)
 	rounds_begin();
 	begin_drive(&w, args, &options);
 	must(smartio_nvme_buffer_alloc(w.drive, BYTES, &w.buffer), "buffer");
-	good_round(&w);
-	rounds_running();
-	while (!rounds_end(0)) {
-		good_round(&w);
-		rounds_answer();
-	}
-	printf("%llu rounds\n", (unsigned long long)w.rounds);
-	end_work(&w);
-	return 0;
+	return rounds(&w);
 }
 
 /* Where nothing keeps it there when its program has died. */

@@ -94,14 +94,10 @@ static void formatter_main(struct sim_proc *p)
 	sim_terminate(p);
 }
 
-/* Added later than other workloads: whether a seed has it is drawn by itself. */
 static bool seen(unsigned hosts)
 {
-	uint64_t seed = sim_options.seed ^ 0x666f726d6174ull;
-
 	(void)hosts;
-	return (sim_options.workload && strstr(sim_options.workload, "formatter")) ||
-	       sim_draw(&seed) % SEEN_IN == 0;
+	return sim_drawn_apart("formatter", 0x666f726d6174ull, SEEN_IN);
 }
 
 const struct sim_workload sim_work_formatter = {.name = "formatter",

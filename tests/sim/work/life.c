@@ -145,3 +145,11 @@ const struct sio_topo_device *sim_first_drive(unsigned *ret_host, unsigned *ret_
 {
 	return drive_at(0, ret_host, ret_device);
 }
+
+bool sim_drawn_apart(const char *name, uint64_t salt, unsigned seen_in)
+{
+	uint64_t seed = sim_options.seed ^ salt;
+
+	return (sim_options.workload && strstr(sim_options.workload, name)) ||
+	       sim_draw(&seed) % seen_in == 0;
+}

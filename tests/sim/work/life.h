@@ -67,4 +67,10 @@ const struct sio_topo_device *sim_pick_drive(unsigned *ret_host, unsigned *ret_d
 /* The first one of them. */
 const struct sio_topo_device *sim_first_drive(unsigned *ret_host, unsigned *ret_device);
 
+/*
+ * Has this seed the workload @name, which was added later than others? Drawn by itself, with @salt,
+ * so that what else a seed has stays as it was: one seed in @seen_in.
+ */
+bool sim_drawn_apart(const char *name, uint64_t salt, unsigned seen_in);
+
 #endif

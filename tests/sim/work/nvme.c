@@ -731,14 +731,10 @@ static void leaser_main(struct sim_proc *p)
 	live(p, &c);
 }
 
-/* Added later than other workloads: whether a seed has it is drawn by itself. */
 static bool seen(unsigned hosts)
 {
-	uint64_t seed = sim_options.seed ^ 0x6d6f766572ull;
-	bool named = sim_options.workload && strstr(sim_options.workload, "mover");
-
 	(void)hosts;
-	return named || sim_draw(&seed) % SEEN_IN == 0;
+	return sim_drawn_apart("mover", 0x6d6f766572ull, SEEN_IN);
 }
 
 const struct sim_workload sim_work_leaser = {
