@@ -18,8 +18,6 @@
 #include "wire/identity.h"
 
 #define KEYS_SERIAL 20		/* bytes of a certificate's number */
-#define KEYS_LARGEST (1u << 20) /* bytes of a file of certificates */
-#define KEYS_MOST 4096		/* certificates in one */
 #define KEYS_EARLY_S 3600	/* allows for a clock of another host that is behind */
 
 struct authority {
