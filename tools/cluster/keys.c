@@ -17,8 +17,8 @@
 #include "cluster/keys.h"
 #include "wire/identity.h"
 
-#define KEYS_SERIAL 20		/* bytes of a certificate's number */
-#define KEYS_EARLY_S 3600	/* allows for a clock of another host that is behind */
+#define KEYS_SERIAL 20	  /* bytes of a certificate's number */
+#define KEYS_EARLY_S 3600 /* allows for a clock of another host that is behind */
 
 struct authority {
 	gnutls_x509_crt_t crt;
