@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Resets of a device that its lender decides on: after the last borrow, and before a borrow that
- * finds the device unused, but not as that reset left it. So no borrower finds the registers of the
- * previous one, and no quarantine lasts when no program lives that could settle it. A device that
- * is in use is reset only by force, and one that has virtual functions never.
+ * Resets of a device that its lender decides on: when it comes, after the last borrow, and before a
+ * borrow that finds the device unused, but not as such a reset left it. So no borrower finds the
+ * registers of the previous one, and no quarantine lasts when no program lives that could settle
+ * it. A device that is in use is reset only by force, and one that has virtual functions never.
  *
  * A device is in use as long as a borrow of it lives, with or without the registers, and also while
  * the borrow's program has not come back to a smartiod that was restarted. A manager may therefore
@@ -305,6 +305,17 @@ void smartiod_reset_borrow_over(struct smartiod *d, struct smartiod_device *dev)
 	smartiod_reset_check(d, dev);
 }
 
+/*
+ * Nobody has had it since it came: it is reset now, so that the first exclusive borrow does not
+ * have to wait for that. In emulated hardware a reset takes no time.
+ */
+static void want_as_found(struct smartiod *d, struct smartiod_device *dev)
+{
+	if (dev->present && dev->state == SIO_DEV_FOUND && smartiod_is_real(d) && own_kind(dev) &&
+	    !is_used(d, dev, NULL))
+		want(d, dev);
+}
+
 void smartiod_resets_ready(struct smartiod *d)
 {
 	struct smartiod_tree_node *n;
@@ -314,8 +325,10 @@ void smartiod_resets_ready(struct smartiod *d)
 		struct smartiod_device *dev = SMARTIOD_OF(n, struct smartiod_device, by_fdid);
 
 		key = n->key;
-		if (dev->node == d->node)
-			smartiod_reset_check(d, dev);
+		if (dev->node != d->node)
+			continue;
+		want_as_found(d, dev);
+		smartiod_reset_check(d, dev);
 	}
 }
 
@@ -329,6 +342,11 @@ void smartiod_reset_opened(struct smartiod *d, struct smartiod_device *dev, bool
 	/* A borrow of before, of which nothing is left, may have had it. */
 	if (!fresh && !is_wanted(dev))
 		step(d, dev, SIO_DEV_LEND);
+	/* At the start it is not known yet who has what. */
+	if (d->ready && !smartiod_recovering(d)) {
+		want_as_found(d, dev);
+		smartiod_reset_check(d, dev);
+	}
 }
 
 void smartiod_reset_device_gone(struct smartiod *d, struct smartiod_device *dev)

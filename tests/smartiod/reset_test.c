@@ -135,6 +135,31 @@ static void before_the_first(void **state)
 	end(w);
 }
 
+/* On a real host, where that takes time, it is reset when it comes; no first borrow waits. */
+static void when_it_comes(void **state)
+{
+	struct world *w = world_new(2, 0);
+	struct world_client *a;
+	struct call_borrow x;
+
+	(void)state;
+	w->real = true;
+	fake_device_add(w, &fake);
+	world_start(w);
+	assert_int_equal(fake.resets, 1);
+	assert_int_equal(device(w)->state, SIO_DEV_CLEAN);
+	a = program(w, 1);
+	assert_int_equal(call_borrow(w, a, FDID, SCI_FLAG_EXCLUSIVE, &x), 0);
+	assert_int_equal(fake.resets, 1);
+	assert_int_equal(call_handle(w, a, SIO_MSG_DEV_RETURN, x.handle, 0), 0);
+	fake_device_move(w, false);
+	fake_device_move(w, true);
+	world_run(w);
+	assert_int_equal(fake.resets, 3);
+	assert_int_equal(device(w)->state, SIO_DEV_CLEAN);
+	end(w);
+}
+
 /* Nobody lives who could settle: the lender does. As long as one lives, it does not. */
 static void the_last_ones_quarantine_ends(void **state)
 {
@@ -332,6 +357,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(before_and_after),
 		cmocka_unit_test(before_the_first),
+		cmocka_unit_test(when_it_comes),
 		cmocka_unit_test(the_last_ones_quarantine_ends),
 		cmocka_unit_test(borrowers_wait),
 		cmocka_unit_test(waiting_ends),
