@@ -2,8 +2,7 @@
 /*
  * The block device. Data passes through memory that the drive reaches in any case: a command's
  * slot, by its tag. So the drive reaches nothing else of this host, with an IOMMU or without, from
- * whichever host; and a command that was given up can harm nothing. The price is a copy. The lists
- * of a slot's pages are made once.
+ * whichever host; and a command that was given up can harm nothing. The price is a copy.
  */
 #include <linux/bvec.h>
 #include <linux/idr.h>
@@ -12,16 +11,20 @@
 
 #include "disk.h"
 
-#define PAGE_OF_DRIVE 4096u
 #define ZEROES_BLOCKS 65536u
 
 static DEFINE_IDA(numbers);
 
 /* ---- commands ---- */
 
-static void copy_in(const struct disk *d, struct request *rq)
+static struct disk_queue *queue_of(const struct request *rq)
 {
-	void *to = disk_slot(d, rq->tag);
+	return rq->mq_hctx->driver_data;
+}
+
+static void copy_in(struct request *rq)
+{
+	void *to = disk_slot(queue_of(rq), rq->tag);
 	struct req_iterator i;
 	struct bio_vec v;
 
@@ -32,9 +35,9 @@ static void copy_in(const struct disk *d, struct request *rq)
 	}
 }
 
-static void copy_out(const struct disk *d, struct request *rq)
+static void copy_out(struct request *rq)
 {
-	const void *from = disk_slot(d, rq->tag);
+	const void *from = disk_slot(queue_of(rq), rq->tag);
 	struct req_iterator i;
 	struct bio_vec v;
 
@@ -45,114 +48,50 @@ static void copy_out(const struct disk *d, struct request *rq)
 	}
 }
 
-static void set_data(const struct disk *d, struct nvme_command *c, u32 tag, u32 bytes)
-{
-	u64 at = disk_slot_address(d, tag);
-
-	c->rw.dptr.prp1 = cpu_to_le64(at);
-	if (bytes > 2 * PAGE_OF_DRIVE)
-		c->rw.dptr.prp2 = cpu_to_le64(d->is.memory_address + disk_list_offset(d, tag));
-	else if (bytes > PAGE_OF_DRIVE)
-		c->rw.dptr.prp2 = cpu_to_le64(at + PAGE_OF_DRIVE);
-}
-
-/* For a drive's first block of the namespace the disk has its own. */
-static u64 lba_of(const struct disk *d, const struct request *rq)
-{
-	return d->is.first + (blk_rq_pos(rq) >> (d->is.block_shift - SECTOR_SHIFT));
-}
-
-static u32 blocks_of(const struct disk *d, const struct request *rq)
-{
-	return blk_rq_bytes(rq) >> d->is.block_shift;
-}
-
-static void set_range(const struct disk *d, struct nvme_command *c, const struct request *rq)
-{
-	c->rw.slba = cpu_to_le64(lba_of(d, rq));
-	c->rw.length = cpu_to_le16(blocks_of(d, rq) - 1);
-	if (rq->cmd_flags & REQ_FUA)
-		c->rw.control = cpu_to_le16(NVME_RW_FUA);
-}
-
-/* The one range goes through the slot. */
-static void make_discard(const struct disk *d, struct nvme_command *c, const struct request *rq)
-{
-	struct nvme_dsm_range *range = disk_slot(d, rq->tag);
-
-	range->cattr = 0;
-	range->nlb = cpu_to_le32(blocks_of(d, rq));
-	range->slba = cpu_to_le64(lba_of(d, rq));
-	c->dsm.opcode = nvme_cmd_dsm;
-	c->dsm.nr = 0; /* one less */
-	c->dsm.attributes = cpu_to_le32(NVME_DSMGMT_AD);
-	set_data(d, c, rq->tag, sizeof(*range));
-}
-
-/* False: the drive has no such command. */
-static bool make(const struct disk *d, struct nvme_command *c, struct request *rq)
-{
-	c->common.command_id = rq->tag;
-	c->common.nsid = cpu_to_le32(d->is.nsid);
-	switch (req_op(rq)) {
-	case REQ_OP_READ:
-	case REQ_OP_WRITE:
-		c->rw.opcode = req_op(rq) == REQ_OP_WRITE ? nvme_cmd_write : nvme_cmd_read;
-		set_range(d, c, rq);
-		set_data(d, c, rq->tag, blk_rq_bytes(rq));
-		return true;
-	case REQ_OP_FLUSH:
-		c->common.opcode = nvme_cmd_flush;
-		return true;
-	case REQ_OP_WRITE_ZEROES:
-		c->rw.opcode = nvme_cmd_write_zeroes;
-		set_range(d, c, rq);
-		return true;
-	case REQ_OP_DISCARD:
-		make_discard(d, c, rq);
-		return true;
-	default:
-		return false;
-	}
-}
-
 static blk_status_t queue_rq(struct blk_mq_hw_ctx *hctx, const struct blk_mq_queue_data *bd)
 {
-	struct disk *d = hctx->queue->queuedata;
-	struct nvme_command c = {};
 	struct request *rq = bd->rq;
+	struct nvme_command c;
 
-	if (!make(d, &c, rq))
+	if (!disk_command_make(hctx->driver_data, &c, rq))
 		return BLK_STS_NOTSUPP;
 	blk_mq_start_request(rq);
 	if (req_op(rq) == REQ_OP_WRITE)
-		copy_in(d, rq);
-	return disk_queue_put(d, rq, &c, bd->last) ? BLK_STS_OK : BLK_STS_IOERR;
+		copy_in(rq);
+	return disk_queue_put(hctx, rq, &c, bd->last);
 }
 
 static void commit_rqs(struct blk_mq_hw_ctx *hctx)
 {
-	disk_queue_ring(hctx->queue->queuedata);
+	disk_queue_ring(hctx->driver_data);
 }
 
 static void on_complete(struct request *rq)
 {
-	blk_status_t status = ((struct disk_command *)blk_mq_rq_to_pdu(rq))->status;
+	blk_status_t status = disk_command_of(rq)->status;
 
 	if (req_op(rq) == REQ_OP_READ && status == BLK_STS_OK)
-		copy_out(rq->q->queuedata, rq);
+		copy_out(rq);
 	blk_mq_end_request(rq, status);
 }
 
 /* It may have been done, and may still be; so nothing is sent again. */
 static enum blk_eh_timer_return on_timeout(struct request *rq)
 {
-	struct disk *d = rq->q->queuedata;
+	struct disk_queue *q = queue_of(rq);
 
-	if (!disk_queue_look(d, rq))
-		disk_queue_kill(d, "a command did not come back", BLK_STS_TIMEOUT);
-	/* Else somebody took that long between its start and its way to the queue. */
+	if (disk_queue_overdue(q, rq))
+		disk_kill(q->disk, "a command did not come back", BLK_STS_TIMEOUT);
+	/* Else it waits for a pair, or somebody took that long between its start and its queue. */
 	return blk_mq_rq_state(rq) == MQ_RQ_IN_FLIGHT ? BLK_EH_RESET_TIMER : BLK_EH_DONE;
+}
+
+static int init_hctx(struct blk_mq_hw_ctx *hctx, void *data, unsigned int number)
+{
+	struct disk *d = data;
+
+	hctx->driver_data = &d->queue[number];
+	return 0;
 }
 
 static const struct blk_mq_ops mq_ops = {
@@ -160,6 +99,7 @@ static const struct blk_mq_ops mq_ops = {
 	.commit_rqs = commit_rqs,
 	.complete = on_complete,
 	.timeout = on_timeout,
+	.init_hctx = init_hctx,
 };
 
 /* ---- what /sys shows ---- */
@@ -189,8 +129,12 @@ static DEVICE_ATTR_RO(holder);
 
 static ssize_t state_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
-	return sysfs_emit(buf, "%s\n",
-			  READ_ONCE(disk_of(dev)->queue.state) == DISK_DEAD ? "dead" : "live");
+	static const char *const name[] = {[DISK_NEW] = "new",
+					   [DISK_LIVE] = "live",
+					   [DISK_AWAY] = "waiting",
+					   [DISK_DEAD] = "dead"};
+
+	return sysfs_emit(buf, "%s\n", name[disk_state_of(disk_of(dev))]);
 }
 static DEVICE_ATTR_RO(state);
 
@@ -256,17 +200,6 @@ static struct gendisk *alloc_gendisk(struct disk *d)
 }
 #endif
 
-static void make_lists(struct disk *d)
-{
-	for (u32 tag = 0; tag < d->is.depth; tag++) {
-		__le64 *list = d->memory->ram + disk_list_offset(d, tag);
-		u64 at = disk_slot_address(d, tag);
-
-		for (u32 done = PAGE_OF_DRIVE; done < d->is.slot; done += PAGE_OF_DRIVE)
-			*list++ = cpu_to_le64(at + done);
-	}
-}
-
 static int add_gendisk(struct disk *d)
 {
 	struct gendisk *g = alloc_gendisk(d);
@@ -276,58 +209,55 @@ static int add_gendisk(struct disk *d)
 		return PTR_ERR(g);
 	g->fops = &fops;
 	g->private_data = d;
-	snprintf(g->disk_name, sizeof(g->disk_name), SIO_DISK_NAME "%u", d->is.index);
+	snprintf(g->disk_name, sizeof(g->disk_name), SIO_DISK_NAME "%d", d->number);
 	set_capacity(g, d->is.blocks << (d->is.block_shift - SECTOR_SHIFT));
 	set_disk_ro(g, d->is.flags & SIO_DISK_READ_ONLY);
 	d->gendisk = g;
-	error = disk_queue_start(d);
-	if (!error)
-		error = device_add_disk(NULL, g, disk_groups);
-	if (error)
-		put_disk(g);
-	return error;
+	error = disk_queues_start(d);
+	return error ? error : device_add_disk(NULL, g, disk_groups);
 }
 
 int disk_add(struct disk *d)
 {
-	int error = ida_alloc(&numbers, GFP_KERNEL);
+	int error;
 
-	if (error < 0)
-		return error;
-	d->is.index = error;
-	make_lists(d);
+	d->number = ida_alloc(&numbers, GFP_KERNEL);
+	if (d->number < 0)
+		return d->number;
+	for (u32 i = 0; i < d->is.n_pairs; i++)
+		disk_make_lists(&d->queue[i]);
 	d->set = (struct blk_mq_tag_set){.ops = &mq_ops,
-					 .nr_hw_queues = 1,
+					 .driver_data = d,
+					 .nr_hw_queues = d->is.n_pairs,
 					 .queue_depth = d->is.depth,
 					 .numa_node = NUMA_NO_NODE,
 					 .cmd_size = sizeof(struct disk_command),
 					 .timeout = msecs_to_jiffies(d->is.timeout_ms),
 					 .flags = BLK_MQ_F_SHOULD_MERGE};
 	error = blk_mq_alloc_tag_set(&d->set);
-	if (error)
-		goto free_number;
-	error = add_gendisk(d);
-	if (!error)
-		return 0;
-	blk_mq_free_tag_set(&d->set);
-free_number:
-	ida_free(&numbers, d->is.index);
-	return error;
+	return error ? error : add_gendisk(d);
 }
 
 /* Who has it open gets errors; what is not dead yet first writes what the page cache has. */
 void disk_del(struct disk *d)
 {
-	if (READ_ONCE(d->queue.state) == DISK_DEAD) {
-		pr_warn(SIO_DISK_NAME "%u: the queue pair of %s is dead: %s\n", d->is.index,
-			d->is.source, d->queue.why);
+	disk_queues_last(d);
+	if (READ_ONCE(d->why)) {
+		pr_warn(SIO_DISK_NAME "%d: the queue pair of %s is dead: %s\n", d->number,
+			d->is.source, d->why);
 		blk_mark_disk_dead(d->gendisk);
 	}
 	del_gendisk(d->gendisk);
-	blk_mq_free_tag_set(&d->set);
-	put_disk(d->gendisk);
-	disk_queue_kill(d, "it was detached", BLK_STS_IOERR);
-	ida_free(&numbers, d->is.index);
+}
+
+void disk_free(struct disk *d)
+{
+	if (d->gendisk)
+		put_disk(d->gendisk);
+	if (d->set.tags)
+		blk_mq_free_tag_set(&d->set);
+	if (d->number >= 0)
+		ida_free(&numbers, d->number);
 }
 
 bool disk_is_open(const struct disk *d)

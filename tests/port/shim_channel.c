@@ -493,15 +493,37 @@ out:
 
 /* ---- what is no view ---- */
 
+static void refuse_attach(struct port_world *w, int fd, struct sio_disk_attach is, int error,
+			  const char *what)
+{
+	shim_check(w, ioctl(fd, SIO_DISK_ATTACH, &is) == -1 && errno == error, what);
+}
+
+static void refuse_counts(struct port_world *w, int fd, struct sio_disk_attach is)
+{
+	struct sio_disk_renew renew = {.size = sizeof(renew), .n_pairs = 1, .pairs = is.pairs};
+
+	is.n_pairs = 0;
+	refuse_attach(w, fd, is, EINVAL, "a disk without a queue pair");
+	is.n_pairs = SIO_DISK_PAIRS + 1;
+	refuse_attach(w, fd, is, EINVAL, "a disk with too many queue pairs");
+	is.n_pairs = 1;
+	is.pairs = 8;
+	refuse_attach(w, fd, is, EFAULT, "a disk whose pairs cannot be read");
+	shim_check(w, ioctl(fd, SIO_DISK_RENEW, &renew) == -1 && errno == EINVAL,
+		   "other pairs for a descriptor that has no disk");
+}
+
 /* A ring is no place for a queue pair: what the kernel maps of programs is memory and views. */
 static void ring_as_queue(struct port_world *w)
 {
+	struct sio_disk_pair pair = {.id = 1, .interrupt = 1 << 20};
 	struct sio_disk_attach is = {.size = sizeof(is),
-				     .id = 1,
+				     .pairs = (uintptr_t)&pair,
+				     .n_pairs = 1,
 				     .entries = 2,
 				     .depth = 1,
 				     .slot = SHIM_PAGE,
-				     .interrupt = -1,
 				     .timeout_ms = 1000,
 				     .nsid = 1,
 				     .block_shift = 9,
@@ -513,12 +535,12 @@ static void ring_as_queue(struct port_world *w)
 		shim_check(w, fd >= 0, "the node of smartio_blk.ko");
 		goto out;
 	}
-	is.sq = is.cq = is.sq_doorbell = is.cq_doorbell = is.memory = (uintptr_t)t.x.there;
-	shim_check(w, ioctl(fd, SIO_DISK_ATTACH, &is) == -1 && errno == EBADF,
-		   "of memory all is right but the interrupt");
-	is.sq = (uintptr_t)t.c.ring;
-	shim_check(w, ioctl(fd, SIO_DISK_ATTACH, &is) == -1 && errno == EINVAL,
-		   "a ring is refused as a queue");
+	pair.sq = pair.cq = pair.sq_doorbell = pair.cq_doorbell = pair.memory =
+		(uintptr_t)t.x.there;
+	refuse_attach(w, fd, is, EBADF, "of memory all is right but the interrupt");
+	pair.sq = (uintptr_t)t.c.ring;
+	refuse_attach(w, fd, is, EINVAL, "a ring is refused as a queue");
+	refuse_counts(w, fd, is);
 	world_end(w, &t);
 out:
 	if (fd >= 0)

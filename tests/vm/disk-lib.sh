@@ -59,3 +59,32 @@ kill_manager() {
 	kill -9 "$(cat /tmp/manager.pid)"
 	until_ok test ! -e "/proc/$(cat /tmp/manager.pid)"
 }
+
+# Writes, reads and compares, each machine in a place of its own, until that fails.
+start_own_io() { # DISK PLACE
+	rm -f /tmp/own.end /tmp/own.n
+	place=$(($2 * 16))
+	(
+		exec 9<>"$1"
+		while head -c 65536 /dev/urandom >/tmp/own.in &&
+			dd if=/tmp/own.in of=/proc/self/fd/9 bs=16384 seek=$place oflag=direct 2>/tmp/own.err &&
+			dd if=/proc/self/fd/9 of=/tmp/own.out bs=16384 skip=$place count=4 iflag=direct 2>/tmp/own.err &&
+			cmp /tmp/own.in /tmp/own.out; do
+			echo >>/tmp/own.n
+		done
+		echo ended >/tmp/own.end
+	) &
+	until_ok test -s /tmp/own.n
+}
+
+own_io_goes_on() {
+	rm -f /tmp/own.n
+	until_ok test -s /tmp/own.n
+	[ ! -e /tmp/own.end ] || fail "I/O has ended: $(cat /tmp/own.err)"
+}
+
+stop_own_io() {
+	smartio-nvme detach "$DISK" --force
+	until_ok test -s /tmp/own.end
+	until_ok disk_is_gone
+}

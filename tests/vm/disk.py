@@ -26,7 +26,7 @@ def start(p):
     p.both("remember")
 
 
-def attach(p, machines, options=""):
+def attach(p, machines, options="--survive off"):
     for m in machines:
         m.start(f"smartio-nvme attach {DRIVE} {options}")
     for m in machines:
@@ -83,7 +83,7 @@ def check_files(p):
 
 def check_ranges(p):
     """A range for each, which the other does not get."""
-    attach(p, (p.a, p.b), "--length 4M")
+    attach(p, (p.a, p.b), "--survive off --length 4M")
     p.b.run("smartio-nvme leases " + DRIVE)
     first = p.a.run("cat /sys/block/smartio-nvme0/smartio/first"), p.b.run("cat /sys/block/smartio-nvme0/smartio/first")
     if first[0] == first[1]:
@@ -107,6 +107,21 @@ def check_killed(p):
     p.step("the holder was killed under I/O: nothing is left of it, and the other machine's disk goes on")
 
 
+def check_reset(p):
+    """The manager is killed, and the next one resets the drive: reads of both go on, and writes of whoever is alone."""
+    attach(p, (p.a, p.b), "--alone --wait=600")
+    for m, place in ((p.a, 1), (p.b, 2)):
+        m.run(f"[ $(ls /sys/block/smartio-nvme0/mq | wc -l) = 2 ] || fail queues; start_own_io $DISK {place}")
+    for _ in range(5 if p.soak else 1):
+        p.a.run(f"kill_manager; start_manager {DRIVE}")
+        for m in (p.a, p.b):
+            m.run("own_io_goes_on")
+    p.b.run("[ $(cat /sys/block/smartio-nvme0/smartio/state) = live ] || fail state; stop_own_io")
+    p.a.run("own_io_goes_on; stop_own_io")
+    p.b.run("until_ok as_remembered")
+    p.step("the drive was reset under I/O of both, and both disks go on")
+
+
 def check_manager(p):
     """A manager that is killed is not noticed, the next one's reset ends the disks."""
     attach(p, (p.b,))
@@ -119,23 +134,22 @@ def check_manager(p):
 
 
 def check_daemons(p):
-    """Either daemon dies. The lender's machine has its own disk as before."""
-    attach(p, (p.a, p.b), "--timeout 10000")
+    """Either daemon dies, and comes back: nobody notices."""
+    attach(p, (p.a, p.b), "--survive off --timeout 10000")
     for m in (p.a, p.b):
         m.run("start_raw_io $DISK")
-    p.a.run("kill -9 $(cat /tmp/smartiod.pid); start_daemon a")
-    p.b.run(f"disk_has_ended; until_ok has_device {DRIVE}; until_ok as_remembered")
+    for name, m, other in (("a", p.a, p.b), ("b", p.b, p.a)):
+        m.run(f"kill -9 $(cat /tmp/smartiod.pid); start_daemon {name}; until_ok has_device {DRIVE}")
+        other.run(f"until_ok has_device {DRIVE}")
+        for each in (p.a, p.b):
+            each.run(f"raw_io_goes_on; until_ok same_borrowers {DRIVE} 3 0")
+        p.step(f"smartiod of {name} was killed under I/O and started again: both disks go on")
+    p.b.run("stop_raw_io; until_ok as_remembered")
     p.a.run(f"raw_io_goes_on; until_ok same_borrowers {DRIVE} 2 0")
-    p.step("smartiod of a was killed under I/O: b's disk is gone, a's goes on")
-    attach(p, (p.b,), "--timeout 10000")
-    p.b.run("start_raw_io $DISK; kill -9 $(cat /tmp/smartiod.pid); start_daemon b; disk_has_ended; "
-            f"until_ok has_device {DRIVE}; until_ok as_remembered")
-    p.a.run(f"raw_io_goes_on; until_ok same_borrowers {DRIVE} 2 0")
-    p.step("smartiod of b was killed under I/O: its disk is gone")
 
 
 def check_link(p):
-    attach(p, (p.b,), "--timeout 10000")
+    attach(p, (p.b,), "--survive off --timeout 10000")
     p.b.run("start_raw_io $DISK")
     cluster.smartio(p, "fault", "link", "a", "down")
     p.b.run("disk_has_ended")
@@ -167,7 +181,7 @@ class Disk(cluster.Cluster):
     name = "disk"
     doc = __doc__
     memory = 384
-    checks = (start, check_both, check_silence, check_files, check_ranges, check_killed, check_faults)
+    checks = (start, check_both, check_silence, check_files, check_ranges, check_reset, check_killed, check_faults)
 
     def load(self, *modules):
         """Lines of shell that load them and what they need."""

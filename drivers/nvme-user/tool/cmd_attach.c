@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * attach: a queue pair of a drive as a disk of this host (smartio_blk.ko). A process in the
+ * attach: queue pairs of a drive as a disk of this host (smartio_blk.ko). A process in the
  * background owns all that the disk consists of, so that it is taken back as that of any program
- * when the process ends, for whatever reason.
+ * when the process ends, for whatever reason; and gives the disk other pairs after a reset.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,27 +15,20 @@
 #include <unistd.h>
 
 #include "sisci_api.h"
-#include "smartio/disk.h"
 #include "smartio/ext.h"
-#include "smartio/nvmeraw.h"
+#include "disk_pairs.h"
 #include "document.h"
-#include "tool.h"
 
-#define DEPTH 31u   /* with SLOT and lists, 2 MiB of memory in one piece */
-#define SLOT 65536u /* bytes of one command */
 #define TIMEOUT_MS 30000u
-#define PAGE 4096u	  /* of the drive */
-#define DOORBELLS 0x1000u /* from here on in BAR 0 */
+#define SURVIVE_MS 30000u /* for other pairs, after a reset; or as long as for a manager */
+#define PAUSE_MS 64	  /* between two tries, unless something happens before */
 
 struct holder {
 	const struct options *o;
 	struct smartio_nvme *n;
 	struct smartio_nvme_namespace ns;
 	struct smartio_nvme_lease *lease; /* NULL: the whole namespace */
-	struct smartio_nvme_queue *queue;
-	struct smartio_nvme_buffer *memory;
-	struct smartio_nvme_raw raw;
-	sci_map_t map[3];
+	struct disk_pairs pairs;
 	int node;
 	struct sio_disk_attach disk;
 };
@@ -83,113 +76,43 @@ static uint32_t flags_of(uint32_t features)
 	       (features & SMARTIO_NVME_HAS_WRITE_ZEROES ? SIO_DISK_ZEROES : 0);
 }
 
-/* ---- the queue pair ---- */
-
-static uint32_t slot_of(const struct smartio_nvme_info *info)
-{
-	uint32_t slot = SLOT;
-
-	while (slot > PAGE && slot > info->max_transfer)
-		slot /= 2;
-	return slot;
-}
-
-static int open_queue(struct holder *h)
-{
-	struct smartio_nvme_info info;
-	struct smartio_nvme_queue_options qo = {.size = sizeof(qo),
-						.cq_placement = SMARTIO_NVME_PLACE_LOCAL,
-						.namespace_id = h->o->nsid,
-						.flags = SMARTIO_NVME_INTERRUPT,
-						.lease = h->lease};
-
-	if (h->o->depth > SIO_DISK_DEPTH)
-		return failed("a disk has up to %u commands in flight, not %" PRIu64,
-			      SIO_DISK_DEPTH, h->o->depth);
-	smartio_nvme_get_info(h->n, &info);
-	h->disk.flags = flags_of(info.features);
-	qo.depth = h->o->depth ? (uint32_t)h->o->depth : DEPTH;
-	if (qo.depth > info.max_queue_entries - 1)
-		qo.depth = info.max_queue_entries - 1;
-	qo.max_transfer = h->disk.slot = slot_of(&info);
-	h->disk.depth = qo.depth;
-	if (open_pair(h->o, h->n, true, &qo, &h->queue))
-		return EXIT_FAILED;
-	h->raw.size = sizeof(h->raw);
-	if (smartio_nvme_queue_hand_over(h->queue, &h->raw) ||
-	    smartio_nvme_buffer_alloc(
-		    h->n, (size_t)qo.depth * (h->disk.slot + SIO_DISK_LIST(h->disk.slot)),
-		    &h->memory))
-		return failed_nvme();
-	return EXIT_OK;
-}
-
-static int map(struct holder *h, unsigned which, sci_remote_segment_t segment, size_t from,
-	       size_t bytes, unsigned flags, __u64 *ret)
-{
-	sci_error_t err;
-	volatile void *at =
-		SCIMapRemoteSegment(segment, &h->map[which], from, bytes, NULL, flags, &err);
-
-	if (err != SCI_ERR_OK)
-		return failed("cannot map queue pair %u of %s: %s", h->raw.id, h->o->device,
-			      smartio_last_error());
-	*ret = (uintptr_t)at;
-	return EXIT_OK;
-}
-
-static size_t pages(size_t bytes)
-{
-	return (bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
-}
-
-static int map_queue(struct holder *h)
-{
-	const struct smartio_nvme_raw *raw = &h->raw;
-	const size_t first = raw->sq_doorbell & ~(size_t)(PAGE - 1);
-	__u64 doorbells = 0;
-	int rc = map(h, 0, raw->sq, 0, pages(raw->entries * 64), 0, &h->disk.sq);
-
-	if (rc == EXIT_OK)
-		rc = map(h, 1, raw->cq, 0, pages(raw->entries * 16), 0, &h->disk.cq);
-	if (rc == EXIT_OK)
-		rc = map(h, 2, raw->bar, first, pages(raw->cq_doorbell + 4 - first),
-			 SCI_FLAG_IO_MAP_IOSPACE, &doorbells);
-	if (rc)
-		return rc;
-	h->disk.sq_doorbell = doorbells + (raw->sq_doorbell - first);
-	h->disk.cq_doorbell = doorbells + (raw->cq_doorbell - first);
-	/* What was mapped before a reset leads nowhere; after one, to another's queues. */
-	if (smartio_device_generation(raw->device) != raw->generation)
-		return failed("%s was reset meanwhile", h->o->device);
-	return EXIT_OK;
-}
-
 /* ---- the disk ---- */
 
 static int explain_attach(const struct holder *h, int error)
 {
+	const struct smartio_nvme_raw *raw = &h->pairs.pair[0].raw;
+
 	if (error == EINVAL)
 		return failed("smartio_blk.ko does not take queue pair %u of %s: it is for devices "
 			      "by smartio.ko, of blocks of 512 to 4,096 bytes (%u here)",
-			      h->raw.id, h->o->device, h->raw.block_size);
+			      raw->id, h->o->device, raw->block_size);
 	if (error == ENODEV)
 		return failed("%s was reset meanwhile, or is lost", h->o->device);
 	return failed("smartio_blk.ko: %s", strerror(error));
 }
 
+static uint32_t flags_of_disk(const struct holder *h)
+{
+	const struct options *o = h->o;
+	struct smartio_nvme_info info;
+
+	smartio_nvme_get_info(h->n, &info);
+	return flags_of(info.features) | (o->read_only ? SIO_DISK_READ_ONLY : 0) |
+	       (o->survive ? SIO_DISK_SURVIVE : 0) | (o->alone || h->lease ? SIO_DISK_ALONE : 0);
+}
+
 static int attach_disk(struct holder *h)
 {
-	const struct smartio_nvme_raw *raw = &h->raw;
+	const struct smartio_nvme_raw *raw = &h->pairs.pair[0].raw;
 	struct sio_disk_attach *d = &h->disk;
 
 	d->size = sizeof(*d);
-	d->flags |= h->o->read_only ? SIO_DISK_READ_ONLY : 0;
-	d->id = raw->id;
+	d->flags = flags_of_disk(h);
+	d->pairs = (uintptr_t)h->pairs.kernel;
+	d->n_pairs = h->pairs.count;
 	d->entries = raw->entries;
-	d->memory = (uintptr_t)smartio_nvme_buffer_data(h->memory);
-	d->memory_address = smartio_nvme_buffer_address(h->memory);
-	d->interrupt = smartio_interrupt_fd(raw->interrupt);
+	d->depth = h->pairs.qo.depth;
+	d->slot = h->pairs.slot;
 	d->timeout_ms = h->o->timeout_ms ? h->o->timeout_ms : TIMEOUT_MS;
 	d->nsid = raw->namespace_id;
 	d->block_shift = (uint32_t)__builtin_ctz(raw->block_size);
@@ -208,62 +131,152 @@ static int make(struct holder *h)
 	if (rc == EXIT_OK)
 		rc = take_range(h);
 	if (rc == EXIT_OK)
-		rc = open_queue(h);
-	if (rc == EXIT_OK)
-		rc = map_queue(h);
+		rc = disk_pairs_open(&h->pairs, h->o, h->n, h->lease);
 	return rc == EXIT_OK ? attach_disk(h) : rc;
 }
 
 /*
- * First the disk, which may still write; then what it was made of. If no manager deletes the queue,
- * its memory and the buffer stay for the drive. Half-made is fine.
+ * First the disk, which may still write; then what it was made of. If no manager deletes a queue,
+ * its memory and the buffers stay for the drive. Half-made is fine.
  */
 static void unmake(struct holder *h)
 {
-	sci_error_t err;
-
 	close(h->node);
-	for (unsigned i = 0; i < 3; i++)
-		if (h->map[i])
-			SCIUnmapSegment(h->map[i], 0, &err);
-	smartio_nvme_queue_close(h->queue);
-	smartio_nvme_buffer_free(h->memory);
+	disk_pairs_close(&h->pairs);
 	smartio_nvme_lease_give(h->lease);
 }
 
 /* ---- its life ---- */
 
-/* Takes the events that there are. Return: whether the queue pair still works. */
-static bool look_at_drive(const struct holder *h)
+enum drive { DRIVE_SAME, DRIVE_RESET, DRIVE_LOST };
+
+/* Takes the events that there are. */
+static enum drive look_at_drive(const struct holder *h)
 {
-	const sci_smartio_device_t device = h->raw.device;
+	const struct smartio_nvme_raw *raw = &h->pairs.pair[0].raw;
 	struct smartio_device_event event;
 	sci_error_t err;
 
 	do
-		smartio_wait_device_event(device, &event, 0, &err);
+		smartio_wait_device_event(raw->device, &event, 0, &err);
 	while (err == SCI_ERR_OK);
-	return err == SCI_ERR_TIMEOUT && !smartio_device_lost(device) &&
-	       smartio_device_generation(device) == h->raw.generation;
+	if (err != SCI_ERR_TIMEOUT || smartio_device_lost(raw->device))
+		return DRIVE_LOST;
+	return smartio_device_generation(raw->device) == raw->generation ? DRIVE_SAME : DRIVE_RESET;
+}
+
+enum happened { HAPPENED_NOTHING, HAPPENED_STOP, HAPPENED_DEAD, HAPPENED_AWAY };
+
+/* Waits for any of what a holder has to know of: also for what looks like that of the drive. */
+static enum happened await(const struct holder *h, bool away, int ms)
+{
+	struct pollfd p[] = {
+		{.fd = h->node, .events = (short)(POLLIN | (away ? 0 : POLLPRI))},
+		{.fd = wake, .events = POLLIN},
+		{.fd = smartio_device_event_fd(h->pairs.pair[0].raw.device), .events = POLLIN}};
+
+	while (poll(p, 3, ms) < 0)
+		if (errno != EINTR)
+			return HAPPENED_DEAD;
+	if (p[1].revents || (p[0].revents & POLLIN))
+		return HAPPENED_STOP;
+	if (p[0].revents & (POLLHUP | POLLERR | POLLNVAL))
+		return HAPPENED_DEAD;
+	return p[0].revents & POLLPRI ? HAPPENED_AWAY : HAPPENED_NOTHING;
+}
+
+static int dead(const struct holder *h, const char *why)
+{
+	return failed("/dev/" SIO_DISK_NAME "%u has ended: %s %s; attach it anew", h->disk.index,
+		      h->o->device, why);
+}
+
+/* Other pairs, once. False: not yet; else @ret: EXIT_OK, or EXIT_FAILED, reported. */
+static bool renew(struct holder *h, uint32_t wait_ms, int *ret)
+{
+	const struct sio_disk_renew none = {.size = sizeof(none)};
+	struct sio_disk_renew m = {
+		.size = sizeof(m), .n_pairs = h->pairs.count, .pairs = (uintptr_t)h->pairs.kernel};
+	int rc;
+
+	/* Before anything of the pairs of before may become the next ones'. */
+	if (ioctl(h->node, SIO_DISK_RENEW, &none) < 0)
+		failed("smartio_blk.ko: %s", strerror(errno));
+	rc = disk_pairs_renew(&h->pairs, wait_ms);
+	if (rc == -EAGAIN)
+		return false;
+	*ret = EXIT_FAILED;
+	if (rc) {
+		failed("%s", smartio_nvme_error());
+		dead(h, "was reset");
+	} else if (ioctl(h->node, SIO_DISK_RENEW, &m) == 0) {
+		*ret = EXIT_OK;
+	} else if (errno == ENODEV) { /* once more */
+		return false;
+	} else {
+		failed("smartio_blk.ko: %s", strerror(errno));
+		dead(h, "was reset");
+	}
+	return true;
+}
+
+static int ms_until(uint64_t end)
+{
+	const uint64_t now = smartio_now_ns();
+
+	return now < end ? (int)((end - now) / 1000000) + 1 : 0;
+}
+
+/* The drive was reset, or the way there is cut. @ret_stop: somebody wants the disk to end. */
+static int go_on(struct holder *h, bool *ret_stop)
+{
+	const uint32_t ms = h->o->wait_ms > SURVIVE_MS ? h->o->wait_ms : SURVIVE_MS;
+	const uint64_t end = smartio_now_ns() + ms * 1000000ull;
+	enum drive drive = look_at_drive(h), now;
+	int rc = EXIT_FAILED;
+
+	while (smartio_now_ns() < end) {
+		enum happened what;
+
+		if (drive == DRIVE_LOST)
+			return dead(h, "or its host is lost");
+		if (drive == DRIVE_RESET && renew(h, PAUSE_MS, &rc))
+			return rc;
+		what = await(h, true, drive == DRIVE_RESET ? PAUSE_MS : ms_until(end));
+		if (what == HAPPENED_DEAD)
+			return dead(h, "did not answer");
+		*ret_stop = what == HAPPENED_STOP;
+		if (*ret_stop)
+			return EXIT_OK;
+		now = look_at_drive(h);
+		/* Of the first pair alone; others may be of before. */
+		if (drive != DRIVE_RESET || now == DRIVE_LOST)
+			drive = now;
+	}
+	return dead(h, drive == DRIVE_RESET ? "was reset, and gave no queue pairs in time"
+					    : "cannot be reached");
 }
 
 /* Waits until somebody ends the disk, or it has ended. */
-static int hold(const struct holder *h)
+static int hold(struct holder *h)
 {
-	struct pollfd p[] = {{.fd = h->node, .events = POLLIN},
-			     {.fd = wake, .events = POLLIN},
-			     {.fd = smartio_device_event_fd(h->raw.device), .events = POLLIN}};
+	const bool survives = h->o->survive;
+	bool stop = false;
+	int rc = EXIT_OK;
 
-	for (;;) {
-		if (poll(p, 3, -1) < 0 && errno != EINTR)
-			return failed("poll: %s", strerror(errno));
-		if (p[1].revents || (p[0].revents & POLLIN))
-			return EXIT_OK;
-		if (p[0].revents || (p[2].revents && !look_at_drive(h)))
-			return failed("the queue pair of /dev/" SIO_DISK_NAME "%u is dead: %s was "
-				      "reset or is lost, or did not answer; attach it anew",
-				      h->disk.index, h->o->device);
+	while (rc == EXIT_OK && !stop) {
+		const enum happened what = await(h, false, -1);
+		const enum drive drive = look_at_drive(h);
+
+		stop = what == HAPPENED_STOP;
+		if (what == HAPPENED_DEAD)
+			rc = dead(h, "was reset or is lost, or did not answer");
+		else if (what == HAPPENED_AWAY || (!stop && survives && drive != DRIVE_SAME))
+			rc = go_on(h, &stop);
+		else if (!stop && drive != DRIVE_SAME)
+			rc = dead(h, "was reset or is lost");
 	}
+	return rc;
 }
 
 static int be_holder(const struct options *o, int report)
@@ -286,6 +299,7 @@ static int be_holder(const struct options *o, int report)
 		r.disk = h.disk.index;
 		r.lba = h.disk.first;
 		r.blocks = h.disk.blocks;
+		r.queue_pairs = h.pairs.count;
 		/* Whoever ended the command before it said so wants no disk. */
 		rc = background_ready(report, r, o->device) ? hold(&h) : EXIT_FAILED;
 	}
@@ -301,8 +315,9 @@ static void print_attached(const struct options *o, const struct ready *r)
 
 	snprintf(name, sizeof(name), "/dev/" SIO_DISK_NAME "%u", r->disk);
 	if (!o->json) {
-		printf("%s: blocks %" PRIu64 " + %" PRIu64 " of namespace %u of %s; process %d\n",
-		       name, r->lba, r->blocks, o->nsid, o->device, r->process);
+		printf("%s: blocks %" PRIu64 " + %" PRIu64
+		       " of namespace %u of %s; queues %u; process %d\n",
+		       name, r->lba, r->blocks, o->nsid, o->device, r->queue_pairs, r->process);
 		return;
 	}
 	data = doc_object();
@@ -311,6 +326,7 @@ static void print_attached(const struct options *o, const struct ready *r)
 	doc_number(data, "namespace", o->nsid);
 	doc_hex(data, "lba", r->lba);
 	doc_hex(data, "blocks", r->blocks);
+	doc_number(data, "queues", r->queue_pairs);
 	doc_number(data, "process", (uint64_t)r->process);
 	doc_print("nvme-attach", data);
 }

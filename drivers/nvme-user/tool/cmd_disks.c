@@ -97,9 +97,10 @@ static void print_disk(const struct disk *d, struct json_object *list)
 	struct json_object *entry;
 
 	if (!list) {
-		printf("/dev/%s  %s, from block %" PRIu64 ", %" PRIu64 " bytes, process %d%s%s\n",
+		printf("/dev/%s  %s, from block %" PRIu64 ", %" PRIu64 " bytes, process %d%s%s%s\n",
 		       d->name, d->source, d->first, d->bytes, d->holder,
-		       d->read_only ? ", read-only" : "", strcmp(d->state, "live") ? ", dead" : "");
+		       d->read_only ? ", read-only" : "", strcmp(d->state, "live") ? ", " : "",
+		       strcmp(d->state, "live") ? d->state : "");
 		return;
 	}
 	entry = doc_object();

@@ -148,9 +148,9 @@ static const struct command commands[] = {
 	 "  -f, --format N       which of the namespace's formats; default 0\n" HELP_NAMESPACE
 		 HELP_YES HELP_JSON HELP_WAIT,
 	 TAKES_NAMESPACE | TAKES_FORMAT | TAKES_YES | TAKES_JSON | TAKES_WAIT, cmd_format},
-	{"attach", "DEVICE", "make a queue pair a disk of this host, /dev/smartio-nvme0 and so on",
+	{"attach", "DEVICE", "make queue pairs a disk of this host, /dev/smartio-nvme0 and so on",
 	 "Needs smartio_blk.ko, and a device by smartio.ko. A process in the background holds the queue\n"
-	 "pair, until detach. The disk is the whole namespace, or a range that nobody else gets.\n\n"
+	 "pairs, until detach. The disk is the whole namespace, or a range that nobody else gets.\n\n"
 	 "  -s, --offset BYTES   where the range begins; default: where there is room\n" HELP_LENGTH
 	 "                       default: the whole namespace\n"
 	 "      --lease NAME     of the range, by which others see it; default: this host's\n"
@@ -221,6 +221,8 @@ enum {
 	OPT_TIMEOUT,
 	OPT_LEASE,
 	OPT_READ_ONLY,
+	OPT_ALONE,
+	OPT_POLL,
 	OPT_FORCE
 };
 
@@ -243,7 +245,7 @@ static const struct {
 	{{"standby", no_argument, NULL, OPT_STANDBY}, TAKES_MANAGER},
 	{{"wait", optional_argument, NULL, OPT_WAIT}, TAKES_WAIT},
 	{{"multipath", no_argument, NULL, OPT_MULTIPATH}, TAKES_PATHS},
-	{{"survive", required_argument, NULL, OPT_SURVIVE}, TAKES_PATHS},
+	{{"survive", required_argument, NULL, OPT_SURVIVE}, TAKES_PATHS | TAKES_DISK},
 	{{"share", no_argument, NULL, OPT_SHARE}, TAKES_PATHS},
 	{{"timeout", required_argument, NULL, OPT_TIMEOUT}, TAKES_PATHS | TAKES_DISK},
 	{{"output", required_argument, NULL, 'o'}, TAKES_OUTPUT},
@@ -258,9 +260,11 @@ static const struct {
 	{{"counters", no_argument, NULL, OPT_COUNTERS}, TAKES_BENCH},
 	{{"interrupt", no_argument, NULL, OPT_INTERRUPT}, TAKES_BENCH},
 	{{"sq", required_argument, NULL, OPT_SQ}, TAKES_BENCH},
-	{{"queues", required_argument, NULL, OPT_QUEUES}, TAKES_BENCH},
+	{{"queues", required_argument, NULL, OPT_QUEUES}, TAKES_BENCH | TAKES_DISK},
 	{{"lease", required_argument, NULL, OPT_LEASE}, TAKES_DISK},
 	{{"read-only", no_argument, NULL, OPT_READ_ONLY}, TAKES_DISK},
+	{{"alone", no_argument, NULL, OPT_ALONE}, TAKES_DISK},
+	{{"poll", no_argument, NULL, OPT_POLL}, TAKES_DISK},
 	{{"force", no_argument, NULL, OPT_FORCE}, TAKES_FORCE},
 };
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
@@ -354,6 +358,8 @@ static int take_flag(struct options *o, int opt)
 	o->interrupt |= opt == OPT_INTERRUPT;
 	o->background |= opt == OPT_BACKGROUND;
 	o->read_only |= opt == OPT_READ_ONLY;
+	o->alone |= opt == OPT_ALONE;
+	o->poll |= opt == OPT_POLL;
 	o->force |= opt == OPT_FORCE;
 	return EXIT_OK;
 }

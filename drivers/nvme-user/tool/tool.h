@@ -22,7 +22,7 @@ struct options {
 	double seconds;
 	uint32_t nsid;
 	uint32_t sq_placement; /* enum smartio_nvme_placement */
-	uint32_t queues;       /* submission queues of one completion queue */
+	uint32_t queues;       /* submission queues of one completion queue; pairs of a disk */
 	const char *sq_device; /* the queue lies in its memory; NULL: as @sq_placement says */
 	uint32_t wait_ms;      /* for a manager that is on its way */
 	uint32_t pair_wait_ms; /* for a queue pair that somebody gives back */
@@ -30,10 +30,10 @@ struct options {
 	uint32_t format;
 	bool yes, allow_vendor, standby;
 	bool multipath, share;
-	uint32_t timeout_ms;   /* of a command; 0: none, of a disk: 30 s */
-	bool read_only, force; /* of a disk */
-	const char *lease;     /* name of its range */
-	int survive;	       /* 1: on, 0: off, -1: as the command has it */
+	uint32_t timeout_ms;		    /* of a command; 0: none, of a disk: 30 s */
+	bool read_only, force, alone, poll; /* of a disk */
+	const char *lease;		    /* name of its range */
+	int survive;			    /* 1: on, 0: off, -1: as the command has it */
 	bool write, random, json, counters, progress, once, interrupt, background;
 };
 
@@ -96,9 +96,9 @@ void catch_signals(void (*also)(void));
  * that holds a disk, when the disk is there.
  */
 struct ready {
-	uint32_t queue_pairs, other_node;
-	uint32_t disk;	      /* its number */
-	uint64_t lba, blocks; /* of the namespace, that are the disk */
+	uint32_t queue_pairs, other_node; /* of a disk: those that it has */
+	uint32_t disk;			  /* its number */
+	uint64_t lba, blocks;		  /* of the namespace, that are the disk */
 	int process;
 };
 

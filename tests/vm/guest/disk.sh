@@ -19,8 +19,9 @@ refused() { # PATTERN COMMAND...
 	grep -q "$pattern" /tmp/refused || fail "$*: $(cat /tmp/refused)"
 }
 
+# What goes on after a reset is tested in renew.sh.
 attach() { # OPTION...
-	smartio-nvme attach "$bdf" "$@"
+	smartio-nvme attach "$bdf" --survive off "$@"
 }
 
 holder_of() { # DISK
@@ -105,6 +106,7 @@ refused 'needs --length' attach --offset 1M
 refused 'multiples' attach --length 1000
 refused 'blocks, not' attach --offset 1M --length 1T
 refused 'up to 1024' attach --depth 1025
+refused 'which are 2 here, not 3' attach --queues 3
 rmmod smartio_blk
 refused 'modprobe smartio_blk' attach
 load_module smartio_blk.ko
@@ -112,16 +114,28 @@ refused 'no disk' smartio-nvme detach "$DISK"
 smartio-nvme disks | grep -q 'no disks'
 as_before
 
+# Of a disk.
+queues() {
+	ls /sys/block/smartio-nvme0/mq | wc -l
+}
+
 echo "the disk and clients"
 attach
 smartio-nvme disks
+[ "$(queues)" = 2 ] || fail "$(queues) queues, on two processors"
 [ "$(blockdev --getsize64 "$DISK")" = "$(stat -c %s /dev/null >/dev/null; echo $((64 << 20)))" ] || fail "its size"
 # QEMU's drive has a cache: what is to last has to be flushed.
 queue=/sys/block/smartio-nvme0/queue
 [ "$(cat $queue/write_cache) $(cat $queue/fua)" = "write back 1" ] || fail "its cache is $(cat $queue/write_cache), FUA $(cat $queue/fua)"
 compare "$DISK" 0
 start_watched verify verify "$bdf" 65536 256
-compare "$DISK" 0
+taskset 1 true || fail "no taskset"
+for processor in 1 2; do # of each queue
+	head -c 1048576 /dev/urandom >/tmp/in
+	taskset $processor dd if=/tmp/in of="$DISK" bs=4096 seek=$((processor * 1024)) oflag=direct 2>/tmp/err || fail "$(cat /tmp/err)"
+	taskset $((3 - processor)) dd if="$DISK" of=/tmp/out bs=4096 skip=$((processor * 1024)) count=256 iflag=direct 2>/tmp/err || fail "$(cat /tmp/err)"
+	cmp /tmp/in /tmp/out || fail "other bytes through queue $processor"
+done
 end_watched verify
 refused 'unavailable' rmmod smartio_blk
 refused 'unavailable' rmmod smartio
@@ -159,6 +173,13 @@ head -c 1048576 /dev/urandom | dd of="$DISK" bs=65536 oflag=direct 2>/tmp/err ||
 /bin/fallocate -p -o 524288 -l 524288 "$DISK"
 [ "$(host sha256 524288 524288)" = "$(head -c 524288 /dev/zero | sha256sum | cut -d' ' -f1)" ] || fail "no zeros"
 smartio-nvme detach "$DISK"
+
+echo "one queue, and a drive that does not interrupt"
+attach --queues 1 --poll
+[ "$(queues)" = 1 ] || fail "$(queues) queues"
+compare "$DISK" 0
+smartio-nvme detach "$DISK"
+as_before
 
 echo "two ranges"
 attach --offset 8M --length 4M --lease first
@@ -215,7 +236,7 @@ goes_on
 start_daemon
 goes_on
 
-# Of disks, mapped for the drive: 31 slots of 64 KiB and their lists.
+# Of disks, mapped for the drive: of each queue 31 slots of 64 KiB and their lists.
 slots() {
 	lists | grep -c '^dmamap .* bytes 1f1000 ' || :
 }
@@ -223,14 +244,14 @@ slots() {
 echo "the manager is killed under I/O, and the next one resets the drive"
 attach --length 4M
 mapped=$(slots)
-[ "$mapped" = 2 ] || fail "$mapped disks have slots"
+[ "$mapped" = 4 ] || fail "$mapped queues of two disks have slots"
 kill -9 "$manager"
 wait "$manager" || :
 goes_on
 # Nobody deletes its queue now: the drive may still write to its slots.
 smartio-nvme detach /dev/smartio-nvme1 --force
 is_gone /dev/smartio-nvme1 || fail "it was detached by force"
-[ "$(slots)" = 2 ] || fail "$(slots) disks have slots, without a manager"
+[ "$(slots)" = 4 ] || fail "$(slots) queues have slots, without a manager"
 goes_on
 start_manager "$bdf"
 has_ended
