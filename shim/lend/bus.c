@@ -170,6 +170,7 @@ static struct smartio_shadow *shadow_add(const struct smartio_shadow_info *info,
 	error = make(s);
 	pci_unlock_rescan_remove();
 	if (!error) {
+		shadow_peers_join(s);
 		*ret_bdf = (u32)s->sysdata.domain << 16;
 		return s;
 	}
@@ -207,6 +208,7 @@ static void shadow_del(struct smartio_shadow *s)
 	pci_lock_rescan_remove();
 	remove_bus(s);
 	pci_unlock_rescan_remove();
+	shadow_peers_leave(s);
 	set_live(s, false); /* no driver has it, and who still has it open asks nobody */
 	cancel_work_sync(&s->post);
 }

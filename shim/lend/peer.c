@@ -20,7 +20,28 @@ struct peer {
 };
 
 static LIST_HEAD(peers);
-static DEFINE_SPINLOCK(lock); /* of the list; drivers map with interrupts off, too */
+static LIST_HEAD(shadows);
+static DEFINE_SPINLOCK(lock); /* of both lists; drivers map with interrupts off, too */
+
+void shadow_peers_join(struct smartio_shadow *s)
+{
+	unsigned long flags;
+
+	pci_dev_get(s->info.parent);
+	spin_lock_irqsave(&lock, flags);
+	list_add_tail(&s->node, &shadows);
+	spin_unlock_irqrestore(&lock, flags);
+}
+
+void shadow_peers_leave(struct smartio_shadow *s)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&lock, flags);
+	list_del(&s->node);
+	spin_unlock_irqrestore(&lock, flags);
+	pci_dev_put(s->info.parent);
+}
 
 /* With the lock. NULL: none. */
 static struct peer *find(const struct smartio_shadow *of, u64 phys)
@@ -98,16 +119,29 @@ static bool in_window(const struct smartio_shadow *s, u64 address)
 	return address >= f->dma_base && address - f->dma_base < f->dma_length;
 }
 
-/* What lies there leads to another host: not by way of this one. */
-static bool is_behind_adapter(const struct smartio_shadow *s, phys_addr_t phys)
+static bool is_of(struct pci_dev *adapter, phys_addr_t phys)
 {
 	for (int i = 0; i < PCI_STD_NUM_BARS; i++) {
-		const struct resource *r = &s->info.parent->resource[i];
+		const struct resource *r = &adapter->resource[i];
 
 		if (resource_type(r) == IORESOURCE_MEM && phys >= r->start && phys <= r->end)
 			return true;
 	}
 	return false;
+}
+
+/* What lies there leads to another host: not by way of this one, whichever adapter leads there. */
+static bool is_behind_adapter(phys_addr_t phys)
+{
+	const struct smartio_shadow *s;
+	unsigned long flags;
+	bool found = false;
+
+	spin_lock_irqsave(&lock, flags);
+	list_for_each_entry(s, &shadows, node)
+		found = found || is_of(s->info.parent, phys);
+	spin_unlock_irqrestore(&lock, flags);
+	return found;
 }
 
 static dma_addr_t refuse(struct device *dev, phys_addr_t phys, size_t size, const char *why)
@@ -152,7 +186,7 @@ dma_addr_t shadow_peer_map(struct device *dev, phys_addr_t phys, size_t size,
 		return address;
 	if (why)
 		return refuse(dev, phys, size, why);
-	if (is_behind_adapter(s, phys))
+	if (is_behind_adapter(phys))
 		return refuse(dev, phys, size,
 			      "no BAR that was borrowed with --peers and that its host has mapped");
 	if (!s->has_window)

@@ -16,6 +16,7 @@
 
 struct smartio_shadow {
 	struct pci_sysdata sysdata; /* the bus's; first, so that one leads to the other */
+	struct list_head node;	    /* peer.c */
 	struct smartio_shadow_info info;
 	struct pci_bus *bus;
 	struct device *bridge; /* the bus's; @s lives as long as that */
@@ -63,6 +64,9 @@ void shadow_interrupt(struct smartio_shadow *s, unsigned int vector);
 extern const struct dma_map_ops shadow_dma_ops;
 
 /* peer.c: BARs of other shadows */
+/* From before a driver may know its BARs until none does. */
+void shadow_peers_join(struct smartio_shadow *s);
+void shadow_peers_leave(struct smartio_shadow *s);
 int shadow_peer_add(struct smartio_shadow *s, struct smartio_shadow *target, unsigned int bar,
 		    u64 address, u64 size);
 /* Nobody reaches it, and it reaches nobody. */

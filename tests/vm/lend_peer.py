@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Device Lending, peer-to-peer: a device that B has borrowed reads and writes BARs of other devices, by its own driver.
 
-usage: lend_peer.py BUILD MACHINE [--third] [--a-alone] [--b-alone] [--console] [--soak]
+usage: lend_peer.py BUILD MACHINE [--third | --apart] [--a-alone] [--b-alone] [--console] [--soak]
 
 As lend.py. A lends QEMU's edu device, which copies between its memory and what it reaches, and a drive with memory of its
 own in a BAR; B has an edu of its own besides. Their drivers know dma_map_resource() and nothing of this. With --third the drive
-is lent by a third machine.
+is lent by a third machine; with --apart by one that only B has a cable to, so that the edu cannot reach it.
 """
 import os
 import sys
@@ -18,6 +18,7 @@ import shim
 import trio
 from cluster import PLACE
 from lend import SHADOW
+from shell_machine import FIRST_SLOT
 
 EDU, NEAR = "0000:01:00.0", "0000:00:0a.0"  # the lent one is behind a port, which can reset it
 PORT_SLOT = 9
@@ -25,6 +26,7 @@ SECOND = "8001:00:00.0"  # the edu's shadow
 FILES = f"/sys/bus/pci/devices/{SECOND}"
 MEMORY = 2  # the BAR of the drive with its memory
 OFFSET = 0x3000
+NEIGHBOURS = {"a": "b", "b": "ac", "c": "b"}  # with --apart
 LIES = ("within", "before", "behind", "odd", "around", "last")  # liar.c
 
 
@@ -196,5 +198,45 @@ class Third(Peer):
         return trio.Trio.network(self, host, folder)
 
 
+def start_apart(p):
+    p.windowed = p.iommu != "none"
+    p.load_adapters()
+    for host in p.up:
+        getattr(p, host).start(trio.start_host(host))
+    for m in p.machines():
+        m.wait()
+    p.a.run(f"smartio lend {EDU}")
+    lender(p).run(f"smartio lend {PLACE}")
+    p.b.run(f"load smartio_lend; {p.kind.load('nvme')}; load smartio_edu; until_ok has_device a/{EDU}; until_ok has_device {drive(p)}")
+    p.both("remember")
+    p.step("a drive and an edu device are known on b, behind an adapter each")
+
+
+def check_apart(p):
+    """What is behind the other adapter is no device of B's own."""
+    borrow(p)
+    p.b.run(f"refused '' map_bar {SECOND} {SHADOW} {MEMORY} 65536; logged 'that its host has mapped'; raw_copy /dev/nvme0n1 24576 64")
+    p.step("the drive's memory, behind the other adapter, is refused")
+
+
+class Apart(Third):
+    options = ("--apart",)
+    topology = "cluster: chain\nhosts:\n" + "".join(
+        f"  {host}: {{ kind: machine, adapters: [{', '.join(f'{{ to: {other}, window: 1G, entries: 1024 }}' for other in others)}] }}\n"
+        for host, others in NEIGHBOURS.items())
+    file = "cluster: three-kernels\nhosts:\n" + "".join(
+        f"  {host}: {{ address: {trio.ADDRESS[host]}:7470, adapters: ["
+        + ", ".join(f"{{ pci: 0000:00:{slot:02x}.0, to: {other} }}" for slot, other in enumerate(others, FIRST_SLOT))
+        + "] }\n" for host, others in NEIGHBOURS.items()) + "access: { between_machines: open }\n"
+    adapters = {host: len(others) for host, others in NEIGHBOURS.items()}
+    checks = (start_apart, check_apart, check_return)
+
+
+def kind():
+    if "--apart" in sys.argv:
+        return Apart()
+    return Third() if "--third" in sys.argv else Peer()
+
+
 if __name__ == "__main__":
-    sys.exit(pair.main(Third() if "--third" in sys.argv else Peer()))
+    sys.exit(pair.main(kind()))

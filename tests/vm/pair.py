@@ -45,6 +45,7 @@ class Kind:
     topology = TOPOLOGY
     hosts = ("a", "b")
     late = ()     # those of them that a check starts
+    adapters = {}  # how many a host has, if not one
     memory = 384  # MB of each machine
     mapped = False  # their memory lies in one file, in their order: of a topology with such windows
     checks = ()   # functions of a Pair, in their order
@@ -183,7 +184,8 @@ def run(kind, build, kernel, iommu, folder, options, log):
     with contextlib.ExitStack() as stack:
         def make(host):
             name = host + "'" * sum(m.name[0] == host for m in machines)
-            m = ShellMachine(name, kernel, f"{folder}/initrd", folder, [f"{folder}/state/vfio.{host}.0"], tsc_khz,
+            sockets = [f"{folder}/state/vfio.{host}.{n}" for n in range(kind.adapters.get(host, 1))]
+            m = ShellMachine(name, kernel, f"{folder}/initrd", folder, sockets, tsc_khz,
                              memory=kind.memory, parameters=kind.parameters, backend=backend(kind, host, folder),
                              more=(*IOMMU[iommu if kind.has_iommu(host) else "none"], *shown(kind, folder), *kind.qemu(host, folder)))
             machines.append(stack.enter_context(m))

@@ -80,6 +80,7 @@ for machine in none-6.1 none-6.12 intel-6.1 intel-6.12; do
 	python3 tests/vm/lend_cycles.py build/plain "$machine" --soak || [ $? = 77 ]
 	python3 tests/vm/lend_peer.py build/plain "$machine" --soak || [ $? = 77 ]
 	python3 tests/vm/lend_peer.py build/plain "$machine" --third --soak || [ $? = 77 ]
+	python3 tests/vm/lend_peer.py build/plain "$machine" --apart --soak || [ $? = 77 ]
 	for where in '' --own --third; do
 		python3 tests/vm/far_bar.py build/plain "$machine" $where --soak || [ $? = 77 ]
 	done

@@ -18,7 +18,6 @@
 #include "sisci_api.h"
 #include "smartio/ext.h"
 
-#define ADAPTER 0u
 #define VECTORS SMARTIO_PLUG_VECTORS
 /* before another attempt, where one has failed although the device was available */
 #define AGAIN_NS 500000000L
@@ -46,20 +45,35 @@ static unsigned vectors_wanted(void)
 	return processors < 2 ? 4 : processors + 2 < VECTORS ? (unsigned)processors + 2 : VECTORS;
 }
 
-/* Ties interrupts to vectors 0, 1, ... of the device, as far as it has them. Return: how many. */
-static unsigned tie_vectors(sci_desc_t sd, sci_smartio_device_t device,
+/* Of this host, that the way to the device leaves by. */
+static unsigned adapter_of(unsigned fdid)
+{
+	sci_smartio_device_info_t info = {0};
+	sci_smartio_query_device_t q = {
+		.fdid = fdid, .subcommand = SCI_Q_DEVICE_INFO, .data = &info};
+	sci_error_t err;
+
+	SCIQuery(SCI_Q_DEVICE, &q, 0, &err);
+	return info.adapter;
+}
+
+/*
+ * Ties interrupts to vectors 0, 1, ... of device @fdid, as far as it has them. Return: how many.
+ */
+static unsigned tie_vectors(sci_desc_t sd, sci_smartio_device_t device, unsigned fdid,
 			    sci_local_interrupt_t ret[VECTORS])
 {
+	const unsigned adapter = adapter_of(fdid);
 	sci_remote_interrupt_t to;
 	unsigned n, node, number, vector, wanted = vectors_wanted();
 	sci_error_t err, ignored;
 
-	SCIGetLocalNodeId(ADAPTER, &node, 0, &err);
+	SCIGetLocalNodeId(adapter, &node, 0, &err);
 	for (n = 0; n < wanted && err == SCI_ERR_OK; n++) {
-		SCICreateInterrupt(sd, &ret[n], ADAPTER, &number, NULL, NULL, 0, &err);
+		SCICreateInterrupt(sd, &ret[n], adapter, &number, NULL, NULL, 0, &err);
 		if (err != SCI_ERR_OK)
 			break;
-		SCIConnectInterrupt(sd, &to, node, ADAPTER, number, SCI_INFINITE_TIMEOUT, 0, &err);
+		SCIConnectInterrupt(sd, &to, node, adapter, number, SCI_INFINITE_TIMEOUT, 0, &err);
 		if (err != SCI_ERR_OK)
 			break;
 		vector = n;
@@ -101,7 +115,7 @@ static int take(const struct tool_hold *hold, sci_smartio_device_t *ret, struct 
 	SCIBorrowDevice(sd, ret, hold->fdid, SCI_FLAG_EXCLUSIVE, &err);
 	if (err != SCI_ERR_OK)
 		return fail(v, err == SCI_ERR_NOT_AVAILABLE ? -EBUSY : -ENODEV, "cannot borrow it");
-	n = tie_vectors(sd, *ret, interrupt);
+	n = tie_vectors(sd, *ret, hold->fdid, interrupt);
 	smartio_plug_in(*ret, interrupt, n, hold->window,
 			(hold->all_memory ? SMARTIO_ALL_MEMORY : 0) |
 				(hold->peers ? SMARTIO_PEERS : 0),
