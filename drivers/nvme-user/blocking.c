@@ -298,7 +298,7 @@ int smartio_nvme_flush(struct smartio_nvme_queue *q)
 	if (rc < 0)
 		return rc;
 	if (c.status)
-		return sio_nvme_fail(-EIO, "flush of %s: %s", q->n->d.name,
-				     smartio_nvme_status_string(c.status));
+		return sio_nvme_fail(sio_nvme_status_error(c.status), "flush of %s: %s",
+				     q->n->d.name, smartio_nvme_status_string(c.status));
 	return 0;
 }

@@ -4,6 +4,8 @@
  * sends requests and waits for replies. It also notices that a manager has ended, and that another
  * one serves.
  */
+#include <nvme/types.h>
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -411,13 +413,26 @@ int sio_nvme_find_serving(struct smartio_nvme *n)
 }
 
 /*
+ * It changes nothing in the drive, so that it may be carried out twice. Of those that may take
+ * longer than a manager waits, the first one may still be under way, and there is one at a time.
+ */
+static bool only_asks(const struct sio_nvme_wire_admin *c)
+{
+	return c->timeout_ms <= SIO_NVME_ADMIN_MS &&
+	       (c->opcode == nvme_admin_identify || c->opcode == nvme_admin_get_log_page ||
+		c->opcode == nvme_admin_get_features);
+}
+
+/*
  * May it be asked again of the next manager, which knows from the record whether it was done? Admin
- * commands may not, unless they were not @sent. Whoever wants a command aborted has no time to wait
- * for another manager.
+ * commands that change something may not, unless they were not @sent. Whoever wants a command
+ * aborted has no time to wait for another manager.
  */
 static bool is_repeatable(const struct sio_nvme_req *req, bool sent)
 {
-	return req->op != SIO_NVME_OP_ABORT && (req->op != SIO_NVME_OP_ADMIN || !sent);
+	if (req->op == SIO_NVME_OP_ADMIN)
+		return !sent || only_asks(&req->admin);
+	return req->op != SIO_NVME_OP_ABORT;
 }
 
 void sio_nvme_say_cancel(struct smartio_nvme *n, uint64_t sequence)

@@ -92,7 +92,8 @@ void smartio_nvme_manager_close(struct smartio_nvme_manager *m);
  * whoever stands by. @m is freed; its borrow, registers and requests stay until SCITerminate() or
  * the end of the program, which is to follow at once: until then nobody serves. Then a standby
  * takes over as after a death, without a reset: clients' queues and leases go on, and what they ask
- * for meanwhile waits for it (but for admin commands, which fail with -ENOTCONN). If that standby
+ * for meanwhile waits for it (but for admin commands that change something, which fail with
+ * -ENOTCONN). If that standby
  * ends before, the next one that is started goes on. On real hosts it resets the drive, as it does
  * after a death there.
  * 0; -ENOENT: @m does not serve, or nobody stands by; -EIO: the drive was lost to it. Then nothing
