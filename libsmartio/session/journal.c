@@ -21,9 +21,10 @@ struct sio_journal_entry {
 	uint64_t number;   /* ascending */
 	/* Segment: connections to it that the program has been notified of, by adapter. */
 	uint32_t heard_of[SIO_MAX_ADAPTERS];
-	bool known;  /* to the present smartiod, unless that has refused it */
-	bool lost;   /* lost, but its handle stays in use until the program gives it back */
-	bool claims; /* @m.claim is there: without it most entries are half as long */
+	bool known;   /* to the present smartiod, unless that has refused it */
+	bool lost;    /* lost, but its handle stays in use until the program gives it back */
+	bool refused; /* by a smartiod, and yet to be restored at the next one */
+	bool claims;  /* @m.claim is there: without it most entries are half as long */
 	struct sio_msg_restore m; /* last */
 };
 
@@ -409,8 +410,9 @@ static struct sio_journal_entry *taken(const struct sio_journal *j, const struct
 bool sio_journal_has(const struct sio_journal *j, const struct sio_msg *req)
 {
 	bool takes;
+	const struct sio_journal_entry *e = taken(j, req, &takes);
 
-	return taken(j, req, &takes);
+	return e && !e->refused;
 }
 
 bool sio_journal_takes_own(const struct sio_journal *j, const struct sio_msg *req)
@@ -591,6 +593,7 @@ bool sio_journal_next(struct sio_journal *j, unsigned step, uint64_t *at,
 	if (!e)
 		return false;
 	e->known = true;
+	e->refused = false;
 	for (unsigned i = 0; i < SIO_MAX_ADAPTERS; i++)
 		heard_of += e->heard_of[i];
 	memset(ret, 0, sizeof(*ret));
@@ -605,12 +608,19 @@ uint32_t sio_journal_last_handle(const struct sio_journal *j)
 	return j->last_handle;
 }
 
+/*
+ * A refused mapping for a device was lost for the program, but the device may still send there: a
+ * queue may lie behind it. smartiod leaves it in place, and each later one does so too if it hears
+ * of it; what no program names it takes away.
+ */
 void sio_journal_gone(struct sio_journal *j, uint64_t number)
 {
 	struct sio_journal_entry *e = j->sent && j->sent->number <= number ? j->sent : j->first;
 
 	while (e && e->number != number)
 		e = e->next;
-	if (e)
+	if (e && sio_from_le32(e->m.type) == SIO_MSG_DMA_MAP)
+		e->refused = true;
+	else if (e)
 		entry_free(j, e);
 }

@@ -65,7 +65,10 @@ bool sio_journal_next(struct sio_journal *j, unsigned step, uint64_t *at,
  * The greatest handle that was ever assigned; the program may still have a handle of a lost object.
  */
 uint32_t sio_journal_last_handle(const struct sio_journal *j);
-/* The entry with this number is lost for good. */
+/*
+ * smartiod refused the entry with this number: it is lost for good. A mapping for a device is
+ * restored at the next smartiod all the same, until the program gives its handle back.
+ */
 void sio_journal_gone(struct sio_journal *j, uint64_t number);
 
 /* Does the request @req end the connection, the vector, or the shadow that @m describes? */

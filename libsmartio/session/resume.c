@@ -232,8 +232,25 @@ static bool is_leaving(const struct sio_session *s, const struct sio_msg_restore
 	return false;
 }
 
-/* Restores what belongs before the end of @step. Objects that smartiod refuses are forgotten. */
-static int say_objects(struct talk *t, unsigned step)
+/* Restores one object, over again while smartiod has no memory for it. */
+static int say_object(struct talk *t, struct sio_msg_restore *m, uint64_t deadline)
+{
+	uint64_t pause = FIRST_RETRY_NS;
+	int rc;
+
+	while ((rc = ask(t, SIO_MSG_RESTORE, &m->h, sizeof(*m), NULL)) == -ENOMEM &&
+	       !(m->flags & sio_to_le32(SIO_RESTORE_LAST))) {
+		rc = pause_talk(t, &pause, deadline);
+		if (rc == -ETIMEDOUT)
+			m->flags |= sio_to_le32(SIO_RESTORE_LAST);
+		else if (rc)
+			return rc;
+	}
+	return rc;
+}
+
+/* Restores what belongs before the end of @step. Objects that smartiod refuses are lost. */
+static int say_objects(struct talk *t, unsigned step, uint64_t deadline)
 {
 	struct sio_session *s = t->s;
 	struct sio_msg_restore m;
@@ -249,7 +266,7 @@ static int say_objects(struct talk *t, unsigned step)
 		sio_session_unlock(s);
 		if (!more)
 			return 0;
-		rc = ask(t, SIO_MSG_RESTORE, &m.h, sizeof(m), NULL);
+		rc = say_object(t, &m, deadline);
 		if (rc == -ECONNRESET || rc == -ETIMEDOUT || rc == -ESHUTDOWN || rc == -EPROTO)
 			return rc;
 		if (rc == 0)
@@ -265,13 +282,13 @@ static int say_step(struct talk *t, unsigned step)
 {
 	struct sio_msg_restore_step end = {.step = sio_to_le32(step)};
 	struct sio_session *s = t->s;
-	uint64_t pause = FIRST_RETRY_NS, deadline;
+	uint64_t pause = FIRST_RETRY_NS, deadline = s->world->now(s->world) + ANSWER_NS;
 	int rc;
 
 	sio_session_lock(s);
 	end.last_handle = sio_to_le32(sio_journal_last_handle(s->journal));
 	sio_session_unlock(s);
-	rc = say_objects(t, step);
+	rc = say_objects(t, step, deadline);
 	if (rc)
 		return rc;
 	deadline = s->world->now(s->world) + ANSWER_NS;
@@ -330,6 +347,7 @@ static void ask_again(struct sio_session *s)
 		if (c->asked)
 			continue;
 		if (was_done(s, c)) {
+			sio_session_taken(s, c->req);
 			memset(c->rep, 0, c->rep_len);
 			sio_session_finish(s, c, 0);
 			continue;

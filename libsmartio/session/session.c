@@ -71,14 +71,15 @@ void sio_session_die(struct sio_session *s)
 	sio_session_wake(s);
 }
 
-static int reply_error(const struct sio_session *s, struct sio_call *call,
-		       const struct sio_msg_error *e)
+static int reply_error(struct sio_session *s, struct sio_call *call, const struct sio_msg_error *e)
 {
 	uint32_t code = sio_from_le32(e->h.error);
 
 	/* A handle that an earlier smartiod reported as lost is unknown to this one. */
-	if (code == EBADF && s->resumes)
+	if (code == EBADF && s->resumes) {
 		code = ECONNRESET;
+		sio_session_taken(s, call->req);
+	}
 	return sio_fail_exhausted(call->err, -(int)code, sio_from_le32(e->reason), "%s", e->text);
 }
 
@@ -142,7 +143,7 @@ void sio_session_event(struct sio_session *s, const struct sio_msg *msg, size_t 
 
 void sio_session_taken(struct sio_session *s, const struct sio_msg *req)
 {
-	if (s->journal && sio_journal_has(s->journal, req))
+	if (s->journal && sio_journal_takes_own(s->journal, req))
 		sio_journal_done(s->journal, NULL, req, req);
 }
 

@@ -26,7 +26,7 @@
  * it: ends with the same number go on with each other in any order of restarts, others say which is
  * older.
  */
-#define SIO_CLIENT_VERSION 27
+#define SIO_CLIENT_VERSION 28
 
 /*
  * All requests, in one list for each room of smartiod that serves some, from which tables are made:
@@ -179,7 +179,8 @@ SIO_WIRE_SIZE(struct sio_rep_hello, 136);
  * then RESTORE_STEP 1; then attached handles, which may be all that reports a segment whose maker
  * released it, and RESTORE_STEP 2; then the rest, and RESTORE_STEP 3: its reply begins normal
  * operation. Success: smartiod has the object again, by the same handle. ENOENT: it is lost, and an
- * event that says so, if there is one for its kind, was sent before the reply.
+ * event that says so, if there is one for its kind, was sent before the reply. ENOMEM: it is not
+ * lost, and the message is to be sent again; not an answer to one with SIO_RESTORE_LAST.
  *
  * @key, which the library got when the object was made: the port's number of memory (segment,
  * connection, ring, link to one), interrupt (and link to a plain one), DMA map, or window (map); of
@@ -199,6 +200,7 @@ SIO_WIRE_SIZE(struct sio_rep_hello, 136);
 #define SIO_RESTORE_LEAVING 16 /* a connection, a vector, being given back: no answer came */
 #define SIO_RESTORE_DOWN 32    /* one of which its library has heard SCI_CB_NOT_OPERATIONAL last */
 #define SIO_RESTORE_PEERS 64   /* a shadow with SIO_SHADOW_WITH_PEERS */
+#define SIO_RESTORE_LAST 128   /* without memory for it, it is lost: it was sent for long enough */
 /*
  * What a piece of a BAR's map, or what a DMA queue reaches of a BAR, has: @view, the lender's
  * number, and where the lender is another host its @grant and @map, this host's port's. A BAR's

@@ -467,6 +467,9 @@ int smartiod_restore(struct smartiod *d, struct smartiod_session *s, const void 
 	s->forced = handle;
 	rc = r->fn(d, s, m, reterr);
 	s->forced = 0;
+	/* There may be some in a moment, and what is lost does not come back. */
+	if (rc == -ENOMEM && !(sio_from_le32(m->flags) & SIO_RESTORE_LAST))
+		return rc;
 	if (rc < 0) {
 		smartiod_log(d, SMARTIOD_INFO,
 			     "pid %u: what request %" PRIu32

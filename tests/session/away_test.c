@@ -219,6 +219,48 @@ static void a_step_that_cannot_be_noted_is_said_again(void **state)
 	}
 }
 
+/* It has no memory for what the program has: it is told of it again, and has it then. */
+static void an_object_without_memory_is_told_again(void **state)
+{
+	(void)state;
+	for (unsigned refused = 1; refused < 5; refused++) {
+		sci_desc_t sd = begin();
+
+		borrow(sd);
+		goes(me.now);
+		me.restores = me.resumed = me.connects = me.lost = 0;
+		me.full = refused;
+		assert_int_equal(probe(sd), SCI_ERR_OK);
+		assert_int_equal(me.full, 0);
+		assert_int_equal(me.connects, 1);
+		assert_int_equal(me.resumed, 1);
+		assert_int_equal(me.restores, refused + 1);
+		assert_int_equal(me.lost, 0);
+		assert_false(me.forgotten);
+		SCITerminate();
+	}
+}
+
+/* For a minute: then it is to lose that, and the rest goes on. */
+static void an_object_that_never_has_memory_is_lost(void **state)
+{
+	sci_desc_t sd = begin();
+
+	(void)state;
+	borrow(sd);
+	goes(me.now);
+	me.lost = me.resumed = 0;
+	me.full = 100000;
+	assert_int_equal(probe(sd), SCI_ERR_OK);
+	assert_true(me.full > 0);
+	assert_int_equal(me.lost, 1);
+	assert_int_equal(me.resumed, 1);
+	assert_false(me.forgotten);
+	assert_true(since(1000 * S) >= 60 * S && since(1000 * S) < 61 * S);
+	me.full = 0;
+	SCITerminate();
+}
+
 /* Nor in a minute: then it has hung up on what it was. */
 static void a_step_that_is_never_noted_is_given_up(void **state)
 {
@@ -571,6 +613,8 @@ int main(void)
 		TEST(a_talk_that_cannot_be_sent_goes_on_later),
 		TEST(a_step_that_cannot_be_noted_is_said_again),
 		TEST(a_step_that_is_never_noted_is_given_up),
+		TEST(an_object_without_memory_is_told_again),
+		TEST(an_object_that_never_has_memory_is_lost),
 		TEST(a_talk_is_given_up_in_a_minute),
 		TEST(a_request_that_cannot_be_sent_fails_alone),
 		TEST(what_could_not_be_asked_can_be_asked_again),

@@ -161,6 +161,23 @@ static bool fake_comes_again(struct sio_world *w)
 	return me.machine;
 }
 
+/* What becomes of an object, where there is no memory for it. false: nothing: there is. */
+static bool is_full(const struct sio_msg *req)
+{
+	const struct sio_msg_restore *m = (const void *)req;
+
+	if (!me.full || sio_from_le32(req->type) != SIO_MSG_RESTORE)
+		return false;
+	me.full--;
+	if (sio_from_le32(m->flags) & SIO_RESTORE_LAST) {
+		me.lost++;
+		refuse(req, ENOENT);
+	} else {
+		refuse(req, ENOMEM);
+	}
+	return true;
+}
+
 static ssize_t fake_send(struct sio_world *w, int fd, const void *buf, size_t len, const int *fds,
 			 unsigned n_fds)
 {
@@ -195,6 +212,8 @@ static ssize_t fake_send(struct sio_world *w, int fd, const void *buf, size_t le
 		hello(req, n_fds);
 	else if (no_memory)
 		refuse(req, ENOMEM);
+	else if (is_full(req))
+		;
 	else if (me.error)
 		refuse(req, me.error);
 	else if (sio_from_le32(req->type) == SIO_MSG_SEG_CONNECT)

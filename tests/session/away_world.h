@@ -41,6 +41,8 @@ struct away_world {
 	uint32_t last[2]; /* the types of the last two requests, the last one first */
 	uint32_t error;	  /* answer to all but HELLO */
 	unsigned scarce;  /* so many ends of steps it has no memory to note */
+	unsigned full;	  /* and for so many objects, unless it is told to lose them then */
+	unsigned lost;	  /* objects */
 	unsigned n_fds, n_replies, n_events;
 	uint64_t event[EVENTS];
 	struct {

@@ -206,6 +206,45 @@ static void parts_go_with_the_whole(void **state)
 	sio_journal_free(j);
 }
 
+/* A device may still send through a mapping that was refused: each smartiod hears of it. */
+static void a_refused_mapping_for_a_device_is_told_again(void **state)
+{
+	struct sio_msg_dma_map map = {.h.type = sio_to_le32(SIO_MSG_DMA_MAP)};
+	struct sio_rep_dma_map mapped = {.map = sio_to_le32(HANDLE)};
+	struct sio_msg_handle unmap = {.h.type = sio_to_le32(SIO_MSG_DMA_UNMAP),
+				       .handle = sio_to_le32(HANDLE)};
+	struct sio_journal *j = sio_journal_new();
+	struct sio_msg_restore m;
+	struct sio_journal_entry *e;
+	uint64_t at;
+
+	(void)state;
+	assert_non_null(j);
+	assert_int_equal(sio_journal_prepare(SIO_MSG_DMA_MAP, &e), 0);
+	sio_journal_done(j, e, &map.h, &mapped.h);
+	for (unsigned daemon = 0; daemon < 3; daemon++) {
+		sio_journal_begin(j);
+		at = 0;
+		assert_true(sio_journal_next(j, 3, &at, &m));
+		assert_int_equal(sio_from_le32(m.handle), HANDLE);
+		sio_journal_gone(j, at);
+		assert_false(sio_journal_next(j, 3, &at, &m));
+		/* This one has nothing that could be given back. */
+		assert_false(sio_journal_has(j, &unmap.h));
+		assert_true(sio_journal_takes_own(j, &unmap.h));
+	}
+	sio_journal_begin(j);
+	at = 0;
+	assert_true(sio_journal_next(j, 3, &at, &m));
+	assert_true(sio_journal_has(j, &unmap.h));
+	sio_journal_gone(j, at);
+	sio_journal_done(j, NULL, &unmap.h, &unmap.h);
+	sio_journal_begin(j);
+	at = 0;
+	assert_false(sio_journal_next(j, 3, &at, &m));
+	sio_journal_free(j);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +254,7 @@ int main(void)
 		cmocka_unit_test(what_is_lost_when_it_was_told_has_one),
 		cmocka_unit_test(each_is_told_once),
 		cmocka_unit_test(parts_go_with_the_whole),
+		cmocka_unit_test(a_refused_mapping_for_a_device_is_told_again),
 	};
 
 	return cmocka_run_group_tests_name("journal", tests, setup, NULL);

@@ -12,6 +12,7 @@
  */
 #undef NDEBUG /* what the simulator asserts is part of the test */
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,6 +228,9 @@ static void answered(struct sim_proc *p, uint64_t client, const struct sio_msg *
 	if (sio_from_le32(rep->type) != SIO_MSG_RESTORE)
 		return;
 	t = talk_of(client);
+	/* It is not refused, and is sent again. */
+	if (sio_from_le32(rep->error) == ENOMEM && !p->perjurer)
+		return;
 	if (rep->error && !p->perjurer)
 		check_notified(p, t);
 	if (!rep->error) {
