@@ -99,10 +99,14 @@ struct emu_run {
 	struct emu_mem view;   /* registers: the pages of the owner, made afresh for each */
 	struct emu_mem mirror; /* registers: the read-only mirror for all others */
 	struct emu_bar *writer;
+	struct emu_bar *views; /* of these pages, but for those that were cut */
+	/* Maps of all hosts whose stores the device looks at here. */
+	struct emu_map *windows;
 };
 
 struct emu_bar {
 	struct emu_object o;
+	struct emu_bar *prev, *next; /* of its run */
 	struct emu_device *device;
 	struct emu_run *run;
 	uint64_t offset, length; /* in the run */

@@ -199,6 +199,7 @@ int emu_op_bar(struct emu_request *rq, const void *msg)
 		emu_object_drop(&b->o);
 		return rc;
 	}
+	DL_APPEND(run->views, b);
 	emu_object_ref(d->opened);
 	d->writable_views += write;
 	d->room->writable_views += write;
@@ -243,16 +244,12 @@ int emu_op_bar_close(struct emu_request *rq, const void *msg)
  */
 static bool has_successor(const struct emu_bar *b)
 {
-	struct emu_object *o, *tmp;
+	const struct emu_bar *other;
 
-	HASH_ITER (hh, b->o.host->objects, o, tmp) {
-		const struct emu_bar *other = (const struct emu_bar *)o;
-
-		if (o->kind == SIO_KIND_BAR && other != b && other->run == b->run &&
-		    other->own.data && other->offset < b->offset + b->length &&
+	DL_FOREACH (b->run->views, other)
+		if (other != b && other->own.data && other->offset < b->offset + b->length &&
 		    b->offset < other->offset + other->length)
 			return true;
-	}
 	return false;
 }
 
@@ -263,6 +260,7 @@ static void release_view(struct emu_bar *b)
 	struct emu_device *d = b->device;
 	struct emu_run *run = b->run;
 
+	DL_DELETE(run->views, b);
 	if (b->access & SIO_ACCESS_WRITE) {
 		d->writable_views--;
 		r->writable_views--;

@@ -21,87 +21,70 @@ void emu_fill_ones(const struct emu_room *r, const struct emu_mem *m)
 		sio_write64((uint8_t *)m->data + at, ONES);
 }
 
-/* @o may be NULL; @run NULL: any of them. */
-static bool is_view(const struct emu_object *o, const struct emu_device *d,
-		    const struct emu_run *run)
-{
-	const struct emu_bar *b = (const struct emu_bar *)o;
-
-	return o && o->kind == SIO_KIND_BAR && b->device == d && (!run || b->run == run);
-}
-
-/* An object of the device's own host, which refers to a view. */
-static void cut(const struct emu_device *d, const struct emu_run *run, struct emu_object *o)
+/* @o refers to the view: it refers to nothing from now on, or ends. */
+static void cut(struct emu_object *o, const struct emu_bar *b)
 {
 	struct emu_dmamap *m = (struct emu_dmamap *)o;
 	struct emu_grant *g = (struct emu_grant *)o;
 	struct emu_ram *member = (struct emu_ram *)o;
 
-	if (o->kind == SIO_KIND_DMAMAP && is_view(m->target, d, run))
+	if (o->kind == SIO_KIND_DMAMAP && m->target == &b->o)
 		emu_dmamap_cut(m);
-	else if (o->kind == SIO_KIND_GRANT && is_view(g->source, d, run))
+	else if (o->kind == SIO_KIND_GRANT && g->source == &b->o)
 		emu_grant_cut(g);
-	else if (o->kind == SIO_KIND_MEM && member->overlay && is_view(&member->overlay->o, d, run))
+	else if (o->kind == SIO_KIND_MEM && member->overlay == b)
 		emu_overlay_cut(member);
-	else if (o->kind == SIO_KIND_DMA_RANGE && is_view(m->target, d, run))
+	else if (o->kind == SIO_KIND_DMA_RANGE && m->target == &b->o)
 		emu_object_free(o); /* a channel's: its slot is empty from now on */
 }
 
-/* Windows of all hosts to its pages lead nowhere. */
-static void cut_maps(const struct emu_device *d, const struct emu_run *run, struct emu_host *h)
+/* Hosts may have very many objects, and most views have none that refer to them. */
+static void cut_references(const struct emu_bar *b)
 {
 	struct emu_object *o, *tmp;
 
-	HASH_ITER (hh, h->objects, o, tmp) {
-		struct emu_map *m = (struct emu_map *)o;
-
-		if (o->kind == SIO_KIND_MAP && m->polled && m->polled->device == d &&
-		    (!run || m->polled == run)) {
-			m->polled = NULL;
-			m->cut = true;
-		}
-	}
-}
-
-static bool is_this(const struct emu_object *o, const struct emu_bar *b)
-{
-	return o == &b->o;
+	if (!b->o.refs && !b->o.attached)
+		return;
+	HASH_ITER (hh, b->o.host->objects, o, tmp)
+		cut(o, b);
 }
 
 void emu_view_cut(const struct emu_bar *b)
 {
-	struct emu_host *h = b->o.host;
-	struct emu_object *o, *tmp;
+	cut_references(b);
+	emu_invalidate(b->o.host->room);
+}
 
-	HASH_ITER (hh, h->objects, o, tmp) {
-		struct emu_dmamap *m = (struct emu_dmamap *)o;
-		struct emu_grant *g = (struct emu_grant *)o;
-		struct emu_ram *member = (struct emu_ram *)o;
+/* Windows of all hosts to these pages lead nowhere. */
+static void cut_windows(struct emu_run *run)
+{
+	struct emu_map *m, *tmp;
 
-		if (o->kind == SIO_KIND_DMAMAP && is_this(m->target, b))
-			emu_dmamap_cut(m);
-		else if (o->kind == SIO_KIND_GRANT && is_this(g->source, b))
-			emu_grant_cut(g);
-		else if (o->kind == SIO_KIND_MEM && member->overlay == b)
-			emu_overlay_cut(member);
-		else if (o->kind == SIO_KIND_DMA_RANGE && is_this(m->target, b))
-			emu_object_free(o);
+	DL_FOREACH_SAFE2(run->windows, m, tmp, polled_next)
+	{
+		DL_DELETE2(run->windows, m, polled_prev, polled_next);
+		m->polled = NULL;
+		m->cut = true;
 	}
-	emu_invalidate(h->room);
+}
+
+static void cut_run(struct emu_run *run)
+{
+	struct emu_bar *b, *tmp;
+
+	DL_FOREACH (run->views, b)
+		cut_references(b);
+	DL_FOREACH_SAFE (run->views, b, tmp)
+		emu_bar_cut(b);
+	cut_windows(run);
 }
 
 /* Objects that refer to a view end first. */
-void emu_pages_cut(struct emu_device *d, const struct emu_run *run)
+void emu_pages_cut(struct emu_device *d, struct emu_run *run)
 {
-	struct emu_object *o, *tmp;
-
-	HASH_ITER (hh, d->host->objects, o, tmp)
-		cut(d, run, o);
-	HASH_ITER (hh, d->host->objects, o, tmp)
-		if (is_view(o, d, run))
-			emu_bar_cut((struct emu_bar *)o);
-	for (unsigned i = 0; i < d->room->n_hosts; i++)
-		cut_maps(d, run, &d->room->host[i]);
+	for (unsigned i = 0; i < d->config.n_pages; i++)
+		if (!run || run == &d->run[i])
+			cut_run(&d->run[i]);
 	d->room->watch_dirty = true;
 	emu_invalidate(d->room);
 }

@@ -99,7 +99,7 @@ volatile void *emu_bar_mirror(struct emu_dev *dev, unsigned index);
 
 /* cut.c */
 /* All that hosts have mapped of @run of @d (NULL: of all its pages) leads nowhere any more. */
-void emu_pages_cut(struct emu_device *d, const struct emu_run *run);
+void emu_pages_cut(struct emu_device *d, struct emu_run *run);
 /* The same for DMA mappings, grants and multicast overlays of one view. */
 void emu_view_cut(const struct emu_bar *b);
 /*

@@ -178,6 +178,8 @@ int emu_op_map(struct emu_request *rq, const void *msg)
 		emu_object_drop(&map->o);
 		return rc;
 	}
+	if (map->polled)
+		DL_APPEND2(map->polled->windows, map, polled_prev, polled_next);
 	view = g ? view_of(map, g) : (struct view){there.fd, there.fd_offset, there.access};
 	rc = g ? 0 : make_way(rq, map, way, &view);
 	if (rc < 0) {
@@ -214,6 +216,8 @@ static void release(struct emu_object *o)
 	if (m->bell)
 		h->room->ops->watch_free(h->room->ctx, h->index, o->id);
 	emu_stores_free(m);
+	if (m->polled)
+		DL_DELETE2(m->polled->windows, m, polled_prev, polled_next);
 	sio_lut_unmap(&h->adapter[m->adapter].lut, m->at, m->length, NULL);
 	emu_invalidate(h->room);
 	emu_check_forget(h, o->kind, o->id);

@@ -74,7 +74,8 @@ struct emu_map {
 	struct emu_mem stores;
 	struct emu_map *stores_prev, *stores_next;
 	struct emu_run *polled; /* pages that it may write to and a device looks at; NULL: none */
-	bool cut;		/* they were, and are gone */
+	struct emu_map *polled_prev, *polled_next; /* the others of these */
+	bool cut;				   /* they were, and are gone */
 };
 
 struct emu_requester {
