@@ -5,7 +5,9 @@
 usage: examples_test.py BUILD
 """
 import os
+import struct
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "system"))
@@ -115,6 +117,26 @@ class Examples(unittest.TestCase):
         _, err = driver.communicate(timeout=60)
         self.assertEqual((driver.returncode, err), (3, "the device was lost\n"))
         self.c.smartio("fault", "device", "mem3", "in")
+
+    def test_file_checksum(self):
+        """A file is copied to the drive; accelerators beside it, of the program's host and of a third one sum it up."""
+        nvme = os.path.join(BUILD, "drivers", "nvme-user", "smartio-nvme")
+        data, pieces = os.urandom(150 * 1024 + 512), []
+        for at in range(0, len(data), 65536):
+            words = struct.unpack(f"<{len(data[at:at + 65536]) // 4}I", data[at:at + 65536])
+            pieces.append(sum(w * (2 * n + 1) for n, w in enumerate(words)) % 2**64)
+        manager = self.c.start("one", nvme, "manager", "nvme0")
+        try:
+            with tempfile.NamedTemporaryFile() as f:
+                f.write(data)
+                f.flush()
+                self.c.run("three", nvme, "copy-in", "nvme0", f.name)
+            for accelerator in "acc1", "acc3", "acc5":
+                said, = self.run_all(("two", "file_checksum", "nvme0", accelerator, str(len(data))))
+                self.assertEqual(said, f"{len(data)} bytes, sum {sum(pieces) % 2**64}\n")
+        finally:
+            manager.terminate()
+            manager.communicate(timeout=60)
 
     def test_training(self):
         """Local accelerators, those of one lender, and of two: the same loss to the last bit, and it falls."""
