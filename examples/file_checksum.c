@@ -102,8 +102,9 @@ static uint64_t compare(struct smartio_nvme_queue *q, uint64_t bytes)
 
 		must_nvme(smartio_nvme_read(q, piece, at, n), "file");
 		if (checksum(piece, n) != table[at / PIECE]) {
-			fprintf(stderr, "%zu bytes at %" PRIu64 ": %#" PRIx64 ", not %#" PRIx64 "\n",
-				n, at, table[at / PIECE], checksum(piece, n));
+			fprintf(stderr,
+				"%zu bytes at %" PRIu64 ": %#" PRIx64 ", not %#" PRIx64 "\n", n, at,
+				table[at / PIECE], checksum(piece, n));
 			exit(1);
 		}
 		total += table[at / PIECE];
