@@ -16,47 +16,13 @@
 #include <stdint.h>
 
 #include "example.h"
-#include "smartio/accel.h"
-#include "smartio/nvme.h"
+#include "example_accel.h"
+#include "example_nvme.h"
 
 #define PIECE 65536u
 #define TABLE 4096u
 #define MOST_PIECES (TABLE / sizeof(uint64_t))
 #define PATIENCE_MS 10000u
-
-static void must_accel(int rc, const char *what)
-{
-	if (rc >= 0)
-		return;
-	fprintf(stderr, "%s: %s\n", what, smartio_accel_error());
-	exit(1);
-}
-
-static void must_nvme(int rc, const char *what)
-{
-	if (rc >= 0)
-		return;
-	fprintf(stderr, "%s: %s\n", what, smartio_nvme_error());
-	exit(1);
-}
-
-/* A command from its submission to its completion. */
-static void command(struct smartio_nvme_queue *q, enum smartio_nvme_op op, uint64_t lba,
-		    uint32_t blocks, struct smartio_nvme_buffer *b, size_t offset)
-{
-	struct smartio_nvme_completion c;
-	int n;
-
-	must_nvme(smartio_nvme_submit(q, op, lba, blocks, b, offset, NULL), "submit");
-	do {
-		n = smartio_nvme_poll(q, &c, 1);
-		must_nvme(n, "poll");
-	} while (n == 0);
-	if (c.status) {
-		fprintf(stderr, "the drive: %s\n", smartio_nvme_status_string(c.status));
-		exit(1);
-	}
-}
 
 static uint64_t run(struct smartio_accel_queue *unit, uint32_t operation, uint64_t where,
 		    uint64_t bytes, uint64_t word)

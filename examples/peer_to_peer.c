@@ -10,37 +10,11 @@
 #include <stdint.h>
 
 #include "example.h"
+#include "example_nvme.h"
 #include "smartio/memdev.h"
-#include "smartio/nvme.h"
 
 #define BYTES 65536
 #define PATIENCE_MS 10000
-
-static void must(int rc, const char *what)
-{
-	if (rc >= 0)
-		return;
-	fprintf(stderr, "%s: %s\n", what, smartio_nvme_error());
-	exit(1);
-}
-
-/* A command from its submission to its completion. */
-static void command(struct smartio_nvme_queue *q, enum smartio_nvme_op op, uint64_t lba,
-		    uint32_t blocks, struct smartio_nvme_buffer *b, size_t offset)
-{
-	struct smartio_nvme_completion c;
-	int n;
-
-	must(smartio_nvme_submit(q, op, lba, blocks, b, offset, NULL), "submit");
-	do {
-		n = smartio_nvme_poll(q, &c, 1);
-		must(n, "poll");
-	} while (n == 0);
-	if (c.status) {
-		fprintf(stderr, "the drive: %s\n", smartio_nvme_status_string(c.status));
-		exit(1);
-	}
-}
 
 static uint64_t pattern(uint64_t block, unsigned word)
 {
@@ -87,16 +61,16 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	blocks = strtoull(argv[3], NULL, 0);
-	must(smartio_nvme_open_wait(argv[1], PATIENCE_MS, &drive), argv[1]);
-	must(smartio_nvme_get_namespace(drive, 0, &ns), "namespace");
-	must(smartio_nvme_queue_open(drive, NULL, &q), "queue");
-	must(smartio_nvme_buffer_on_device(drive, argv[2], SIO_MEMDEV_BAR_RAM, 0, BYTES, &b),
-	     argv[2]);
+	must_nvme(smartio_nvme_open_wait(argv[1], PATIENCE_MS, &drive), argv[1]);
+	must_nvme(smartio_nvme_get_namespace(drive, 0, &ns), "namespace");
+	must_nvme(smartio_nvme_queue_open(drive, NULL, &q), "queue");
+	must_nvme(smartio_nvme_buffer_on_device(drive, argv[2], SIO_MEMDEV_BAR_RAM, 0, BYTES, &b),
+		  argv[2]);
 	for (uint64_t n = 0; n < blocks; n++)
 		sum += round_trip(q, b, ns.block_size, n);
 	printf("%" PRIu64 " blocks, sum %" PRIu64 "\n", blocks, sum);
 	smartio_nvme_queue_close(q);
-	must(smartio_nvme_buffer_free(b), "buffer");
+	must_nvme(smartio_nvme_buffer_free(b), "buffer");
 	smartio_nvme_close(drive);
 	end(sd);
 	return 0;

@@ -14,7 +14,8 @@
 #include <string.h>
 
 #include "example.h"
-#include "smartio/accel.h"
+#include "example_accel.h"
+#include "example_nvme.h"
 #include "smartio/ext.h"
 #include "smartio/io.h"
 #include "smartio/nvmeraw.h"
@@ -53,22 +54,6 @@ struct trainer {
 	struct smartio_nvme_raw raw;
 	struct smartio_nvme_buffer *data;
 };
-
-static void must_accel(int rc, const char *what)
-{
-	if (rc >= 0)
-		return;
-	fprintf(stderr, "%s: %s\n", what, smartio_accel_error());
-	exit(1);
-}
-
-static void must_nvme(int rc, const char *what)
-{
-	if (rc >= 0)
-		return;
-	fprintf(stderr, "%s: %s\n", what, smartio_nvme_error());
-	exit(1);
-}
 
 static uint64_t run(struct smartio_accel_queue *q, uint32_t operation, uint64_t a0, uint64_t a1,
 		    uint64_t a2)

@@ -250,9 +250,10 @@ static int say_object(struct talk *t, struct sio_msg_restore *m, uint64_t deadli
 }
 
 /* Restores what belongs before the end of @step. Objects that smartiod refuses are lost. */
-static int say_objects(struct talk *t, unsigned step, uint64_t deadline)
+static int say_objects(struct talk *t, unsigned step)
 {
 	struct sio_session *s = t->s;
+	const uint64_t deadline = s->world->now(s->world) + ANSWER_NS;
 	struct sio_msg_restore m;
 	uint64_t at = 0;
 	bool more;
@@ -282,13 +283,13 @@ static int say_step(struct talk *t, unsigned step)
 {
 	struct sio_msg_restore_step end = {.step = sio_to_le32(step)};
 	struct sio_session *s = t->s;
-	uint64_t pause = FIRST_RETRY_NS, deadline = s->world->now(s->world) + ANSWER_NS;
+	uint64_t pause = FIRST_RETRY_NS, deadline;
 	int rc;
 
 	sio_session_lock(s);
 	end.last_handle = sio_to_le32(sio_journal_last_handle(s->journal));
 	sio_session_unlock(s);
-	rc = say_objects(t, step, deadline);
+	rc = say_objects(t, step);
 	if (rc)
 		return rc;
 	deadline = s->world->now(s->world) + ANSWER_NS;

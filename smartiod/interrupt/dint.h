@@ -151,7 +151,7 @@ void smartiod_dint_publish(struct smartiod *d, struct smartiod_dint *dint);
 /* dint_hub.c: a shared interrupt without members; ends with its last one. NULL with *reterr. */
 struct smartiod_dint *smartiod_hub_new(struct smartiod *d, uint32_t adapter, uint32_t number,
 				       struct sio_err *reterr);
-/* Restores a hub of before the restart: takes both descriptors. NULL with *reterr. */
+/* Restores a hub of before the restart: takes both descriptors, unless it is NULL, with *reterr. */
 struct smartiod_dint *smartiod_hub_again(struct smartiod *d, uint32_t adapter, uint32_t number,
 					 uint64_t irq, int watched_fd, int trigger_fd,
 					 struct sio_err *reterr);

@@ -76,22 +76,18 @@ struct smartiod_dint *smartiod_hub_again(struct smartiod *d, uint32_t adapter, u
 	struct smartiod_dint *hub = smartiod_dint_alloc(d, true, adapter, number, reterr);
 	int rc;
 
-	if (!hub) {
-		smartiod_close_fd(d, &watched_fd);
-		smartiod_close_fd(d, &trigger_fd);
+	if (!hub)
 		return NULL;
-	}
 	hub->is_hub = true;
 	hub->ready = true;
-	hub->irq = irq;
-	hub->trigger_fd = trigger_fd;
 	rc = d->ops->irq_watch(d->ctx, watched_fd, hub->uid);
 	if (rc < 0) {
-		smartiod_close_fd(d, &watched_fd);
-		smartiod_dint_end(d, hub, false);
+		smartiod_dint_end(d, hub, true); /* its interrupt is not its own yet */
 		sio_fail(reterr, rc, "interrupt %u cannot be shared", number);
 		return NULL;
 	}
+	hub->irq = irq;
+	hub->trigger_fd = trigger_fd;
 	hub->watched_fd = watched_fd;
 	smartiod_dint_publish(d, hub);
 	return hub;

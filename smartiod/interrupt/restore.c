@@ -28,8 +28,11 @@ static struct smartiod_dint *find_hub(struct smartiod *d, uint32_t adapter, uint
 	l = smartiod_unclaimed_get(d, SIO_KIND_IRQ, 0, irq, reterr);
 	if (!l || smartiod_unclaimed_check(l, reterr) < 0)
 		return NULL;
-	there = smartiod_hub_again(d, adapter, number, irq, smartiod_unclaimed_take_fd(l, 0),
-				   smartiod_unclaimed_take_fd(l, 1), reterr);
+	there = smartiod_hub_again(d, adapter, number, irq, l->fd[0], l->fd[1], reterr);
+	if (!there)
+		return NULL;
+	smartiod_unclaimed_take_fd(l, 0);
+	smartiod_unclaimed_take_fd(l, 1);
 	smartiod_unclaimed_done(d, l);
 	return there;
 }
@@ -72,16 +75,15 @@ int smartiod_restore_dint(struct smartiod *d, struct smartiod_session *s,
 		return reterr->code;
 	if (smartiod_unclaimed_check(l, reterr) < 0)
 		return reterr->code;
+	dint = smartiod_dint_new(d, s, r, number, reterr);
+	if (!dint)
+		return reterr->code;
 	if (shared) {
 		hub = find_hub(d, adapter, number, sio_from_le64(m->extra), reterr);
-		if (!hub)
+		if (!hub) {
+			smartiod_dint_end(d, dint, true); /* its interrupt stays unclaimed */
 			return reterr->code;
-	}
-	dint = smartiod_dint_new(d, s, r, number, reterr);
-	if (!dint) {
-		if (hub && !hub->members)
-			smartiod_dint_end(d, hub, false);
-		return reterr->code;
+		}
 	}
 	dint->irq = l->by_id.key;
 	dint->trigger_fd = smartiod_unclaimed_take_fd(l, 1);

@@ -105,6 +105,14 @@ static struct smartiod_bar_piece piece_again(const struct smartiod_view *v)
 					   .fd = -1};
 }
 
+/* Pages of what could not be restored whole are given back: it is lost, also for want of memory. */
+static int given_back(struct sio_err *reterr)
+{
+	return reterr->code == -ENOMEM
+		       ? sio_fail(reterr, -ECONNRESET, "its pages were given back: no memory")
+		       : reterr->code;
+}
+
 static int restore_bar_map(struct smartiod *d, struct smartiod_session *s,
 			   const struct sio_msg_restore *m, struct sio_err *reterr)
 {
@@ -144,7 +152,7 @@ static int restore_bar_map(struct smartiod *d, struct smartiod_session *s,
 
 		if (smartiod_view_again(d, l, c->segment_id, &what, reset, &v, reterr)) {
 			smartiod_map_drop(d, map);
-			return reterr->code;
+			return given_back(reterr);
 		}
 		bar->piece[bar->n++] = piece_again(v);
 	}
@@ -179,9 +187,10 @@ static int restore_member(struct smartiod *d, struct smartiod_session *s,
 		return rc;
 	rc = smartiod_member_again(d, l, c->segment_id, &what,
 				   b->generation != l->device->generation, reterr);
-	if (rc < 0)
-		smartiod_map_drop(d, map);
-	return rc;
+	if (rc == 0)
+		return 0;
+	smartiod_map_drop(d, map);
+	return given_back(reterr);
 }
 
 static int restore_dev_connection(struct smartiod *d, struct smartiod_session *s,
@@ -342,8 +351,12 @@ static int restore_dma_map(struct smartiod *d, struct smartiod_session *s,
 		return reterr->code;
 	}
 	h = smartiod_dma_handle_new(s, b, c, reterr);
-	if (!h)
+	if (!h) {
+		/* Nothing has changed yet, but of a BAR's pages: it may be told again. */
+		dma->adopted = !(c && c->route == SMARTIOD_BAR) &&
+			       !(sio_from_le32(m->flags) & SIO_RESTORE_LAST);
 		return reterr->code;
+	}
 	smartiod_account_add(&s->program->account, &h->charge, SIO_QUOTA_DMA, dma->bytes);
 	h->busy = false;
 	h->map = dma->by_id.key;

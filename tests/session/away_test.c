@@ -195,6 +195,18 @@ static void a_talk_that_cannot_be_sent_goes_on_later(void **state)
 	}
 }
 
+/* The next call has all restored, by so many messages, on one connection. */
+static void resumes(sci_desc_t sd, unsigned restores)
+{
+	me.restores = me.resumed = me.connects = me.lost = 0;
+	assert_int_equal(probe(sd), SCI_ERR_OK);
+	assert_int_equal(me.connects, 1);
+	assert_int_equal(me.resumed, 1);
+	assert_int_equal(me.restores, restores);
+	assert_int_equal(me.lost, 0);
+	assert_false(me.forgotten);
+}
+
 /*
  * Smartiod has no memory to note that a step is over, it is said again, on the same
  * connection, and the program keeps what it has.
@@ -207,14 +219,9 @@ static void a_step_that_cannot_be_noted_is_said_again(void **state)
 
 		borrow(sd);
 		goes(me.now);
-		me.restores = me.resumed = me.connects = 0;
 		me.scarce = refused;
-		assert_int_equal(probe(sd), SCI_ERR_OK);
+		resumes(sd, 1);
 		assert_int_equal(me.scarce, 0);
-		assert_int_equal(me.connects, 1);
-		assert_int_equal(me.resumed, 1);
-		assert_int_equal(me.restores, 1);
-		assert_false(me.forgotten);
 		SCITerminate();
 	}
 }
@@ -228,15 +235,9 @@ static void an_object_without_memory_is_told_again(void **state)
 
 		borrow(sd);
 		goes(me.now);
-		me.restores = me.resumed = me.connects = me.lost = 0;
 		me.full = refused;
-		assert_int_equal(probe(sd), SCI_ERR_OK);
+		resumes(sd, refused + 1);
 		assert_int_equal(me.full, 0);
-		assert_int_equal(me.connects, 1);
-		assert_int_equal(me.resumed, 1);
-		assert_int_equal(me.restores, refused + 1);
-		assert_int_equal(me.lost, 0);
-		assert_false(me.forgotten);
 		SCITerminate();
 	}
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #undef NDEBUG /* what fakes assert is part of the test */
+#include <errno.h>
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@ struct library {
 	enum { OPEN, HELLO, SAYING, STEP, GONE } state;
 	unsigned step;
 	uint64_t at;
+	uint64_t before;  /* it, before what is said now */
 	uint32_t talk_id; /* of the word that is to be answered */
 	uint32_t saying;  /* the type of what it says that it has */
 	bool leaves;	  /* and was just giving back */
@@ -150,6 +152,7 @@ static void say_next(struct world *w, struct library *l)
 		.last_handle = sio_to_le32(sio_journal_last_handle(l->journal))};
 	struct sio_msg_restore m;
 
+	l->before = l->at;
 	if (l->step > SIO_RESTORE_STEPS) {
 		ask_again(w, l);
 	} else if (sio_journal_next(l->journal, l->step, &l->at, &m)) {
@@ -187,7 +190,9 @@ static bool go_on(struct world *w, struct library *l)
 		smartiod_client_gone(w->host[l->c->host].daemon, l->c->number);
 		return true;
 	}
-	if (l->state == SAYING && m->error) {
+	if (l->state == SAYING && m->error == ENOMEM) {
+		l->at = l->before; /* as the session: once more */
+	} else if (l->state == SAYING && m->error) {
 		n_lost++;
 		n_lost_harmless += l->leaves || l->saying == SIO_MSG_DEV_SEG_CREATE;
 		n_lost_own += l->saying == SIO_MSG_SEG_CREATE || l->saying == SIO_MSG_DINT_CREATE;

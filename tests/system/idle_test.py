@@ -5,9 +5,8 @@
 usage: idle_test.py BUILD [SECONDS]
 
 Five hosts, a drive, its manager, three clients open. Where every program wakes the drive, all programs
-together wake at most 20 times a second: the emulator looks ten times, its heartbeat and the manager's
-are rarer. A count, so it holds on a slow or a busy machine, where the same turns take more of a core.
-Nobody spins: at most 5 % of a core.
+together wake at most 20 times a second: the emulator looks ten times, the manager once. A count, so it
+holds on a slow or a busy machine, where the same turns take more of a core. Nobody spins: at most 5 %.
 """
 import json
 import os
