@@ -10,7 +10,7 @@ static struct emu_nvme_sqe delete_queue(uint8_t opcode, unsigned qid)
 	return (struct emu_nvme_sqe){.opcode = opcode, .cdw10 = htole32(qid)};
 }
 
-static void completion_queue_rules(void **state)
+static void completion_queue_rules_5_3(void **state)
 {
 	struct rig *r = *state;
 	struct emu_nvme_sqe c;
@@ -42,7 +42,7 @@ static void completion_queue_rules(void **state)
 	assert_int_equal(rig_do(r, 0, rig_create_cq(r, RIG_PAIRS, RIG_ENTRIES), NULL), 0);
 }
 
-static void submission_queue_rules(void **state)
+static void submission_queue_rules_5_4(void **state)
 {
 	struct rig *r = *state;
 	struct emu_nvme_sqe c;
@@ -70,7 +70,7 @@ static void submission_queue_rules(void **state)
 	assert_int_equal(rig_do(r, 0, rig_create_sq(r, 7, 8, 1), NULL), 0);
 }
 
-static void deletion_order(void **state)
+static void deletion_order_5_5_5_6(void **state)
 {
 	struct rig *r = *state;
 
@@ -98,7 +98,7 @@ static void deletion_order(void **state)
 }
 
 /* What waited in a queue when it was deleted is not done, and not when the id is used again. */
-static void deleted_queues_are_forgotten(void **state)
+static void deleted_queues_are_forgotten_5_6(void **state)
 {
 	struct rig *r = *state;
 	uint64_t data = rig_alloc(r, 4096);
@@ -123,7 +123,7 @@ static void deleted_queues_are_forgotten(void **state)
 	assert_int_equal(rig_do(r, 3, rig_rw(nvme_cmd_read, 0, 8, data, 0), NULL), 0);
 }
 
-static void entry_sizes_of_cc_are_checked(void **state)
+static void entry_sizes_of_cc_are_checked_3_1_5(void **state)
 {
 	struct rig *r = *state;
 
@@ -140,7 +140,7 @@ static void entry_sizes_of_cc_are_checked(void **state)
 	assert_int_equal(rig_do(r, 0, rig_create_sq(r, 1, 8, 1), NULL), RIG_SC1(QUEUE_SIZE));
 }
 
-static void all_pairs_can_be_had_and_no_more(void **state)
+static void all_pairs_can_be_had_and_no_more_5_21_1_7(void **state)
 {
 	struct rig *r = *state;
 
@@ -156,7 +156,7 @@ static void all_pairs_can_be_had_and_no_more(void **state)
 	assert_int_equal(rig_counter(r, "queue_pairs"), 0);
 }
 
-static void common_fields(void **state)
+static void common_fields_4_2(void **state)
 {
 	static const uint8_t unknown[] = {0x03, 0x0d, 0x10, 0x11, 0x14, 0x15, 0x18, 0x19,
 					  0x1a, 0x1c, 0x7d, 0x81, 0x84, 0xc0, 0xff};
@@ -192,7 +192,7 @@ static struct emu_nvme_sqe abort_command(unsigned qid, uint16_t cid)
 				     .cdw10 = htole32((uint32_t)cid << 16 | qid)};
 }
 
-static void abort_finds_event_requests_only(void **state)
+static void abort_finds_event_requests_only_5_1(void **state)
 {
 	struct rig *r = *state;
 	struct emu_nvme_cqe cqe;
@@ -225,7 +225,7 @@ static void abort_finds_event_requests_only(void **state)
 	assert_int_equal(result, 1);
 }
 
-static void abort_waits_for_two_completion_entries(void **state)
+static void abort_waits_for_two_completion_entries_5_1(void **state)
 {
 	struct rig *r = *state;
 	struct emu_nvme_cqe cqe;
@@ -250,7 +250,7 @@ static void abort_waits_for_two_completion_entries(void **state)
 	assert_int_equal(le16toh(cqe.cid), r->cid);
 }
 
-static void event_requests_have_a_limit(void **state)
+static void event_requests_have_a_limit_5_2(void **state)
 {
 	struct rig *r = *state;
 	struct emu_nvme_cqe cqe;
@@ -286,7 +286,7 @@ static unsigned read_log(struct rig *r, unsigned id, bool retain)
 		NULL);
 }
 
-static void wrong_doorbells_raise_events_once(void **state)
+static void wrong_doorbells_raise_events_once_5_2(void **state)
 {
 	struct rig *r = *state;
 	struct emu_nvme_cqe cqe;
@@ -324,7 +324,7 @@ static void wrong_doorbells_raise_events_once(void **state)
 	assert_false(rig_take(r, 0, &cqe, true));
 }
 
-static void wrong_doorbells_move_nothing(void **state)
+static void wrong_doorbells_move_nothing_4_1(void **state)
 {
 	struct rig *r = *state;
 	uint64_t data = rig_alloc(r, 4096);
@@ -356,7 +356,7 @@ static void wrong_doorbells_move_nothing(void **state)
 	assert_true(r->n_logs < 10);
 }
 
-static void a_tail_that_moves_back_is_wrong(void **state)
+static void a_tail_that_moves_back_is_wrong_4_1(void **state)
 {
 	struct rig *r = *state;
 	struct emu_nvme_cqe cqe;
@@ -382,19 +382,19 @@ static void a_tail_that_moves_back_is_wrong(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		rig_test(completion_queue_rules),
-		rig_test(submission_queue_rules),
-		rig_test(deletion_order),
-		rig_test(deleted_queues_are_forgotten),
-		rig_test(entry_sizes_of_cc_are_checked),
-		rig_test(all_pairs_can_be_had_and_no_more),
-		rig_test(common_fields),
-		rig_test(abort_finds_event_requests_only),
-		rig_test(abort_waits_for_two_completion_entries),
-		rig_test(event_requests_have_a_limit),
-		rig_test(wrong_doorbells_raise_events_once),
-		rig_test(wrong_doorbells_move_nothing),
-		rig_test(a_tail_that_moves_back_is_wrong),
+		rig_test(completion_queue_rules_5_3),
+		rig_test(submission_queue_rules_5_4),
+		rig_test(deletion_order_5_5_5_6),
+		rig_test(deleted_queues_are_forgotten_5_6),
+		rig_test(entry_sizes_of_cc_are_checked_3_1_5),
+		rig_test(all_pairs_can_be_had_and_no_more_5_21_1_7),
+		rig_test(common_fields_4_2),
+		rig_test(abort_finds_event_requests_only_5_1),
+		rig_test(abort_waits_for_two_completion_entries_5_1),
+		rig_test(event_requests_have_a_limit_5_2),
+		rig_test(wrong_doorbells_raise_events_once_5_2),
+		rig_test(wrong_doorbells_move_nothing_4_1),
+		rig_test(a_tail_that_moves_back_is_wrong_4_1),
 	};
 
 	return cmocka_run_group_tests_name("nvme model: admin commands", tests, NULL, NULL);

@@ -51,7 +51,7 @@ static void check(struct rig *r, uint32_t n, uint32_t first, uint32_t end)
 }
 
 /* Section 6.6 */
-static void compare_finds_one_byte(void **state)
+static void compare_finds_one_byte_6_6(void **state)
 {
 	struct rig *r = rig_of(state);
 	uint64_t data = rig_alloc(r, 16 * 4096), list = rig_alloc(r, 4096);
@@ -78,7 +78,7 @@ static void compare_finds_one_byte(void **state)
 }
 
 /* Sections 6.16 and 6.14 */
-static void zeroes_and_nothing_else(void **state)
+static void zeroes_and_nothing_else_6_16(void **state)
 {
 	struct rig *r = rig_of(state);
 
@@ -105,7 +105,7 @@ static void bulk_zero(struct emu_dev *d, void *data, uint64_t size)
 }
 
 /* Much of it by whole pages at once; no block beside them is touched. */
-static void zeroes_of_many_pages(void **state)
+static void zeroes_of_many_pages_6_16(void **state)
 {
 	struct rig *r = rig_of(state);
 
@@ -119,7 +119,7 @@ static void zeroes_of_many_pages(void **state)
 	check(r, RIG_BLOCKS, 3, 4004);
 }
 
-static void limits(void **state)
+static void limits_6_6_6_16(void **state)
 {
 	static const uint8_t op[] = {nvme_cmd_compare, nvme_cmd_write_zeroes, nvme_cmd_verify};
 	struct rig *r = rig_of(state);
@@ -157,7 +157,7 @@ static unsigned deallocate(struct rig *r, uint64_t data, unsigned n, uint32_t at
 }
 
 /* Section 6.7 */
-static void ranges_are_deallocated(void **state)
+static void ranges_are_deallocated_6_7(void **state)
 {
 	struct rig *r = rig_of(state);
 	uint64_t data = rig_alloc(r, 4096);
@@ -193,7 +193,7 @@ static void ranges_are_deallocated(void **state)
 }
 
 /* As much as the drive has, and the commands behind it are done in their order, each once. */
-static void overlapping_ranges_end(void **state)
+static void overlapping_ranges_end_6_7(void **state)
 {
 	struct rig *r = rig_of(state);
 	uint64_t data = rig_alloc(r, 4096), in = rig_alloc(r, 8 * 512);
@@ -248,7 +248,7 @@ static uint64_t blocks(struct rig *r, unsigned *flbas)
 }
 
 /* Section 5.23 */
-static void format_makes_other_blocks_of_zeros(void **state)
+static void format_makes_other_blocks_of_zeros_5_23(void **state)
 {
 	struct rig *r = rig_of(state);
 	uint64_t data = rig_alloc(r, 4096);
@@ -286,7 +286,7 @@ static void format_makes_other_blocks_of_zeros(void **state)
 }
 
 /* Section 5.14.1.5: what is said to be there is, and nothing else. */
-static void effects_are_of_the_commands_that_there_are(void **state)
+static void effects_are_of_the_commands_that_there_are_5_14_1_5(void **state)
 {
 	struct rig *r = rig_of(state);
 	uint64_t data = rig_alloc(r, 4096), more = rig_alloc(r, 4096);
@@ -317,14 +317,14 @@ static void effects_are_of_the_commands_that_there_are(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		rig_test(compare_finds_one_byte),
-		rig_test(zeroes_and_nothing_else),
-		rig_test(zeroes_of_many_pages),
-		rig_test(limits),
-		rig_test(ranges_are_deallocated),
-		rig_test(overlapping_ranges_end),
-		rig_test(format_makes_other_blocks_of_zeros),
-		rig_test(effects_are_of_the_commands_that_there_are),
+		rig_test(compare_finds_one_byte_6_6),
+		rig_test(zeroes_and_nothing_else_6_16),
+		rig_test(zeroes_of_many_pages_6_16),
+		rig_test(limits_6_6_6_16),
+		rig_test(ranges_are_deallocated_6_7),
+		rig_test(overlapping_ranges_end_6_7),
+		rig_test(format_makes_other_blocks_of_zeros_5_23),
+		rig_test(effects_are_of_the_commands_that_there_are_5_14_1_5),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

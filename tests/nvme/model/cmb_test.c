@@ -28,7 +28,7 @@ static void control(struct rig *r, uint64_t base, uint32_t bits)
 	rig_settle(r);
 }
 
-static void registers(void **state)
+static void registers_3_1(void **state)
 {
 	struct rig *r = with_cmb(BYTES);
 
@@ -68,7 +68,7 @@ static void registers(void **state)
 	rig_free(r);
 }
 
-static void sizes(void **state)
+static void sizes_3_1_12(void **state)
 {
 	static const uint64_t bad[] = {4095, 12288, 16u << 20};
 	struct rig *r = with_cmb(64 << 10);
@@ -100,7 +100,7 @@ static void sizes(void **state)
 }
 
 /* What lies there moves without a transaction; what lies beside it moves as ever. */
-static void data_and_lists(void **state)
+static void data_and_lists_4_8(void **state)
 {
 	struct rig *r = with_cmb(BYTES);
 	uint64_t host = rig_alloc(r, 4 * 4096), list;
@@ -148,7 +148,7 @@ static void data_and_lists(void **state)
 }
 
 /* A submission queue in it: the entries are fetched without a transaction. */
-static void queues(void **state)
+static void queues_4_8(void **state)
 {
 	struct rig *r = with_cmb(BYTES);
 	uint64_t host = rig_alloc(r, 4096);
@@ -176,10 +176,10 @@ static void queues(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(registers),
-		cmocka_unit_test(sizes),
-		cmocka_unit_test(data_and_lists),
-		cmocka_unit_test(queues),
+		cmocka_unit_test(registers_3_1),
+		cmocka_unit_test(sizes_3_1_12),
+		cmocka_unit_test(data_and_lists_4_8),
+		cmocka_unit_test(queues_4_8),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,7 @@ static uint32_t csts(const struct rig *r)
 	return rig_reg(r, NVME_REG_CSTS);
 }
 
-static void entry_that_cannot_be_fetched_is_fatal(void **state)
+static void entry_that_cannot_be_fetched_is_fatal_9_5(void **state)
 {
 	struct rig *r = *state;
 	struct emu_nvme_cqe cqe;
@@ -42,7 +42,7 @@ static void entry_that_cannot_be_fetched_is_fatal(void **state)
 	}
 }
 
-static void queue_memory_that_vanished_is_fatal(void **state)
+static void queue_memory_that_vanished_is_fatal_9_5(void **state)
 {
 	struct rig *r = *state;
 	struct emu_nvme_sqe c;
@@ -57,7 +57,7 @@ static void queue_memory_that_vanished_is_fatal(void **state)
 	assert_int_equal(csts(r), 3);
 }
 
-static void data_that_cannot_be_read(void **state)
+static void data_that_cannot_be_read_4_6_1_2(void **state)
 {
 	struct rig *r = *state;
 	uint64_t data = rig_alloc(r, 8192);
@@ -74,7 +74,7 @@ static void data_that_cannot_be_read(void **state)
 	assert_int_equal(rig_do(r, 1, rig_rw(nvme_cmd_write, 0, 8, data, 0), NULL), 0);
 }
 
-static void data_transfer_errors_may_be_retried(void **state)
+static void data_transfer_errors_may_be_retried_4_6_1(void **state)
 {
 	struct rig *r = *state;
 	struct emu_nvme_cqe cqe;
@@ -108,7 +108,7 @@ static void data_that_cannot_be_written_vanish(void **state)
 	assert_int_equal(rig_do(r, 1, rig_rw(nvme_cmd_read, 0, 8, data, 0), NULL), 0);
 }
 
-static void a_lost_completion_keeps_its_place(void **state)
+static void a_lost_completion_keeps_its_place_4_6(void **state)
 {
 	struct rig *r = *state;
 	struct emu_nvme_cqe cqe;
@@ -197,12 +197,12 @@ static void the_nth_call_fails_for_all_n(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		rig_test(entry_that_cannot_be_fetched_is_fatal),
-		rig_test(queue_memory_that_vanished_is_fatal),
-		rig_test(data_that_cannot_be_read),
-		rig_test(data_transfer_errors_may_be_retried),
+		rig_test(entry_that_cannot_be_fetched_is_fatal_9_5),
+		rig_test(queue_memory_that_vanished_is_fatal_9_5),
+		rig_test(data_that_cannot_be_read_4_6_1_2),
+		rig_test(data_transfer_errors_may_be_retried_4_6_1),
 		rig_test(data_that_cannot_be_written_vanish),
-		rig_test(a_lost_completion_keeps_its_place),
+		rig_test(a_lost_completion_keeps_its_place_4_6),
 		cmocka_unit_test(the_nth_call_fails_for_all_n),
 	};
 

@@ -65,7 +65,7 @@ static void enable_all(struct drive *d)
 	}
 }
 
-static void identify_tells_of_one_subsystem(void **state)
+static void identify_tells_of_one_subsystem_5_15(void **state)
 {
 	struct drive *d = *state;
 	struct nvme_id_ctrl first;
@@ -86,7 +86,7 @@ static void identify_tells_of_one_subsystem(void **state)
 	}
 }
 
-static void one_alone_says_nothing_of_others(void **state)
+static void one_alone_says_nothing_of_others_5_15(void **state)
 {
 	struct rig *r = rig_new(NULL);
 	struct nvme_id_ctrl *c;
@@ -101,7 +101,7 @@ static void one_alone_says_nothing_of_others(void **state)
 }
 
 /* Each writes; all read each one's blocks. */
-static void the_namespace_is_of_all(void **state)
+static void the_namespace_is_of_all_1_5(void **state)
 {
 	struct drive *d = *state;
 
@@ -124,7 +124,7 @@ static void the_namespace_is_of_all(void **state)
 		}
 }
 
-static void a_reset_touches_one_controller(void **state)
+static void a_reset_touches_one_controller_7_3_2(void **state)
 {
 	struct drive *d = *state;
 
@@ -137,7 +137,7 @@ static void a_reset_touches_one_controller(void **state)
 }
 
 /* The specification lets a drive choose: ours keeps the blocks under another host's feet. */
-static void format_waits_until_no_other_runs(void **state)
+static void format_waits_until_no_other_runs_5_23(void **state)
 {
 	struct drive *d = *state;
 	const struct nvme_id_ns *ns;
@@ -180,11 +180,11 @@ static void media_go_with_the_power_of_the_drive(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		drive_test(identify_tells_of_one_subsystem),
-		cmocka_unit_test(one_alone_says_nothing_of_others),
-		drive_test(the_namespace_is_of_all),
-		drive_test(a_reset_touches_one_controller),
-		drive_test(format_waits_until_no_other_runs),
+		drive_test(identify_tells_of_one_subsystem_5_15),
+		cmocka_unit_test(one_alone_says_nothing_of_others_5_15),
+		drive_test(the_namespace_is_of_all_1_5),
+		drive_test(a_reset_touches_one_controller_7_3_2),
+		drive_test(format_waits_until_no_other_runs_5_23),
 		drive_test(media_go_with_the_power_of_the_drive),
 	};
 

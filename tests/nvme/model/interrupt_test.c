@@ -58,7 +58,7 @@ static uint32_t get_config(struct rig *r, uint32_t vector)
 	return result;
 }
 
-static void the_table_has_pages_of_its_own(void **state)
+static void the_table_has_pages_of_its_own_2_4(void **state)
 {
 	struct rig *r = *state;
 	const struct emu_dev_pages *p = r->config.pages;
@@ -70,7 +70,7 @@ static void the_table_has_pages_of_its_own(void **state)
 	assert_true(p[2].offset + p[2].length <= r->config.bar_size[0]);
 }
 
-static void a_drive_may_have_no_vectors(void **state)
+static void a_drive_may_have_no_vectors_5_3(void **state)
 {
 	struct sio_topo_device topo;
 	struct emu_nvme_sqe c;
@@ -93,7 +93,7 @@ static void a_drive_may_have_no_vectors(void **state)
 	rig_free(r);
 }
 
-static void each_queue_raises_its_vector(void **state)
+static void each_queue_raises_its_vector_7_5(void **state)
 {
 	struct rig *r = *state;
 
@@ -118,7 +118,7 @@ static void each_queue_raises_its_vector(void **state)
 }
 
 /* A queue that is made again forgets that the one before had interrupts. */
-static void a_new_queue_asks_anew(void **state)
+static void a_new_queue_asks_anew_5_3(void **state)
 {
 	struct rig *r = *state;
 	struct emu_nvme_sqe del = {.opcode = nvme_admin_delete_sq, .cdw10 = htole32(2)};
@@ -134,7 +134,7 @@ static void a_new_queue_asks_anew(void **state)
 	assert_int_equal(r->n_raised, 0);
 }
 
-static void entries_are_aggregated_up_to_the_threshold(void **state)
+static void entries_are_aggregated_up_to_the_threshold_5_21_1_8(void **state)
 {
 	struct rig *r = *state;
 
@@ -152,7 +152,7 @@ static void entries_are_aggregated_up_to_the_threshold(void **state)
 	assert_int_equal(r->raised[3], 2);
 }
 
-static void entries_are_aggregated_up_to_the_time(void **state)
+static void entries_are_aggregated_up_to_the_time_5_21_1_8(void **state)
 {
 	struct rig *r = *state;
 
@@ -176,7 +176,7 @@ static void entries_are_aggregated_up_to_the_time(void **state)
 	assert_int_equal(r->n_raised, 2);
 }
 
-static void some_are_never_held_back(void **state)
+static void some_are_never_held_back_5_21_1_9(void **state)
 {
 	struct rig *r = *state;
 
@@ -201,7 +201,7 @@ static void some_are_never_held_back(void **state)
 	assert_int_equal(r->raised[3], 2);
 }
 
-static void a_reset_forgets_what_was_held_back(void **state)
+static void a_reset_forgets_what_was_held_back_7_3_2(void **state)
 {
 	struct rig *r = *state;
 
@@ -223,7 +223,7 @@ static void a_reset_forgets_what_was_held_back(void **state)
 	assert_int_equal(r->raised[3], 1);
 }
 
-static void events_raise_the_admin_vector(void **state)
+static void events_raise_the_admin_vector_5_2(void **state)
 {
 	struct rig *r = *state;
 	struct emu_nvme_sqe aer = {.opcode = nvme_admin_async_event};
@@ -242,15 +242,15 @@ static void events_raise_the_admin_vector(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		rig_test(the_table_has_pages_of_its_own),
-		cmocka_unit_test(a_drive_may_have_no_vectors),
-		rig_test(each_queue_raises_its_vector),
-		rig_test(a_new_queue_asks_anew),
-		rig_test(entries_are_aggregated_up_to_the_threshold),
-		rig_test(entries_are_aggregated_up_to_the_time),
-		rig_test(some_are_never_held_back),
-		rig_test(a_reset_forgets_what_was_held_back),
-		rig_test(events_raise_the_admin_vector),
+		rig_test(the_table_has_pages_of_its_own_2_4),
+		cmocka_unit_test(a_drive_may_have_no_vectors_5_3),
+		rig_test(each_queue_raises_its_vector_7_5),
+		rig_test(a_new_queue_asks_anew_5_3),
+		rig_test(entries_are_aggregated_up_to_the_threshold_5_21_1_8),
+		rig_test(entries_are_aggregated_up_to_the_time_5_21_1_8),
+		rig_test(some_are_never_held_back_5_21_1_9),
+		rig_test(a_reset_forgets_what_was_held_back_7_3_2),
+		rig_test(events_raise_the_admin_vector_5_2),
 	};
 
 	return cmocka_run_group_tests_name("nvme model: interrupts", tests, NULL, NULL);

@@ -5,7 +5,7 @@
 #include <endian.h>
 #include <string.h>
 
-static void data_come_back(void **state)
+static void data_come_back_6_9_6_15(void **state)
 {
 	struct rig *r = *state;
 	uint64_t out = rig_alloc(r, 8192), in = rig_alloc(r, 8192);
@@ -26,7 +26,7 @@ static void data_come_back(void **state)
 	assert_int_equal(rig_counter(r, "bytes_written"), 8192);
 }
 
-static void an_aligned_read_costs_three_transfers(void **state)
+static void an_aligned_read_costs_three_transfers_6_9(void **state)
 {
 	struct rig *r = *state;
 	uint64_t data = rig_alloc(r, 4096);
@@ -50,7 +50,7 @@ static void an_aligned_read_costs_three_transfers(void **state)
 	}
 }
 
-static void ranges_and_namespaces(void **state)
+static void ranges_and_namespaces_6_1_6_9_6_15(void **state)
 {
 	struct rig *r = *state;
 	uint64_t data = rig_alloc(r, 4096);
@@ -86,7 +86,7 @@ static void ranges_and_namespaces(void **state)
 	}
 }
 
-static void flags_and_opcodes(void **state)
+static void flags_and_opcodes_4_2(void **state)
 {
 	struct rig *r = *state;
 	uint64_t data = rig_alloc(r, 4096);
@@ -118,7 +118,7 @@ static void flags_and_opcodes(void **state)
 	}
 }
 
-static void flush_takes_one_or_all_namespaces(void **state)
+static void flush_takes_one_or_all_namespaces_6_8(void **state)
 {
 	struct emu_nvme_sqe c = {.opcode = nvme_cmd_flush};
 	struct rig *r = *state;
@@ -134,7 +134,7 @@ static void flush_takes_one_or_all_namespaces(void **state)
 	assert_int_equal(rig_counter(r, "commands_flush"), 2);
 }
 
-static void blocks_of_4096(void **state)
+static void blocks_of_4096_6_9_6_15(void **state)
 {
 	struct sio_topo_device topo;
 	struct emu_nvme_sqe c;
@@ -165,12 +165,12 @@ static void blocks_of_4096(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		rig_test(data_come_back),
-		rig_test(an_aligned_read_costs_three_transfers),
-		rig_test(ranges_and_namespaces),
-		rig_test(flags_and_opcodes),
-		rig_test(flush_takes_one_or_all_namespaces),
-		cmocka_unit_test(blocks_of_4096),
+		rig_test(data_come_back_6_9_6_15),
+		rig_test(an_aligned_read_costs_three_transfers_6_9),
+		rig_test(ranges_and_namespaces_6_1_6_9_6_15),
+		rig_test(flags_and_opcodes_4_2),
+		rig_test(flush_takes_one_or_all_namespaces_6_8),
+		cmocka_unit_test(blocks_of_4096_6_9_6_15),
 	};
 
 	return cmocka_run_group_tests_name("nvme model: commands", tests, NULL, NULL);

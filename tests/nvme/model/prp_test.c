@@ -101,7 +101,7 @@ static uint32_t random_blocks(uint64_t *seed)
 	}
 }
 
-static void layouts_equal_a_plain_copy(void **state)
+static void layouts_equal_a_plain_copy_4_3(void **state)
 {
 	static uint8_t shadow[RIG_BLOCKS * 512], got[MAX_BLOCKS * 512];
 	struct rig *r = *state;
@@ -135,7 +135,7 @@ static void layouts_equal_a_plain_copy(void **state)
 }
 
 /* A read touches the pages that are named, and nothing beside them. */
-static void nothing_beside_the_pages_is_written(void **state)
+static void nothing_beside_the_pages_is_written_4_3(void **state)
 {
 	struct rig *r = *state;
 	uint64_t seed = 77;
@@ -159,7 +159,7 @@ static void nothing_beside_the_pages_is_written(void **state)
 	}
 }
 
-static void lists_are_fetched_no_further_than_needed(void **state)
+static void lists_are_fetched_no_further_than_needed_4_3(void **state)
 {
 	struct rig *r = *state;
 	uint64_t data = rig_alloc(r, 8 * PAGE), list = rig_alloc(r, PAGE);
@@ -178,7 +178,7 @@ static void lists_are_fetched_no_further_than_needed(void **state)
 }
 
 /* Two runs of pages, the first begun by the command itself; what is moved stays the same. */
-static void pages_that_follow_one_another_move_as_one(void **state)
+static void pages_that_follow_one_another_move_as_one_4_3(void **state)
 {
 	struct rig *r = *state;
 	uint64_t data = rig_alloc(r, 9 * PAGE), list = rig_alloc(r, PAGE);
@@ -210,7 +210,7 @@ static void pages_that_follow_one_another_move_as_one(void **state)
 	assert_int_equal(r->call[1].len, 2 * PAGE);
 }
 
-static void offsets_that_are_not_allowed(void **state)
+static void offsets_that_are_not_allowed_4_3(void **state)
 {
 	struct rig *r = *state;
 	uint64_t data = rig_alloc(r, 8 * PAGE), list = rig_alloc(r, 2 * PAGE);
@@ -241,7 +241,7 @@ static void offsets_that_are_not_allowed(void **state)
 		assert_int_equal(*p, 0xa5); /* none of them moved anything */
 }
 
-static void a_list_that_leads_to_itself_ends(void **state)
+static void a_list_that_leads_to_itself_ends_4_3(void **state)
 {
 	struct rig *r = *state;
 	uint64_t list = rig_alloc(r, PAGE);
@@ -265,12 +265,12 @@ static void a_list_that_leads_to_itself_ends(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		rig_test(layouts_equal_a_plain_copy),
-		rig_test(nothing_beside_the_pages_is_written),
-		rig_test(lists_are_fetched_no_further_than_needed),
-		rig_test(pages_that_follow_one_another_move_as_one),
-		rig_test(offsets_that_are_not_allowed),
-		rig_test(a_list_that_leads_to_itself_ends),
+		rig_test(layouts_equal_a_plain_copy_4_3),
+		rig_test(nothing_beside_the_pages_is_written_4_3),
+		rig_test(lists_are_fetched_no_further_than_needed_4_3),
+		rig_test(pages_that_follow_one_another_move_as_one_4_3),
+		rig_test(offsets_that_are_not_allowed_4_3),
+		rig_test(a_list_that_leads_to_itself_ends_4_3),
 	};
 
 	return cmocka_run_group_tests_name("nvme model: PRP", tests, NULL, NULL);

@@ -18,7 +18,7 @@ static unsigned identify(struct rig *r, uint32_t cns, uint32_t nsid, uint64_t da
 /* The same for this serial number for ever. */
 #define NQN "nqn.2014-08.org.nvmexpress:uuid:320bed46-4f06-8151-8b7d-3ba7c2ae6b39"
 
-static void identify_controller_advertises_what_there_is(void **state)
+static void identify_controller_advertises_what_there_is_5_15(void **state)
 {
 	struct rig *r = *state;
 	uint64_t data = rig_alloc(r, 4096);
@@ -48,7 +48,7 @@ static void identify_controller_advertises_what_there_is(void **state)
 	assert_string_equal(c->subnqn, NQN);
 }
 
-static void identify_namespace_and_lists(void **state)
+static void identify_namespace_and_lists_5_15(void **state)
 {
 	struct rig *r = *state;
 	uint64_t data = rig_alloc(r, 4096);
@@ -80,7 +80,7 @@ static void identify_namespace_and_lists(void **state)
 	assert_int_equal(d->nid[16], 0); /* the list ends */
 }
 
-static void identify_refuses(void **state)
+static void identify_refuses_5_15(void **state)
 {
 	struct rig *r = *state;
 	uint64_t data = rig_alloc(r, 8192);
@@ -131,7 +131,7 @@ static const struct {
 
 #define N_FEATURES (sizeof(features) / sizeof(features[0]))
 
-static void features_can_be_set_and_read(void **state)
+static void features_can_be_set_and_read_5_13_5_21(void **state)
 {
 	struct rig *r = *state;
 	uint32_t value;
@@ -171,7 +171,7 @@ static void features_can_be_set_and_read(void **state)
 	}
 }
 
-static void unknown_features_are_refused(void **state)
+static void unknown_features_are_refused_5_21(void **state)
 {
 	struct rig *r = *state;
 
@@ -185,7 +185,7 @@ static void unknown_features_are_refused(void **state)
 	}
 }
 
-static void feature_details(void **state)
+static void feature_details_5_21_1(void **state)
 {
 	struct rig *r = *state;
 	uint32_t value;
@@ -230,7 +230,7 @@ static unsigned get_log(struct rig *r, unsigned id, uint32_t dwords, uint64_t of
 		      NULL);
 }
 
-static void error_log_tells_the_newest_first(void **state)
+static void error_log_tells_the_newest_first_5_14_1_1(void **state)
 {
 	struct rig *r = *state;
 	uint64_t data = rig_alloc(r, 8192);
@@ -263,7 +263,7 @@ static void error_log_tells_the_newest_first(void **state)
 	assert_int_equal(*(uint8_t *)rig_at(r, data + 64), 0xee);
 }
 
-static void smart_log_counts(void **state)
+static void smart_log_counts_5_14_1_2(void **state)
 {
 	struct rig *r = *state;
 	uint64_t data = rig_alloc(r, 4096), log = rig_alloc(r, 4096);
@@ -286,7 +286,7 @@ static void smart_log_counts(void **state)
 	assert_int_equal(s->avail_spare, 100);
 }
 
-static void log_pages_refuse(void **state)
+static void log_pages_refuse_5_14(void **state)
 {
 	struct rig *r = *state;
 	uint64_t data = rig_alloc(r, 8192);
@@ -304,7 +304,7 @@ static void log_pages_refuse(void **state)
 	assert_int_equal(get_log(r, NVME_LOG_LID_SMART, 128, 512, 0, data), 0);
 }
 
-static void firmware_log_and_unaligned_data(void **state)
+static void firmware_log_and_unaligned_data_5_14_1_3(void **state)
 {
 	struct rig *r = *state;
 	uint64_t data = rig_alloc(r, 8192) + 4096 - 12;
@@ -315,7 +315,7 @@ static void firmware_log_and_unaligned_data(void **state)
 	assert_memory_equal(f->frs[0], "0.1.0   ", 8);
 }
 
-static void temperature_events(void **state)
+static void temperature_events_5_21_1_4(void **state)
 {
 	struct rig *r = *state;
 	uint64_t log = rig_alloc(r, 4096);
@@ -342,17 +342,17 @@ static void temperature_events(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		rig_test(identify_controller_advertises_what_there_is),
-		rig_test(identify_namespace_and_lists),
-		rig_test(identify_refuses),
-		rig_test(features_can_be_set_and_read),
-		rig_test(unknown_features_are_refused),
-		rig_test(feature_details),
-		rig_test(error_log_tells_the_newest_first),
-		rig_test(smart_log_counts),
-		rig_test(log_pages_refuse),
-		rig_test(firmware_log_and_unaligned_data),
-		rig_test(temperature_events),
+		rig_test(identify_controller_advertises_what_there_is_5_15),
+		rig_test(identify_namespace_and_lists_5_15),
+		rig_test(identify_refuses_5_15),
+		rig_test(features_can_be_set_and_read_5_13_5_21),
+		rig_test(unknown_features_are_refused_5_21),
+		rig_test(feature_details_5_21_1),
+		rig_test(error_log_tells_the_newest_first_5_14_1_1),
+		rig_test(smart_log_counts_5_14_1_2),
+		rig_test(log_pages_refuse_5_14),
+		rig_test(firmware_log_and_unaligned_data_5_14_1_3),
+		rig_test(temperature_events_5_21_1_4),
 	};
 
 	return cmocka_run_group_tests_name("nvme model: queries", tests, NULL, NULL);

@@ -8,7 +8,7 @@
 static const struct emu_nvme_sqe flush_cmd = {.opcode = nvme_cmd_flush, .nsid = 1};
 
 /* Every size up to 9: the phase turns at each wrap, heads are reported, order is kept. */
-static void wrap_and_phase(void **state)
+static void wrap_and_phase_4_6(void **state)
 {
 	struct rig *r = *state;
 
@@ -37,7 +37,7 @@ static void wrap_and_phase(void **state)
 	}
 }
 
-static void a_burst_is_one_read_up_to_the_wrap(void **state)
+static void a_burst_is_one_read_up_to_the_wrap_4_1(void **state)
 {
 	struct rig *r = *state;
 	struct emu_nvme_cqe cqe;
@@ -156,7 +156,7 @@ static unsigned set_burst(struct rig *r, uint32_t log2)
 		      NULL);
 }
 
-static void arbitration_burst_is_honoured(void **state)
+static void arbitration_burst_is_honoured_4_13(void **state)
 {
 	struct rig *r = *state;
 
@@ -180,7 +180,7 @@ static void arbitration_burst_is_honoured(void **state)
 	}
 }
 
-static void queues_take_turns(void **state)
+static void queues_take_turns_4_13(void **state)
 {
 	struct rig *r = *state;
 	unsigned served[4] = {0};
@@ -203,7 +203,7 @@ static void queues_take_turns(void **state)
 		assert_int_equal(served[i], 10);
 }
 
-static void a_full_completion_queue_loses_nothing(void **state)
+static void a_full_completion_queue_loses_nothing_4_1(void **state)
 {
 	struct rig *r = *state;
 	struct emu_nvme_cqe cqe;
@@ -233,7 +233,7 @@ static void a_full_completion_queue_loses_nothing(void **state)
 	assert_false(rig_take(r, 1, &cqe, false));
 }
 
-static void admin_commands_wait_for_room_too(void **state)
+static void admin_commands_wait_for_room_too_4_1(void **state)
 {
 	const struct emu_nvme_sqe get = {.opcode = nvme_admin_get_features, .cdw10 = 7};
 	struct rig *r = *state;
@@ -252,7 +252,7 @@ static void admin_commands_wait_for_room_too(void **state)
 	assert_false(rig_take(r, 0, &cqe, true));
 }
 
-static void queues_share_a_completion_queue(void **state)
+static void queues_share_a_completion_queue_4_1(void **state)
 {
 	struct rig *r = *state;
 	unsigned from[4] = {0};
@@ -275,7 +275,7 @@ static void queues_share_a_completion_queue(void **state)
 		assert_int_equal(from[qid], 12);
 }
 
-static void a_reset_forgets_all_queues(void **state)
+static void a_reset_forgets_all_queues_7_3(void **state)
 {
 	struct rig *r = *state;
 	struct emu_nvme_cqe cqe;
@@ -295,17 +295,17 @@ static void a_reset_forgets_all_queues(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		rig_test(wrap_and_phase),
-		rig_test(a_burst_is_one_read_up_to_the_wrap),
+		rig_test(wrap_and_phase_4_6),
+		rig_test(a_burst_is_one_read_up_to_the_wrap_4_1),
 		rig_test(budget_bounds_a_step),
 		rig_test(budget_bounds_the_data_of_a_step),
 		rig_test(small_commands_beside_large_ones),
-		rig_test(arbitration_burst_is_honoured),
-		rig_test(queues_take_turns),
-		rig_test(a_full_completion_queue_loses_nothing),
-		rig_test(admin_commands_wait_for_room_too),
-		rig_test(queues_share_a_completion_queue),
-		rig_test(a_reset_forgets_all_queues),
+		rig_test(arbitration_burst_is_honoured_4_13),
+		rig_test(queues_take_turns_4_13),
+		rig_test(a_full_completion_queue_loses_nothing_4_1),
+		rig_test(admin_commands_wait_for_room_too_4_1),
+		rig_test(queues_share_a_completion_queue_4_1),
+		rig_test(a_reset_forgets_all_queues_7_3),
 	};
 
 	return cmocka_run_group_tests_name("nvme model: queues", tests, NULL, NULL);

@@ -13,7 +13,7 @@ static struct rig *off(void **state)
 	return r;
 }
 
-static void capabilities_say_what_is_there(void **state)
+static void capabilities_say_what_is_there_3_1_1(void **state)
 {
 	struct rig *r = *state;
 	uint64_t cap = rig_reg64(r, NVME_REG_CAP);
@@ -33,7 +33,7 @@ static void capabilities_say_what_is_there(void **state)
 	assert_int_equal(rig_reg(r, NVME_REG_CMBSZ), 0);
 }
 
-static void identity_and_layout(void **state)
+static void identity_and_layout_2_1(void **state)
 {
 	struct rig *r = *state;
 	const struct emu_dev_config *c = &r->config;
@@ -51,7 +51,7 @@ static void identity_and_layout(void **state)
 	assert_int_equal(c->msix_count, RIG_VECTORS);
 }
 
-static void enable_and_disable(void **state)
+static void enable_and_disable_3_1_5(void **state)
 {
 	struct rig *r = off(state);
 
@@ -62,7 +62,7 @@ static void enable_and_disable(void **state)
 	rig_enable(r, 4096, 4096);
 }
 
-static void admin_queue_registers_survive_a_controller_reset(void **state)
+static void admin_queue_registers_survive_a_controller_reset_7_3_2(void **state)
 {
 	struct rig *r = *state;
 	uint64_t asq = rig_reg64(r, NVME_REG_ASQ);
@@ -79,7 +79,7 @@ static void admin_queue_registers_survive_a_controller_reset(void **state)
 	assert_int_equal(rig_reg(r, NVME_REG_INTMS), 0);
 }
 
-static void bad_configuration_is_fatal(void **state)
+static void bad_configuration_is_fatal_3_1_5(void **state)
 {
 	static const struct {
 		uint32_t cc, aqa, asq_low, acq_low;
@@ -110,7 +110,7 @@ static void bad_configuration_is_fatal(void **state)
 	rig_enable(r, 32, 32);
 }
 
-static void shutdown_completes_and_needs_a_reset(void **state)
+static void shutdown_completes_and_needs_a_reset_7_6_2(void **state)
 {
 	struct rig *r = *state;
 
@@ -129,7 +129,7 @@ static void shutdown_completes_and_needs_a_reset(void **state)
 	}
 }
 
-static void read_only_registers_are_restored(void **state)
+static void read_only_registers_are_restored_3_1(void **state)
 {
 	static const unsigned at[] = {NVME_REG_CAP,    NVME_REG_CAP + 4, NVME_REG_VS, 0x18,
 				      NVME_REG_CSTS,   NVME_REG_NSSR,	 0x38,	      0x3c,
@@ -146,7 +146,7 @@ static void read_only_registers_are_restored(void **state)
 	assert_memory_equal(before, r->mirror, sizeof(before));
 }
 
-static void interrupt_masks_are_one_register(void **state)
+static void interrupt_masks_are_one_register_3_1_3_3_1_4(void **state)
 {
 	struct rig *r = *state;
 
@@ -187,7 +187,7 @@ static void registers_change_hands(void **state)
 	rig_disable(r);
 }
 
-static void function_reset_restores_defaults_and_keeps_media(void **state)
+static void function_reset_restores_defaults_and_keeps_media_7_3_2(void **state)
 {
 	struct rig *r = *state;
 	uint64_t data = rig_alloc(r, 4096);
@@ -286,16 +286,16 @@ static void bad_topology_is_refused_with_its_reason(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		rig_test(capabilities_say_what_is_there),
-		rig_test(identity_and_layout),
-		rig_test(enable_and_disable),
-		rig_test(admin_queue_registers_survive_a_controller_reset),
-		rig_test(bad_configuration_is_fatal),
-		rig_test(shutdown_completes_and_needs_a_reset),
-		rig_test(read_only_registers_are_restored),
-		rig_test(interrupt_masks_are_one_register),
+		rig_test(capabilities_say_what_is_there_3_1_1),
+		rig_test(identity_and_layout_2_1),
+		rig_test(enable_and_disable_3_1_5),
+		rig_test(admin_queue_registers_survive_a_controller_reset_7_3_2),
+		rig_test(bad_configuration_is_fatal_3_1_5),
+		rig_test(shutdown_completes_and_needs_a_reset_7_6_2),
+		rig_test(read_only_registers_are_restored_3_1),
+		rig_test(interrupt_masks_are_one_register_3_1_3_3_1_4),
 		rig_test(registers_change_hands),
-		rig_test(function_reset_restores_defaults_and_keeps_media),
+		rig_test(function_reset_restores_defaults_and_keeps_media_7_3_2),
 		rig_test(idle_means_that_only_a_store_can_make_work),
 		cmocka_unit_test(bad_topology_is_refused_with_its_reason),
 	};

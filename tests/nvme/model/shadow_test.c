@@ -47,7 +47,7 @@ static void store(struct rig *r, struct shadow *s, unsigned word, uint32_t value
 	}
 }
 
-static void refuses_what_is_not_at_a_page(void **state)
+static void refuses_what_is_not_at_a_page_5_7(void **state)
 {
 	struct rig *r = *state;
 	uint64_t a = rig_alloc(r, 4096), b = rig_alloc(r, 4096);
@@ -64,7 +64,7 @@ static void refuses_what_is_not_at_a_page(void **state)
 }
 
 /* A tail that is in the buffer alone is seen when the model looks; the admin queue has none. */
-static void tails_in_the_buffer_are_served(void **state)
+static void tails_in_the_buffer_are_served_7_13(void **state)
 {
 	struct rig *r = *state;
 	struct shadow s = shadow_of(r);
@@ -94,7 +94,7 @@ static void tails_in_the_buffer_are_served(void **state)
  * asked for a ring before that, in every order of things. Queues of few entries fill up, so that
  * heads are waited for, too.
  */
-static void asks_to_be_woken(void **state)
+static void asks_to_be_woken_7_13(void **state)
 {
 	struct rig *r = *state;
 	struct shadow s = shadow_of(r);
@@ -141,7 +141,7 @@ static int write_late(struct emu_dev *d, uint64_t addr, const void *buf, size_t 
 }
 
 /* A tail that is stored between our last look and our asking for a ring, which does not ring. */
-static void looks_once_more_before_it_sleeps(void **state)
+static void looks_once_more_before_it_sleeps_7_13(void **state)
 {
 	struct rig *r = *state;
 	struct shadow s = shadow_of(r);
@@ -170,7 +170,7 @@ static void looks_once_more_before_it_sleeps(void **state)
 }
 
 /* Asleep: only a ring wakes it, and each command is done. */
-static void sleeps_and_is_woken(void **state)
+static void sleeps_and_is_woken_7_13(void **state)
 {
 	struct rig *r = *state;
 	struct shadow s = shadow_of(r);
@@ -194,7 +194,7 @@ static void sleeps_and_is_woken(void **state)
 }
 
 /* A queue that is made again, while something else stands where events are told. */
-static void a_new_queue_is_asked_for_anew(void **state)
+static void a_new_queue_is_asked_for_anew_7_13(void **state)
 {
 	struct rig *r = *state;
 	struct shadow s = shadow_of(r);
@@ -221,7 +221,7 @@ static void a_new_queue_is_asked_for_anew(void **state)
 	}
 }
 
-static void a_reset_ends_it(void **state)
+static void a_reset_ends_it_7_13(void **state)
 {
 	struct rig *r = *state;
 	struct shadow s = shadow_of(r);
@@ -238,7 +238,7 @@ static void a_reset_ends_it(void **state)
 }
 
 /* What the host's memory says is as hostile as a register. */
-static void wrong_values_are_told(void **state)
+static void wrong_values_are_told_7_13(void **state)
 {
 	struct rig *r = *state;
 	struct shadow s = shadow_of(r);
@@ -255,7 +255,7 @@ static void wrong_values_are_told(void **state)
 }
 
 /* A buffer that cannot be read: the registers serve. */
-static void a_lost_buffer_costs_nothing_else(void **state)
+static void a_lost_buffer_costs_nothing_else_7_13(void **state)
 {
 	struct rig *r = *state;
 	uint64_t data = rig_alloc(r, 4096);
@@ -269,15 +269,15 @@ static void a_lost_buffer_costs_nothing_else(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		rig_test(refuses_what_is_not_at_a_page),
-		rig_test(tails_in_the_buffer_are_served),
-		rig_test(asks_to_be_woken),
-		rig_test(looks_once_more_before_it_sleeps),
-		rig_test(sleeps_and_is_woken),
-		rig_test(a_new_queue_is_asked_for_anew),
-		rig_test(a_reset_ends_it),
-		rig_test(wrong_values_are_told),
-		rig_test(a_lost_buffer_costs_nothing_else),
+		rig_test(refuses_what_is_not_at_a_page_5_7),
+		rig_test(tails_in_the_buffer_are_served_7_13),
+		rig_test(asks_to_be_woken_7_13),
+		rig_test(looks_once_more_before_it_sleeps_7_13),
+		rig_test(sleeps_and_is_woken_7_13),
+		rig_test(a_new_queue_is_asked_for_anew_7_13),
+		rig_test(a_reset_ends_it_7_13),
+		rig_test(wrong_values_are_told_7_13),
+		rig_test(a_lost_buffer_costs_nothing_else_7_13),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
