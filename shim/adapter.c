@@ -276,8 +276,7 @@ static int check(const struct smartio_bridge_info *info)
 	if (info->pdev && info->index < SIO_MAX_ADAPTERS && info->boot && info->boot < 1 << 24 &&
 	    info->alignment >= PAGE_SIZE && is_power_of_2(info->alignment) && info->groups <= 64)
 		return 0;
-	pr_err("smartio: a bridge of index %u (under %d is right), start %llu (1 to 2^24 - 1), "
-	       "alignment %#llx (a power of 2, %#lx at least), %u groups (64 at most)\n",
+	pr_err("smartio: a bridge of index %u (under %d is right), start %llu (1 to 2^24 - 1), alignment %#llx (a power of 2, %#lx at least), %u groups (64 at most)\n",
 	       info->index, SIO_MAX_ADAPTERS, info->boot, info->alignment, PAGE_SIZE, info->groups);
 	return -EINVAL;
 }

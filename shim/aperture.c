@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Apertures: ranges of I/O addresses of an adapter's function in which nothing is mapped yet. They
- * are granted like memory; later pages are mapped there and unmapped as a shadow's driver does I/O.
+ * Apertures: ranges of I/O addresses of an adapter's function in which no memory is mapped yet.
+ * They are granted like memory; later pages are mapped there and unmapped as a shadow's driver does
+ * I/O. The first page is no driver's: zeros are there, for reading, as long as the aperture is. The
+ * lender reads its first word, because the answer comes back behind all that was sent before
+ * (sio_map_push()): when the driver stops the device, and when the borrow ends, by which time there
+ * is no shadow any more, or never was one. A read that the IOMMU stops would be answered as well,
+ * but reported, too, as an error of the adapter's.
  * The kernel's DMA API allocates no addresses without memory. So the function's DMA mask says that
  * it reaches only half of what the IOMMU translates; the other half is this module's.
  */
@@ -75,6 +80,7 @@ void sio_aperture_free(struct sio_mem *m)
 	if (!m->aperture)
 		return;
 	list_del(&m->aperture->node);
+	iommu_unmap(m->aperture->domain, m->o.address, PAGE_SIZE);
 	iommu_group_put(m->aperture->group);
 	kfree(m->aperture);
 }
@@ -102,6 +108,7 @@ static int place(struct sio_request *rq, struct sio_mem *m, struct smartio_adapt
 	struct sio_aperture *p = kzalloc(sizeof(*p), GFP_KERNEL_ACCOUNT);
 	struct iommu_domain *domain = iommu_get_domain_for_dev(&a->pdev->dev);
 	struct list_head *before;
+	int error;
 
 	if (!p)
 		return -ENOMEM;
@@ -109,11 +116,15 @@ static int place(struct sio_request *rq, struct sio_mem *m, struct smartio_adapt
 	if (m->o.address + m->o.length > a->aperture_end ||
 	    m->o.address + m->o.length - 1 > highest) {
 		kfree(p);
-		return sio_fail_exhausted(rq, -ENOSPC, SIO_OUT_OF_IOVA,
-					  "%#llx bytes of I/O addresses of adapter %u, no gap of "
-					  "%#llx to %#llx is so long below %#llx",
-					  m->o.length, a->index, a->aperture_first, a->aperture_end,
-					  highest);
+		return sio_fail_exhausted(
+			rq, -ENOSPC, SIO_OUT_OF_IOVA,
+			"%#llx bytes of I/O addresses of adapter %u, no gap of %#llx to %#llx is so long below %#llx",
+			m->o.length, a->index, a->aperture_first, a->aperture_end, highest);
+	}
+	error = sio_map_zeros(domain, m->o.address);
+	if (error) {
+		kfree(p);
+		return error;
 	}
 	p->mem = m;
 	p->domain = domain;
@@ -137,10 +148,8 @@ int sio_op_aperture(struct sio_request *rq, const void *msg, void *answer)
 		return sio_fail(
 			rq, -EOPNOTSUPP,
 			sio_iommu_of(&a->pdev->dev) == SIO_IOMMU_OFF
-				? "no IOMMU translates what comes through adapter %u: all "
-				  "RAM is what can be granted"
-				: "adapter %u: other functions are in its IOMMU group, or it "
-				  "has too few I/O addresses to keep some for windows",
+				? "no IOMMU translates what comes through adapter %u: all RAM is what can be granted"
+				: "adapter %u: other functions are in its IOMMU group, or it has too few I/O addresses to keep some for windows",
 			a->index);
 	if (!q->length || !PAGE_ALIGNED(q->length) || q->length > a->aperture_end / 2)
 		return sio_fail(rq, -EINVAL, "%#llx bytes, whole pages up to %#llx are right",

@@ -172,7 +172,7 @@ struct smartio_bridge_memory {
 	phys_addr_t base;
 	u64 size;
 };
-/* Return: 0; -EBUSY: another bridge has it; -ENOMEM; -EINVAL: what there is is longer than @most */
+/* Return: 0; -EBUSY: another bridge has it; -ENOMEM; -EINVAL: what there is has more than @most */
 int smartio_bridge_memory_get(struct smartio_bridge_memory *m);
 void smartio_bridge_memory_put(void);
 /* A peer's state changed: ask for it. From any context. */

@@ -312,10 +312,10 @@ static int check_bar(struct sio_request *rq, const struct sio_obj *o, u32 access
 		return sio_fail(rq, -ENODEV, "the pages of BAR view %#llx are gone", o->id);
 	if (sio_bar_is_memory(o))
 		return 0;
-	return sio_fail(rq, -EOPNOTSUPP,
-			"BAR view %#llx is of registers or doorbells: they are in no prefetchable "
-			"BAR, and DMA channels reach memory",
-			o->id);
+	return sio_fail(
+		rq, -EOPNOTSUPP,
+		"BAR view %#llx is of registers or doorbells: they are in no prefetchable BAR, and DMA channels reach memory",
+		o->id);
 }
 
 static int check_map(struct sio_request *rq, const struct sio_obj *o, const struct sio_channel *c)
@@ -337,17 +337,17 @@ static int check_memory(struct sio_request *rq, const struct sio_obj *o, u32 acc
 	const struct sio_mem *m = (const struct sio_mem *)o;
 
 	if (m->group && sio_group_sends(o) && o->adapter != c->adapter)
-		return sio_fail(rq, -EINVAL,
-				"the way to a group, memory %#llx, goes through adapter %u, the "
-				"channel is of %u",
-				o->id, o->adapter->index, c->adapter->index);
+		return sio_fail(
+			rq, -EINVAL,
+			"the way to a group, memory %#llx, goes through adapter %u, the channel is of %u",
+			o->id, o->adapter->index, c->adapter->index);
 	if (m->group)
 		return sio_group_check(rq, o, access);
 	if (m->dmabuf)
-		return sio_fail(rq, -EOPNOTSUPP,
-				"memory %#llx is another driver's dma-buf, which no processor of "
-				"ours reaches",
-				o->id);
+		return sio_fail(
+			rq, -EOPNOTSUPP,
+			"memory %#llx is another driver's dma-buf, which no processor of ours reaches",
+			o->id);
 	if (m->all_ram || m->aperture)
 		return sio_fail(rq, -EINVAL, "memory %#llx is all RAM, or an aperture", o->id);
 	return 0;
@@ -364,10 +364,10 @@ static struct sio_obj *find_target(struct sio_request *rq, const struct sio_req_
 					SIO_BOTH));
 	if (m->target_kind != SIO_KIND_MEM && m->target_kind != SIO_KIND_MAP &&
 	    m->target_kind != SIO_KIND_BAR)
-		return ERR_PTR(sio_fail(rq, -EINVAL,
-					"target kind %u, %d (memory), %d (map) or %d (BAR view) is "
-					"right",
-					m->target_kind, SIO_KIND_MEM, SIO_KIND_MAP, SIO_KIND_BAR));
+		return ERR_PTR(
+			sio_fail(rq, -EINVAL,
+				 "target kind %u, %d (memory), %d (map) or %d (BAR view) is right",
+				 m->target_kind, SIO_KIND_MEM, SIO_KIND_MAP, SIO_KIND_BAR));
 	o = sio_obj_find(rq, m->target_kind, m->target, true);
 	if (IS_ERR(o))
 		return o;

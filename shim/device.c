@@ -239,10 +239,10 @@ int sio_op_config(struct sio_request *rq, const void *msg, void *answer)
 
 	if (!(m->h.flags & SIO_CONFIG_WRITE) || m->offset != PCI_COMMAND || m->width != 2 ||
 	    m->mask != PCI_COMMAND_MASTER)
-		return sio_fail(rq, -EOPNOTSUPP,
-				"%u bytes at %#x, mask %#x: the kernel module writes the bus "
-				"master bit alone",
-				m->width, m->offset, m->mask);
+		return sio_fail(
+			rq, -EOPNOTSUPP,
+			"%u bytes at %#x, mask %#x: the kernel module writes the bus master bit alone",
+			m->width, m->offset, m->mask);
 	if (m->value & PCI_COMMAND_MASTER && rq->dev->silenced)
 		return sio_fail(rq, -EBUSY,
 				"memory that %s had was taken back by its driver: a reset is next",

@@ -138,10 +138,10 @@ static int no_room(struct sio_request *rq, const struct sio_dma *m)
 
 static int scattered(struct sio_request *rq, const struct sio_dma *m)
 {
-	return sio_fail(rq, -EOPNOTSUPP,
-			"it lies in pieces that no IOMMU makes one range of %s: memory of kind %d "
-			"(contiguous) is right",
-			dev_name(m->dev), SIO_ALLOC_CONTIGUOUS);
+	return sio_fail(
+		rq, -EOPNOTSUPP,
+		"it lies in pieces that no IOMMU makes one range of %s: memory of kind %d (contiguous) is right",
+		dev_name(m->dev), SIO_ALLOC_CONTIGUOUS);
 }
 
 /* A range that is contiguous as it is: of a pool, of a BAR, or of a window. */
@@ -191,10 +191,10 @@ static int map_dmabuf(struct sio_request *rq, struct sio_dma *m, const struct si
 	m->mapped = true;
 	if (one_range(m->attached, PFN_PHYS(mem->first) + offset, m->length, &m->address))
 		return 0;
-	return sio_fail(rq, -EOPNOTSUPP,
-			"the dma-buf lies in %u pieces, which no IOMMU makes one range of %s: a "
-			"range that is in one of them is right",
-			m->attached->nents, dev_name(m->dev));
+	return sio_fail(
+		rq, -EOPNOTSUPP,
+		"the dma-buf lies in %u pieces, which no IOMMU makes one range of %s: a range that is in one of them is right",
+		m->attached->nents, dev_name(m->dev));
 }
 
 /* What the kernel gave must lead to the memory itself. */
@@ -211,7 +211,17 @@ static int check_place(struct sio_request *rq, const struct sio_dma *m)
 				  m->length, m->phys);
 }
 
-/* Nothing is there yet, and what will be is no affair of ours. */
+int sio_map_zeros(struct iommu_domain *domain, u64 iova)
+{
+	phys_addr_t zeros = page_to_phys(ZERO_PAGE(0));
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
+	return iommu_map(domain, iova, zeros, PAGE_SIZE, IOMMU_READ);
+#else
+	return iommu_map(domain, iova, zeros, PAGE_SIZE, IOMMU_READ, GFP_KERNEL);
+#endif
+}
+
+/* What drivers map there is no affair of ours. */
 static int map_aperture(struct sio_request *rq, struct sio_dma *m, struct device *dev,
 			const struct sio_mem *mem, u64 offset, u64 length)
 {
@@ -346,10 +356,10 @@ static int check_wanted(struct sio_request *rq, const struct sio_dma *m,
 	if (error)
 		return error;
 	if (q->iova != SIO_PORT_ANY && q->iova != m->address)
-		return sio_fail(rq, -EINVAL,
-				"address %#llx wanted, but the target lies elsewhere and no IOMMU "
-				"translates: ask for any",
-				q->iova);
+		return sio_fail(
+			rq, -EINVAL,
+			"address %#llx wanted, but the target lies elsewhere and no IOMMU translates: ask for any",
+			q->iova);
 	return 0;
 }
 
@@ -433,10 +443,10 @@ static int keep_address(struct sio_request *rq, u64 id)
 	if (error || !o->target)
 		return error;
 	if (o->target->kind == SIO_KIND_MEM)
-		return sio_fail(rq, -EOPNOTSUPP,
-				"DMA mapping %#llx is of memory: addresses are kept of BARs and of "
-				"maps",
-				id);
+		return sio_fail(
+			rq, -EOPNOTSUPP,
+			"DMA mapping %#llx is of memory: addresses are kept of BARs and of maps",
+			id);
 	leave_target((struct sio_dmamap *)o);
 	return 0;
 }
@@ -459,10 +469,10 @@ int sio_op_hold(struct sio_request *rq, const void *msg, void *answer)
 	if (error)
 		return error;
 	if (!o->target || o->target->kind != SIO_KIND_BAR)
-		return sio_fail(rq, -EINVAL,
-				"DMA mapping %#llx is of no BAR view, or has been cut: only such "
-				"are held",
-				o->id);
+		return sio_fail(
+			rq, -EINVAL,
+			"DMA mapping %#llx is of no BAR view, or has been cut: only such are held",
+			o->id);
 	((struct sio_dmamap *)o)->held = true;
 	return 0;
 }

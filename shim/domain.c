@@ -157,10 +157,10 @@ int sio_domain_join(struct sio_request *rq, struct sio_dma *m)
 	error = fill(m, NULL, 0);
 	if (error != -EOPNOTSUPP)
 		return error;
-	return sio_fail(rq, error,
-			"%s has memory at chosen addresses, and this is another function's, past "
-			"the IOMMU",
-			dev_name(m->dev));
+	return sio_fail(
+		rq, error,
+		"%s has memory at chosen addresses, and this is another function's, past the IOMMU",
+		dev_name(m->dev));
 }
 
 /* ---- the domain ---- */
@@ -205,10 +205,10 @@ static int carry_over(struct sio_request *rq, struct sio_dev *d)
 			continue;
 		error = fill(m, NULL, 0);
 		if (error == -EOPNOTSUPP)
-			return sio_fail(rq, error,
-					"%s has another function's memory mapped, past the IOMMU: "
-					"chosen addresses without that are right",
-					dev_name(m->dev));
+			return sio_fail(
+				rq, error,
+				"%s has another function's memory mapped, past the IOMMU: chosen addresses without that are right",
+				dev_name(m->dev));
 		if (error)
 			return error;
 	}
@@ -254,10 +254,10 @@ static int make(struct sio_request *rq, struct sio_dev *d)
 	struct device *dev = &d->pdev->dev;
 
 	if (!remaps_interrupts(dev))
-		return sio_fail(rq, -EOPNOTSUPP,
-				"%s chooses no addresses, for by some it would send any interrupt: "
-				"interrupt remapping that is on is right",
-				dev_name(dev));
+		return sio_fail(
+			rq, -EOPNOTSUPP,
+			"%s chooses no addresses, for by some it would send any interrupt: interrupt remapping that is on is right",
+			dev_name(dev));
 	d->kernels = iommu_get_domain_for_dev(dev);
 	d->domain = domain_new(dev);
 	d->tables = 0;
@@ -277,10 +277,10 @@ static int enter(struct sio_request *rq, struct sio_dev *d)
 	if (!error)
 		return 0;
 	allow_no_snoop(d);
-	return sio_fail(rq, -EOPNOTSUPP,
-			"%s gets no IOMMU domain of its own (%pe): a function that is alone in its "
-			"IOMMU group is right",
-			dev_name(dev), ERR_PTR(error));
+	return sio_fail(
+		rq, -EOPNOTSUPP,
+		"%s gets no IOMMU domain of its own (%pe): a function that is alone in its IOMMU group is right",
+		dev_name(dev), ERR_PTR(error));
 }
 
 void sio_domain_rest(struct sio_dev *d)
@@ -356,8 +356,7 @@ static int check_address(struct sio_request *rq, const struct sio_dma *m, u64 ad
 	if (reserved)
 		return sio_fail_exhausted(
 			rq, -ENOSPC, SIO_OUT_OF_IOVA,
-			"%#llx bytes at %#llx: %#llx is not memory's for %s, but interrupts' or "
-			"the firmware's",
+			"%#llx bytes at %#llx: %#llx is not memory's for %s, but interrupts' or the firmware's",
 			m->length, address, max(at, address), dev_name(m->dev));
 	other = find_other(m, address, m->length);
 	return other ? taken(rq, other) : 0;
@@ -468,10 +467,10 @@ static int find_free(struct sio_request *rq, const struct sio_dma *m, u64 *ret)
 	kvfree(s.span);
 	if (found)
 		return 0;
-	return sio_fail_exhausted(rq, -ENOSPC, SIO_OUT_OF_IOVA,
-				  "%s has no %#llx bytes of addresses beside those that were "
-				  "chosen, up to %#llx",
-				  dev_name(m->dev), m->length, end);
+	return sio_fail_exhausted(
+		rq, -ENOSPC, SIO_OUT_OF_IOVA,
+		"%s has no %#llx bytes of addresses beside those that were chosen, up to %#llx",
+		dev_name(m->dev), m->length, end);
 }
 
 /* The function has a domain in which @address is free. */
@@ -511,8 +510,7 @@ int sio_domain_map(struct sio_request *rq, struct sio_dma *m, const struct sio_o
 	if (target->kind == SIO_KIND_MEM && ((const struct sio_mem *)target)->dmabuf)
 		return sio_fail(
 			rq, -EOPNOTSUPP,
-			"memory %#llx is another driver's, which knows the addresses that the "
-			"kernel chooses alone: ask for any",
+			"memory %#llx is another driver's, which knows the addresses that the kernel chooses alone: ask for any",
 			target->id);
 	error = prepare(rq, m, address);
 	return error ? error : put_at(m, target, offset, address);

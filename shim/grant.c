@@ -34,15 +34,15 @@ static struct sio_obj *find_source(struct sio_request *rq, const struct sio_req_
 
 	if (m->source_kind == SIO_KIND_APERTURE || m->source_kind == SIO_KIND_ALL_RAM ||
 	    m->source_kind == SIO_KIND_SHADOW)
-		return ERR_PTR(sio_fail(rq, -EOPNOTSUPP,
-					"apertures, all RAM and shadows are not served by "
-					"smartio.ko"));
+		return ERR_PTR(
+			sio_fail(rq, -EOPNOTSUPP,
+				 "apertures, all RAM and shadows are not served by smartio.ko"));
 	if (m->source_kind != SIO_KIND_MEM && m->source_kind != SIO_KIND_BAR &&
 	    m->source_kind != SIO_KIND_IRQ)
-		return ERR_PTR(sio_fail(rq, -EINVAL,
-					"source kind %u, %d (memory), %d (BAR view) or %d "
-					"(interrupt) is right",
-					m->source_kind, SIO_KIND_MEM, SIO_KIND_BAR, SIO_KIND_IRQ));
+		return ERR_PTR(sio_fail(
+			rq, -EINVAL,
+			"source kind %u, %d (memory), %d (BAR view) or %d (interrupt) is right",
+			m->source_kind, SIO_KIND_MEM, SIO_KIND_BAR, SIO_KIND_IRQ));
 	if (m->access == 0 || m->access & ~SIO_BOTH)
 		return ERR_PTR(sio_fail(rq, -EINVAL, "access %#x, 1 to 3 are right", m->access));
 	o = sio_obj_find(rq, m->source_kind, m->source, true);
@@ -53,10 +53,10 @@ static struct sio_obj *find_source(struct sio_request *rq, const struct sio_req_
 	else if (o->kind == SIO_KIND_BAR && ((struct sio_bar *)o)->v.revoked)
 		error = sio_fail(rq, -ENODEV, "the device of %s %#llx has gone", name, o->id);
 	else if (o->kind == SIO_KIND_MEM && !sio_group_has_memory(o))
-		error = sio_fail(rq, -EINVAL,
-				 "%s %#llx is the way to a multicast group, or a member in a BAR, "
-				 "whose view is right",
-				 name, o->id);
+		error = sio_fail(
+			rq, -EINVAL,
+			"%s %#llx is the way to a multicast group, or a member in a BAR, whose view is right",
+			name, o->id);
 	else if (m->access & ~o->access)
 		error = sio_fail(rq, -EACCES, "%s %#llx is read-only", name, o->id);
 	else
@@ -78,18 +78,17 @@ static int bridge_refused(struct sio_request *rq, const struct sio_grant *g, int
 	if (error == -ERANGE && is_dmabuf(g))
 		return sio_fail(
 			rq, -EOPNOTSUPP,
-			"a dma-buf at %#llx lies outside of what peers reach through "
-			"adapter %u, and no IOMMU brings it there: memory of ALLOC is right",
+			"a dma-buf at %#llx lies outside of what peers reach through adapter %u, and no IOMMU brings it there: memory of ALLOC is right",
 			g->o.address, a->index);
 	if (error == -ENOSPC)
 		return sio_fail_exhausted(rq, error, SIO_OUT_OF_GRANTS,
 					  "adapter %u has no row left for what is granted",
 					  a->index);
 	if (error == -ERANGE)
-		return sio_fail(rq, error,
-				"it lies outside of what peers reach through adapter %u: memory of "
-				"ALLOC is right, as long as that adapter's lasts",
-				a->index);
+		return sio_fail(
+			rq, error,
+			"it lies outside of what peers reach through adapter %u: memory of ALLOC is right, as long as that adapter's lasts",
+			a->index);
 	return sio_fail(rq, error, "the bridge of adapter %u says %pe", a->index, ERR_PTR(error));
 }
 
@@ -136,10 +135,10 @@ static int place_range(struct sio_request *rq, struct sio_grant *g, u64 offset)
 	int error;
 
 	if (is_too_much(g))
-		return sio_fail(rq, -EOPNOTSUPP,
-				"an IOMMU translates what comes through adapter %u: all RAM is "
-				"granted with iommu=pt or without one",
-				a->index);
+		return sio_fail(
+			rq, -EOPNOTSUPP,
+			"an IOMMU translates what comes through adapter %u: all RAM is granted with iommu=pt or without one",
+			a->index);
 	error = sio_dma_map(rq, &g->dma, &a->pdev->dev, g->o.target, offset, g->o.length,
 			    g->o.access);
 
@@ -206,16 +205,6 @@ static bool forbid(struct sio_grant *g)
 	return true;
 }
 
-static int map_zeros(struct iommu_domain *domain, u64 iova)
-{
-	phys_addr_t zeros = page_to_phys(ZERO_PAGE(0));
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
-	return iommu_map(domain, iova, zeros, PAGE_SIZE, IOMMU_READ);
-#else
-	return iommu_map(domain, iova, zeros, PAGE_SIZE, IOMMU_READ, GFP_KERNEL);
-#endif
-}
-
 /* The I/O addresses that the kernel mapped for a grant: all of a dma-buf's, or its own. */
 static int each_range(const struct sio_grant *g,
 		      int (*what)(struct iommu_domain *domain, u64 first, u64 end))
@@ -249,7 +238,7 @@ static int zero_range(struct iommu_domain *domain, u64 first, u64 end)
 
 	for (; first < end && !error; first += PAGE_SIZE)
 		if (!iommu_iova_to_phys(domain, first)) /* none by a try before */
-			error = map_zeros(domain, first);
+			error = sio_map_zeros(domain, first);
 	return error;
 }
 
@@ -351,10 +340,10 @@ static int keep(struct sio_request *rq, struct sio_grant *g)
 	struct sio_obj *o = &g->o;
 
 	if (!can_vacate(g))
-		return sio_fail(rq, -EOPNOTSUPP,
-				"the address of grant %#llx is that of the %s itself: it cannot be "
-				"kept without it",
-				o->id, o->target ? sio_kind_name(o->target->kind) : "memory");
+		return sio_fail(
+			rq, -EOPNOTSUPP,
+			"the address of grant %#llx is that of the %s itself: it cannot be kept without it",
+			o->id, o->target ? sio_kind_name(o->target->kind) : "memory");
 	vacate(g);
 	if (o->target)
 		sio_obj_unref(o->target);

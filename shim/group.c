@@ -65,10 +65,10 @@ int sio_group_check(struct sio_request *rq, const struct sio_obj *o, u32 access)
 	if (sio_group_has_memory(o))
 		return 0;
 	if (g->overlay)
-		return sio_fail(rq, -EINVAL,
-				"memory %#llx is a group's member in BAR view %#llx, which is "
-				"right",
-				o->id, o->target ? o->target->id : 0);
+		return sio_fail(
+			rq, -EINVAL,
+			"memory %#llx is a group's member in BAR view %#llx, which is right", o->id,
+			o->target ? o->target->id : 0);
 	if (g->dead)
 		return sio_fail(rq, -ENETDOWN, "memory %#llx leads nowhere any more", o->id);
 	if (access != SIO_ACCESS_WRITE)
@@ -236,10 +236,10 @@ static struct sio_obj *find_view(struct sio_request *rq, const struct sio_req_mc
 	else if (!(o->access & SIO_ACCESS_WRITE))
 		error = sio_fail(rq, -EACCES, "BAR view %#llx is read-only", o->id);
 	else if (!sio_bar_is_memory(o))
-		error = sio_fail(rq, -EACCES,
-				 "BAR view %#llx is of registers or doorbells: it is in no "
-				 "prefetchable BAR; memory of a device is right",
-				 o->id);
+		error = sio_fail(
+			rq, -EACCES,
+			"BAR view %#llx is of registers or doorbells: it is in no prefetchable BAR; memory of a device is right",
+			o->id);
 	else
 		error = sio_check_range(rq, "the BAR view", m->offset, m->length, o->length);
 	return error ? ERR_PTR(error) : o;
@@ -324,8 +324,7 @@ static int connect(struct sio_request *rq, struct sio_mem *mem, const struct sio
 		rq, error,
 		info.entry_size * info.entries_free < mem->o.length ? SIO_OUT_OF_LUT_ENTRIES
 								    : SIO_OUT_OF_WINDOW,
-		"adapter %u: %#llx bytes wanted for group %u, %u of %u entries of %#llx bytes are "
-		"free",
+		"adapter %u: %#llx bytes wanted for group %u, %u of %u entries of %#llx bytes are free",
 		a->index, mem->o.length, m->group, info.entries_free, info.entries_total,
 		info.entry_size);
 }
@@ -356,10 +355,10 @@ static int publish(struct sio_request *rq, const struct sio_req_mcast *m, struct
 		return sio_fail(rq, -EINVAL, "memory %#llx is no member of group %u of adapter %u",
 				o->id, m->group, m->adapter);
 	if (!g->joined || o->kept)
-		return sio_fail(rq, -ENODEV,
-				"the pages of the BAR that member %#llx lay in are "
-				"gone, or it has left the group",
-				o->id);
+		return sio_fail(
+			rq, -ENODEV,
+			"the pages of the BAR that member %#llx lay in are gone, or it has left the group",
+			o->id);
 	a->ops->open(a->bridge, g->handle, m->what == SIO_MCAST_PUBLISH);
 	answer((const struct sio_mem *)o, evt);
 	return 0;

@@ -112,7 +112,7 @@ static u32 place(const struct smartio_adapter *a, const struct smartio_bridge_pe
 static void set_state(u32 i, u32 state)
 {
 	WRITE_ONCE(page->path[i].state, state);
-	smp_wmb();
+	smp_wmb(); /* see above */
 	WRITE_ONCE(page->path[i].generation, page->path[i].generation + 1);
 	smp_wmb(); /* before what follows is to be seen */
 }

@@ -492,21 +492,21 @@ int sio_op_reopen(struct sio_request *rq, const void *msg, void *answer)
 	if (m->kind == SIO_KIND_SHADOW)
 		return sio_shadow_reopen(rq, m->id);
 	if (m->kind == SIO_KIND_OWNER || m->kind == SIO_KIND_DMA || !kind_of(m->kind)->fops)
-		return sio_fail(rq, -EINVAL,
-				"kind %u, %d (memory), %d (BAR view), %d (interrupt), %d (map) or "
-				"%d (shadow) is right",
-				m->kind, SIO_KIND_MEM, SIO_KIND_BAR, SIO_KIND_IRQ, SIO_KIND_MAP,
-				SIO_KIND_SHADOW);
+		return sio_fail(
+			rq, -EINVAL,
+			"kind %u, %d (memory), %d (BAR view), %d (interrupt), %d (map) or %d (shadow) is right",
+			m->kind, SIO_KIND_MEM, SIO_KIND_BAR, SIO_KIND_IRQ, SIO_KIND_MAP,
+			SIO_KIND_SHADOW);
 	o = sio_obj_find(rq, m->kind, m->id, true);
 	if (IS_ERR(o))
 		return PTR_ERR(o);
 	if (o->kind == SIO_KIND_MEM &&
 	    (((struct sio_mem *)o)->all_ram || ((struct sio_mem *)o)->aperture ||
 	     !sio_group_has_memory(o)))
-		return sio_fail(rq, -EINVAL,
-				"memory %#llx is all RAM, an aperture, or a group's without memory "
-				"of its own: it has no descriptor",
-				o->id);
+		return sio_fail(
+			rq, -EINVAL,
+			"memory %#llx is all RAM, an aperture, or a group's without memory of its own: it has no descriptor",
+			o->id);
 	evt->length = o->length;
 	return answer_files(rq, o);
 }

@@ -303,10 +303,10 @@ static int take_bar(struct sio_request *rq, struct sio_shadow *s, const struct s
 	if (map->dead || map->v.revoked)
 		return sio_fail(rq, -ENETDOWN, "map %#llx leads nowhere any more", map->v.o.id);
 	if (map->trigger || !is_power_of_2(size) || size < map->v.o.length || size > reach_of(map))
-		return sio_fail(rq, -EINVAL,
-				"BAR %u of %#llx bytes: a power of 2, of %#llx bytes that are "
-				"mapped to %#llx that their window's entries lead to, is right",
-				i, size, map->v.o.length, map->trigger ? 0 : reach_of(map));
+		return sio_fail(
+			rq, -EINVAL,
+			"BAR %u of %#llx bytes: a power of 2, of %#llx bytes that are mapped to %#llx that their window's entries lead to, is right",
+			i, size, map->v.o.length, map->trigger ? 0 : reach_of(map));
 	if (info->parent && info->parent != map->v.o.adapter->pdev)
 		return sio_fail(rq, -EINVAL, "BAR %u is behind another adapter", i);
 	if (m->bar_type[i] & ~(SIO_BAR_64 | SIO_BAR_PREFETCH) ||
@@ -339,10 +339,10 @@ static int take_aperture(struct sio_request *rq, struct sio_shadow *s,
 		return error;
 	if (!mem->aperture || mem->o.length != m->dma_length ||
 	    iommu_get_domain_for_dev(&info->parent->dev) != sio_aperture_domain(mem))
-		return sio_fail(rq, -EINVAL,
-				"memory %#llx of %#llx bytes is no aperture of %#llx bytes behind "
-				"the adapter",
-				mem->o.id, mem->o.length, m->dma_length);
+		return sio_fail(
+			rq, -EINVAL,
+			"memory %#llx of %#llx bytes is no aperture of %#llx bytes behind the adapter",
+			mem->o.id, mem->o.length, m->dma_length);
 	if (mem->filled)
 		return sio_fail(rq, -EBUSY, "aperture %#llx is another shadow's", mem->o.id);
 	mem->filled = true;
@@ -480,10 +480,10 @@ int sio_op_shadow_peer(struct sio_request *rq, const void *msg, void *answer)
 		return error;
 	most = bytes_of_bar(target, m->bar);
 	if (s == target || !m->length || m->length > most || !PAGE_ALIGNED(m->address | m->length))
-		return sio_fail(rq, -EINVAL,
-				"%#llx bytes of BAR %u of shadow %#llx for %#llx: whole pages of "
-				"another one's, %#llx at most, are right",
-				m->length, m->bar, m->target, m->id, most);
+		return sio_fail(
+			rq, -EINVAL,
+			"%#llx bytes of BAR %u of shadow %#llx for %#llx: whole pages of another one's, %#llx at most, are right",
+			m->length, m->bar, m->target, m->id, most);
 	error = lend->peer(s->made, target->made, m->bar, m->address, m->length);
 	return error ? sio_fail(rq, error, "BAR %u of shadow %#llx for %#llx: %pe", m->bar,
 				m->target, m->id, ERR_PTR(error))

@@ -404,6 +404,8 @@ u32 sio_dev_iommu(const struct sio_dev *d);
 int sio_dma_map(struct sio_request *rq, struct sio_dma *m, struct device *dev,
 		const struct sio_obj *target, u64 offset, u64 length, u32 access);
 void sio_dma_unmap(struct sio_dma *m);
+/* A page of zeros for reading, where nothing is mapped; iommu_unmap() takes it away. */
+int sio_map_zeros(struct iommu_domain *domain, u64 iova);
 /* dmabuf.c: the same for all of a dma-buf. */
 int sio_dmabuf_map(struct sio_request *rq, struct sio_dma *m, const struct sio_mem *mem);
 void sio_dmabuf_unmap(struct sio_dma *m);

@@ -28,8 +28,7 @@ static void copy_in(struct request *rq)
 	struct req_iterator i;
 	struct bio_vec v;
 
-	rq_for_each_segment(v, rq, i)
-	{
+	rq_for_each_segment(v, rq, i) {
 		memcpy_from_bvec(to, &v);
 		to += v.bv_len;
 	}
@@ -41,8 +40,7 @@ static void copy_out(struct request *rq)
 	struct req_iterator i;
 	struct bio_vec v;
 
-	rq_for_each_segment(v, rq, i)
-	{
+	rq_for_each_segment(v, rq, i) {
 		memcpy_to_bvec(&v, from);
 		from += v.bv_len;
 	}

@@ -80,8 +80,7 @@ static int map_sg(struct device *dev, struct scatterlist *sgl, int n, enum dma_d
 
 	if (s->has_window)
 		return shadow_window_map_sg(dev, sgl, n, dir);
-	for_each_sg(sgl, sg, n, i)
-	{
+	for_each_sg(sgl, sg, n, i) {
 		sg->dma_address = address_of(s, sg_phys(sg), sg->length);
 		if (sg->dma_address == DMA_MAPPING_ERROR)
 			return -EIO;

@@ -138,7 +138,8 @@ static void report_again(struct irq_work *work)
 	due = s->pending & ~s->masked;
 	s->pending &= ~due;
 	raw_spin_unlock_irqrestore(&s->lock, flags);
-	for_each_set_bit(i, &due, SIO_SHADOW_VECTORS) shadow_interrupt(s, i);
+	for_each_set_bit(i, &due, SIO_SHADOW_VECTORS)
+		shadow_interrupt(s, i);
 }
 
 void shadow_msi_again(struct smartio_shadow *s)

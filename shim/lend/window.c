@@ -9,10 +9,7 @@
  * I/O address: the range begins at a multiple of its size, so what is aligned to its own size, as
  * coherent memory has to be, is so for the device, too.
  *
- * The first page is no driver's: zeros are there, for reading. The lender reads its first word when
- * the driver stops the device, because the answer comes back behind all that was sent before
- * (sio_map_push()). A read that the IOMMU stops would be answered as well, but reported, too, as an
- * error of the adapter's.
+ * The first page is no driver's (aperture.c).
  */
 #include <linux/iommu.h>
 #include <linux/version.h>
@@ -72,11 +69,6 @@ static int put(struct smartio_shadow *s, unsigned long number, u64 phys, unsigne
 #endif
 }
 
-static int put_zeros(struct smartio_shadow *s)
-{
-	return put(s, first_number(s), page_to_phys(ZERO_PAGE(0)), 1, DMA_TO_DEVICE, IOMMU_CACHE);
-}
-
 /* Of @taken pages the first @there are mapped; when it returns the device does not reach them. */
 static void take(struct smartio_shadow *s, unsigned long number, unsigned long there,
 		 unsigned long taken)
@@ -129,7 +121,8 @@ static unsigned long pages_of_list(struct scatterlist *sgl, int n)
 	struct scatterlist *sg;
 	int i;
 
-	for_each_sg(sgl, sg, n, i) pages += pages_of(sg->offset, sg->length);
+	for_each_sg(sgl, sg, n, i)
+		pages += pages_of(sg->offset, sg->length);
 	return pages;
 }
 
@@ -145,8 +138,7 @@ int shadow_window_map_sg(struct device *dev, struct scatterlist *sgl, int n,
 	number = alloc_iova_fast(&s->numbers_of_pages, pages, last_number(s), true);
 	if (!number)
 		return -ENOMEM;
-	for_each_sg(sgl, sg, n, i)
-	{
+	for_each_sg(sgl, sg, n, i) {
 		more = pages_of(sg->offset, sg->length);
 		if (put(s, number + done, sg_phys(sg), more, dir, IOMMU_CACHE)) {
 			atomic_long_add(done, &s->mapped);
@@ -187,8 +179,6 @@ int shadow_window_make(struct smartio_shadow *s)
 		return error;
 	init_iova_domain(&s->numbers_of_pages, PAGE_SIZE, first_free(s));
 	error = iova_domain_init_rcaches(&s->numbers_of_pages);
-	if (!error)
-		error = put_zeros(s);
 	if (error) {
 		put_iova_domain(&s->numbers_of_pages);
 		iova_cache_put();
@@ -215,7 +205,6 @@ void shadow_window_free(struct smartio_shadow *s)
 			atomic_long_read(&s->mapped));
 		take_all(s);
 	}
-	iommu_unmap(s->info.domain, PFN_PHYS(first_number(s)), PAGE_SIZE);
 	put_iova_domain(&s->numbers_of_pages);
 	iova_cache_put();
 }

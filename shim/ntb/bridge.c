@@ -191,8 +191,9 @@ static void bridge_vector_put(void *bridge, int irq)
 	struct vntb_bridge *b = bridge;
 	u32 i;
 
-	for_each_set_bit(i, b->vector, b->v->vectors) if (pci_irq_vector(b->v->pdev, i) == irq)
-		__clear_bit(i, b->vector);
+	for_each_set_bit(i, b->vector, b->v->vectors)
+		if (pci_irq_vector(b->v->pdev, i) == irq)
+			__clear_bit(i, b->vector);
 }
 
 /* ---- maps: a handle is the first entry, and how many there are ---- */

@@ -167,9 +167,9 @@ static void warn_of_iommu(const struct vntb *v)
 	struct iommu_domain *domain = iommu_get_domain_for_dev(&v->pdev->dev);
 
 	if (domain && domain->type & __IOMMU_DOMAIN_PAGING)
-		dev_warn(&v->pdev->dev,
-			 "an IOMMU translates what peers send here, but their windows are mapped: "
-			 "boot with iommu=pt, or use exact windows\n");
+		dev_warn(
+			&v->pdev->dev,
+			"an IOMMU translates what peers send here, but their windows are mapped: boot with iommu=pt, or use exact windows\n");
 }
 
 /* Return: whether there is any. */
@@ -187,18 +187,14 @@ static bool tell_of_functions(const struct vntb *v, const struct vntb_mapped *m)
 		else if (p->row == SIO_VNTB_PIECE_OWN)
 			dev_warn(
 				dev,
-				"no function shows the memory of all machines, so windows to it are "
-				"exact, and slow: give QEMU an ivshmem-plain with the file 'memory' "
-				"of the cluster\n");
+				"no function shows the memory of all machines, so windows to it are exact, and slow: give QEMU an ivshmem-plain with the file 'memory' of the cluster\n");
 		else if (p->file && p->shows)
 			dev_info(dev, "%s shows the pool of node %u\n", pci_name(p->shows),
 				 p->file);
 		else if (p->file)
 			dev_warn(
 				dev,
-				"no function shows the pool of node %u, so windows to it are exact, "
-				"and slow: give QEMU an ivshmem-plain with the file 'memory.HOST' "
-				"of the cluster\n",
+				"no function shows the pool of node %u, so windows to it are exact, and slow: give QEMU an ivshmem-plain with the file 'memory.HOST' of the cluster\n",
 				p->file);
 	}
 	return any;

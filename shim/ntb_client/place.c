@@ -87,8 +87,7 @@ static int place_in_ram(struct ntb_bridge *b, u64 memory)
 	if (error)
 		return dev_err_probe(
 			dev_of(b), error,
-			"no memory of %#llx bytes at most for a window (%pe): keep some at boot "
-			"(memmap=), give it to smartio.ko (pool=SIZE@ADDRESS), or use an IOMMU\n",
+			"no memory of %#llx bytes at most for a window (%pe): keep some at boot (memmap=), give it to smartio.ko (pool=SIZE@ADDRESS), or use an IOMMU\n",
 			m.most, ERR_PTR(error));
 	b->header = memremap(m.base, m.own, MEMREMAP_WB);
 	if (!b->header) {

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The kernels of the test machines.
 
-usage: kernel.py 6.1|6.12|debug|6.12-iommufd|debug-vfio|backports|backports-iommufd
+usage: kernel.py 6.1|6.12|debug|netdebug|6.12-iommufd|debug-vfio|backports|backports-iommufd
 
 Debian's own (tools/machine/debian_kernel.py); the debug kernel, built from Debian's source of 6.12 with
-debug-kernel.config, in the cache, too; 6.12 with another VFIO, and the debug kernel with one (vfio_modules.py); the newest
+debug-kernel.config, in the cache, too; the same with what machines of a pair need besides (debug-net.config); 6.12 with another VFIO, and the debug kernel with one (vfio_modules.py); the newest
 of Debian's backports, as it is and with another VFIO (backports_kernel.py).
 """
 import hashlib
@@ -23,8 +23,9 @@ from debian_kernel import STOCK, add_modules, gather_modules, stock  # noqa: F40
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DEBUG_CONFIG = os.path.join(HERE, "debug-kernel.config")
+NET_CONFIG = os.path.join(HERE, "debug-net.config")
 DEBUG_SOURCE = "linux-source-6.12"
-NAMES = (*STOCK, "debug", vfio_modules.NAME, "debug-vfio", *backports_kernel.NAMES)
+NAMES = (*STOCK, "debug", "netdebug", vfio_modules.NAME, "debug-vfio", *backports_kernel.NAMES)
 
 
 def make_kernel(tree, *words, log):
@@ -37,13 +38,11 @@ def make_kernel(tree, *words, log):
             raise RuntimeError(f"the debug kernel does not build:\n{f.read()[-3000:]}")
 
 
-def check_config(tree):
+def check_config(tree, config):
     """What was asked for is there: kconfig drops what it finds no way to give, without a word."""
     with open(os.path.join(tree, ".config"), encoding="ascii") as f:
         got = set(f.read().splitlines())
-    with open(DEBUG_CONFIG, encoding="ascii") as f:
-        want = [w for w in f.read().splitlines() if w.startswith("CONFIG_")]
-    missing = [w for w in want if w not in got]
+    missing = [w for w in config.splitlines() if w.startswith("CONFIG_") and w not in got]
     if missing:
         raise RuntimeError(f"the debug kernel has no {', '.join(missing)}")
 
@@ -62,10 +61,17 @@ def keep_build_tree(tree, into):
                 os.unlink(os.path.join(folder, name))
 
 
-def debug():
-    with open(DEBUG_CONFIG, "rb") as f:
-        config = hashlib.sha256(f.read()).hexdigest()[:12]
-    key = f"debug-{packages.version(DEBUG_SOURCE)}-{config}"
+def read_config(*paths):
+    text = ""
+    for path in paths:
+        with open(path, encoding="ascii") as f:
+            text += f.read()
+    return text
+
+
+def debug(name, *paths):
+    config = read_config(*paths)
+    key = f"{name}-{packages.version(DEBUG_SOURCE)}-{hashlib.sha256(config.encode()).hexdigest()[:12]}"
 
     def make(into):
         deb = packages.download(DEBUG_SOURCE, into)
@@ -76,10 +82,11 @@ def debug():
         packages.run("tar", "-x", "-f", os.path.join(into, "usr/src", DEBUG_SOURCE + ".tar.xz"),
                      "-C", tree, "--strip-components=1")
         shutil.rmtree(os.path.join(into, "usr"))
-        shutil.copy(DEBUG_CONFIG, os.path.join(tree, "kernel/configs/smartio.config"))
+        with open(os.path.join(tree, "kernel/configs/smartio.config"), "w", encoding="ascii") as f:
+            f.write(config)
         with open(os.path.join(into, "build.log"), "w", encoding="utf-8") as log:
             make_kernel(tree, "tinyconfig", "smartio.config", log=log)
-            check_config(tree)
+            check_config(tree, config)
             make_kernel(tree, "bzImage", "modules", log=log)
         shutil.copy(os.path.join(tree, "arch/x86/boot/bzImage"), os.path.join(into, "vmlinuz"))
         gather_modules(tree, os.path.join(into, "modules"))
@@ -89,8 +96,8 @@ def debug():
         keep_build_tree(tree, into)
         shutil.rmtree(tree)
 
-    kernel = debian.Kernel("debug", cache.have(key, make))
-    cache.forget_others("debug-", key)
+    kernel = debian.Kernel(name, cache.have(key, make))
+    cache.forget_others(f"{name}-", key)
     return kernel
 
 
@@ -101,8 +108,10 @@ def get(name):
     if name in backports_kernel.NAMES:
         return backports_kernel.get(name)
     if name == "debug-vfio":
-        return vfio_modules.for_debug(debug())
-    return debug() if name == "debug" else stock(name)
+        return vfio_modules.for_debug(debug("debug", DEBUG_CONFIG))
+    if name == "netdebug":
+        return debug(name, DEBUG_CONFIG, NET_CONFIG)
+    return debug(name, DEBUG_CONFIG) if name == "debug" else stock(name)
 
 
 if __name__ == "__main__":

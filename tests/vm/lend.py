@@ -45,8 +45,11 @@ def check_refusals(p):
     other = "--all-memory" if p.windowed else "--window 8M"
     p.b.run(f"refused IOMMU smartio borrow {DRIVE} {other}; until_ok as_remembered")
     p.b.run(f"refused 'not borrowed' smartio return {DRIVE}")
+    before = p.b.run(STOPPED)
     p.b.run(f"rmmod smartio_lend; refused 'smartio_lend' smartio borrow {DRIVE} {words(p)}; load smartio_lend; "
             "until_ok as_remembered")
+    if p.b.run(STOPPED) != before:
+        raise Failed("the window was granted and given back, and what the lender reads there is stopped by the borrower's IOMMU")
     p.a.run(f"refused 'of this host' smartio borrow {DRIVE} {words(p)}; until_ok as_remembered")
     p.step("refusals leave nothing")
 
@@ -225,16 +228,21 @@ def check_window(p):
     p.b.run("aligned_maps 65536")
     p.b.run("raw_copy /dev/nvme0n1 24576 64")
     p.a.run(f"map_at {8 << 20:x} >/tmp/window; is_there $(($(cat /tmp/window) + {(8 << 20) - 4096}))")
-    seen = int(p.a.run(f"count_there $(cat /tmp/window) {8 << 20} {32 * 4096}"))
+    # After a read that it stops QEMU's AMD IOMMU interrupts its machine without end.
+    tries = p.iommu != "amd"
+    seen = int(p.a.run(f"count_there $(cat /tmp/window) {8 << 20} {32 * 4096}")) if tries else 1
     if seen > 8:
         raise Failed(f"of 64 pages of the window {seen} are there while the driver is idle")
     before = p.both(STOPPED)
     p.b.run(f"echo {SHADOW} >/sys/bus/pci/drivers/nvme/unbind")
     if p.both(STOPPED) != before:
         raise Failed("what the lender reads when the drive is stopped is stopped by the borrower's IOMMU")
-    p.a.run(f"! is_there $(($(cat /tmp/window) + {(8 << 20) - 4096})); same zeros $(devmem $(cat /tmp/window) 32) 0x00000000")
+    p.a.run("same zeros $(devmem $(cat /tmp/window) 32) 0x00000000")
+    if tries:
+        p.a.run(f"! is_there $(($(cat /tmp/window) + {(8 << 20) - 4096}))")
     p.b.run(f"smartio return {DRIVE}; until_ok as_remembered")
-    p.step(f"the lender's host reached {seen} of 64 pages, and none without the driver")
+    if tries:
+        p.step(f"the lender's host reached {seen} of 64 pages, and none without the driver")
     p.b.run(f"smartio borrow {DRIVE} --window 1M; until_ok test -b /dev/nvme0n1; "
             "same most \"$(cat /sys/block/nvme0n1/queue/max_hw_sectors_kb)\" 256; flood /dev/nvme0n1; "
             f"smartio return {DRIVE}; until_ok as_remembered; ! logged 'pages mapped'")

@@ -58,7 +58,16 @@ echo "$1 $n" >>/tmp/mnt/both/lines
 END
 chmod +x /bin/add_line
 
-# Files in a folder of one's own, some of which go again, and lines of a file of both. How many rounds and lines.
+KEPT=200 # files of each, of 20 KiB at most
+
+# Removes a file, if it is what its name says.
+remove_file() { # PATH
+	[ "$(sha256sum <"$1" | cut -d' ' -f1)" = "$(basename "$1")" ] || fail "$1 is not what was written"
+	rm "$1"
+}
+
+# Files in a folder of one's own, some of which go again, so that the drive never fills, and lines of a file of both. How many
+# rounds and lines.
 stress_files() { # OWN SECONDS
 	end=$(($(cut -d. -f1 /proc/uptime) + $2)) round=0
 	while [ "$(cut -d. -f1 /proc/uptime)" -lt $end ]; do
@@ -66,7 +75,10 @@ stress_files() { # OWN SECONDS
 		sum=$(sha256sum </tmp/mnt/$1/new | cut -d' ' -f1)
 		mv /tmp/mnt/$1/new /tmp/mnt/$1/$sum
 		if [ $((round % 3)) = 2 ]; then
-			ls /tmp/mnt/$1 | head -n 1 | while read -r old; do rm "/tmp/mnt/$1/$old"; done
+			remove_file "/tmp/mnt/$1/$(ls /tmp/mnt/$1 | head -n 1)"
+		fi
+		if [ $((round % 100)) = 99 ]; then
+			for old in $(ls /tmp/mnt/$1 | head -n -$KEPT); do remove_file "/tmp/mnt/$1/$old"; done
 		fi
 		flock /tmp/mnt/both/lock -c "add_line $1"
 		round=$((round + 1))

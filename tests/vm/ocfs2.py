@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A file system that two machines have mounted at once, on one drive that is a disk of both: ocfs2, Debian's.
 
-usage: ocfs2.py BUILD MACHINE [--console] [--soak]
+usage: ocfs2.py BUILD MACHINE [--hour] [--console] [--soak]
 
 As disk.py. Each machine makes, renames, reads and removes files in a folder of its own and appends to a file of both, for
-20 seconds (--soak: 5 minutes); each checks what the other wrote; then fsck. Appends without a lock are made on a second
+20 seconds (--soak: 5 minutes, or an hour); each checks what the other wrote; then fsck. Appends without a lock are made on a second
 ocfs2, too, on a drive that QEMU itself shares, where nothing is ours: they must end alike.
 """
 import os
@@ -134,7 +134,7 @@ def check_appends(p):
 
 
 def check_stress(p):
-    seconds = 300 if p.soak else 20
+    seconds = 3600 if "--hour" in p.kind.given else 300 if p.soak else 20
     for m, own in ((p.a, "a"), (p.b, "b")):
         m.limit(seconds * 10 + 300)
         m.start(f"stress_files {own} {seconds}")
@@ -164,6 +164,7 @@ class Ocfs2(disk.Disk):
     name = "ocfs2"
     doc = __doc__
     memory = 448
+    options = (*disk.Disk.options, "--hour")
     checks = (start, check_mount, check_files, check_appends, check_stress, check_end)
 
     def prepare(self, build, folder):

@@ -35,6 +35,7 @@ hosts:
     adapters: [{ to: a, window: 64M, entries: 1024 }]
 """
 IOMMU = qemu.IOMMU
+KERNELS = {**{name: name for name in kernels.STOCK}, "debug": "netdebug"}
 
 
 class Kind:
@@ -186,7 +187,7 @@ def run(kind, build, kernel, iommu, folder, options, log):
             name = host + "'" * sum(m.name[0] == host for m in machines)
             sockets = [f"{folder}/state/vfio.{host}.{n}" for n in range(kind.adapters.get(host, 1))]
             m = ShellMachine(name, kernel, f"{folder}/initrd", folder, sockets, tsc_khz,
-                             memory=kind.memory, parameters=kind.parameters, backend=backend(kind, host, folder),
+                             memory=kind.memory * (2 if kernel.name == "netdebug" else 1), parameters=kind.parameters, backend=backend(kind, host, folder),
                              more=(*IOMMU[iommu if kind.has_iommu(host) else "none"], *shown(kind, folder), *kind.qemu(host, folder)))
             machines.append(stack.enter_context(m))
             m.limit(LIMIT * (10 if "--soak" in options else 1))
@@ -220,12 +221,12 @@ def main(kind):
     kind.given = options
     build, machine = os.path.abspath(words[0]), words[1]
     iommu, _, kernel_name = machine.partition("-")
-    if iommu not in IOMMU or kernel_name not in kernels.STOCK:
-        sys.exit(f"{machine}: IOMMU and kernel are right, {', '.join(IOMMU)} and {', '.join(kernels.STOCK)}, as in none-6.1")
+    if iommu not in IOMMU or kernel_name not in KERNELS:
+        sys.exit(f"{machine}: IOMMU and kernel are right, {', '.join(IOMMU)} and {', '.join(KERNELS)}, as in none-6.1")
     with tempfile.TemporaryDirectory(prefix="sio-vm-") as folder, \
             open(f"{folder}/log", "w+", encoding="utf-8") as log:
         try:
-            kernel = kernels.get(kernel_name)
+            kernel = kernels.get(KERNELS[kernel_name])
             vfio_qemu.command()
             kind.prepare(build, folder)
             kind.build_initrd(kernel, build, f"{folder}/initrd")

@@ -87,6 +87,8 @@ for machine in none-6.1 none-6.12 intel-6.1 intel-6.12; do
 	python3 tests/vm/disk.py build/plain "$machine" --soak || [ $? = 77 ]
 	python3 tests/vm/ocfs2.py build/plain "$machine" --soak || [ $? = 77 ]
 done
+echo '== an hour of a cluster file system on one drive of two'
+python3 tests/vm/ocfs2.py build/plain none-6.1 --hour --soak || [ $? = 77 ]
 echo '== a thousand random deaths in a cluster of two'
 python3 tests/vm/deaths.py build/plain none-6.1 --soak || [ $? = 77 ]
 for machine in none-6.1 none-6.12; do

@@ -47,7 +47,7 @@ def gather(tree, into):
 
 def get(kernel):
     """A folder with CLIENTS as *.ko, and Module.symvers."""
-    source = f"linux-source-{kernel.name}"
+    source = f"linux-source-{'.'.join(kernel.release.split('.')[:2])}"
     key = f"ntb-{os.path.basename(kernel.path)}-{packages.version(source)}"
 
     def make(into):
