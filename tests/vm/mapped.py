@@ -113,8 +113,7 @@ class Mapped(cluster.Cluster):
     name = "mapped"
     doc = __doc__
     mapped = True
-    topology = pair.TOPOLOGY.replace("    kind: machine\n", f"    kind: machine\n    window: mapped\n    ram: {cluster.Cluster.memory}M\n").replace(
-        "  b:\n", f"  b:\n    devices: {{ {model.DRIVE} }}\n")
+    topology = pair.mapped_topology(cluster.Cluster.memory).replace("  b:\n", f"  b:\n    devices: {{ {model.DRIVE} }}\n")
     checks = (cluster.start, cluster.check_memory, cluster.give_drive, give_model, cluster.check_drive, check_path,
               check_copies, check_instructions, check_more)
     iopath = valgrind = False  # whether they are to be had

@@ -5,7 +5,7 @@
 usage: ocfs2.py BUILD MACHINE [--hour] [--console] [--soak]
 
 As disk.py. Each machine makes, renames, reads and removes files in a folder of its own and appends to a file of both, for
-20 seconds (--soak: 5 minutes, or an hour); each checks what the other wrote; then fsck. Appends without a lock are made on a second
+20 seconds (--soak: 5 minutes; --hour: an hour, through mapped windows, which move more); each checks what the other wrote; then fsck. Appends without a lock are made on a second
 ocfs2, too, on a drive that QEMU itself shares, where nothing is ours: they must end alike.
 """
 import os
@@ -165,6 +165,8 @@ class Ocfs2(disk.Disk):
     doc = __doc__
     memory = 448
     options = (*disk.Disk.options, "--hour")
+    mapped = "--hour" in sys.argv
+    topology = pair.mapped_topology(memory) if mapped else disk.Disk.topology
     checks = (start, check_mount, check_files, check_appends, check_stress, check_end)
 
     def prepare(self, build, folder):

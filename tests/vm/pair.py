@@ -38,6 +38,11 @@ IOMMU = qemu.IOMMU
 KERNELS = {**{name: name for name in kernels.STOCK}, "debug": "netdebug"}
 
 
+def mapped_topology(memory):
+    """TOPOLOGY with mapped windows, of machines with @memory MiB each."""
+    return TOPOLOGY.replace("    kind: machine\n", f"    kind: machine\n    window: mapped\n    ram: {memory}M\n")
+
+
 class Kind:
     """What a test wants of its machines, and what it does with them. All may be changed by who derives."""
 
@@ -187,7 +192,7 @@ def run(kind, build, kernel, iommu, folder, options, log):
             name = host + "'" * sum(m.name[0] == host for m in machines)
             sockets = [f"{folder}/state/vfio.{host}.{n}" for n in range(kind.adapters.get(host, 1))]
             m = ShellMachine(name, kernel, f"{folder}/initrd", folder, sockets, tsc_khz,
-                             memory=kind.memory * (2 if kernel.name == "netdebug" else 1), parameters=kind.parameters, backend=backend(kind, host, folder),
+                             memory=kind.memory * (2 if kernel.name == "netdebug" and not kind.mapped else 1), parameters=kind.parameters, backend=backend(kind, host, folder),
                              more=(*IOMMU[iommu if kind.has_iommu(host) else "none"], *shown(kind, folder), *kind.qemu(host, folder)))
             machines.append(stack.enter_context(m))
             m.limit(LIMIT * (10 if "--soak" in options else 1))

@@ -87,6 +87,11 @@ for machine in none-6.1 none-6.12 intel-6.1 intel-6.12; do
 	python3 tests/vm/disk.py build/plain "$machine" --soak || [ $? = 77 ]
 	python3 tests/vm/ocfs2.py build/plain "$machine" --soak || [ $? = 77 ]
 done
+for machine in amd-6.1 amd-6.12; do
+	for test in lend lend_card disk; do
+		python3 tests/vm/$test.py build/plain "$machine" --soak || [ $? = 77 ]
+	done
+done
 echo '== an hour of a cluster file system on one drive of two'
 python3 tests/vm/ocfs2.py build/plain none-6.1 --hour --soak || [ $? = 77 ]
 echo '== a thousand random deaths in a cluster of two'
