@@ -46,6 +46,8 @@ echo '== 16 programs on 8 hosts, used by each other and killed, for ten minutes'
 stress 600
 echo '== 31 clients on 31 of 60 hosts, each on a queue pair of one drive, for ten minutes'
 SIO_MANY_S=600 meson test -C build/plain --no-rebuild -t 4 nvme-many
+echo '== the same with clients and managers killed, cables pulled, and commands of up to 1 MiB, for ten minutes'
+SIO_INTEGRITY_S=600 meson test -C build/plain --no-rebuild -t 4 nvme-integrity
 echo '== 1,000 links pulled under a client with two ways to its drive'
 SMARTIO_TEST_FAILURES=1000 meson test -C build/plain --no-rebuild -t 10 -v nvme-multipath
 echo '== the tests of the API while calls of the library fail, under ASan, for half an hour'
