@@ -5,6 +5,7 @@
 usage: examples_test.py BUILD
 """
 import os
+import re
 import struct
 import sys
 import tempfile
@@ -84,6 +85,24 @@ class Examples(unittest.TestCase):
         said = self.run_all(*[(host, "reflective", str(i), "3") for i, host in enumerate(NODES)])
         self.assertEqual(said, ["0 was here\n1 was here\n2 was here\n"] * 3)
 
+    def test_batch_and_drive_health(self):
+        """The drive counts what the batches did; a change that is not confirmed is refused."""
+        nvme = os.path.join(BUILD, "drivers", "nvme-user", "smartio-nvme")
+        manager = self.c.start("one", nvme, "manager", "nvme0")
+        try:
+            said, = self.run_all(("one", "drive_health", "nvme0"))
+            before = [int(n) for n in re.findall(r"(\d+) (?:reads|writes)", said)]
+            for host in NODES:
+                said, = self.run_all((host, "batch", "nvme0", "3"))
+                total = sum((n * 0x9e3779b97f4a7c15 + i) % 2**64 for n in range(3) for i in range(32 * 512)) % 2**64
+                self.assertEqual(said, f"{3 * 2 * 32} commands, sum {total}\n")
+            said, = self.run_all(("two", "drive_health", "nvme0"))
+            self.assertRegex(said, r"^313 K of 343 K, 100 % of its spare, \d+ reads, \d+ writes\nrefused: .*confirm.*\n$")
+            after = [int(n) for n in re.findall(r"(\d+) (?:reads|writes)", said)]
+            self.assertEqual([a - b for a, b in zip(after, before)], [3 * 3 * 32] * 2)
+        finally:
+            manager.terminate()
+            manager.communicate(timeout=60)
 
     def test_peer_to_peer(self):
         nvme = os.path.join(BUILD, "drivers", "nvme-user", "smartio-nvme")
