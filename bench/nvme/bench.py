@@ -64,7 +64,7 @@ def parse():
     length.add_argument("--quick", action="store_true", help="half a minute: shorter rounds, fewer points")
     length.add_argument("--smoke", action="store_true", help="see in seconds that it works; the numbers mean little")
     p.add_argument("--csv", metavar="FILE", help="every round of every row")
-    p.add_argument("--png", metavar="FILE", help="histogram, and depth against rate (gnuplot)")
+    p.add_argument("--png", metavar="FILE", help="histogram, depth against rate, shares of 30 clients over time (gnuplot)")
     p.add_argument("--only", metavar="ROW,...", help="these rows alone")
     p.add_argument("--rounds", type=int, metavar="N", help="rounds of the table's rows")
     p.add_argument("--seconds", type=float, metavar="S", help="length of one window")

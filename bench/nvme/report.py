@@ -176,38 +176,87 @@ def histogram(samples):
     return [(f"{ns / 1e3:.4f}", f"{100 * n / total:.5f}") for ns, n in sorted(steps.items())]
 
 
-def write_png(rows, path):
-    """A histogram of latencies, and depth against rate. Return: a reason, or None."""
-    if not shutil.which("gnuplot"):
-        return "no picture: gnuplot is not installed (Debian: gnuplot-nox)"
-    by_key = {row.key: row for row in rows}
-    if "depth1" not in by_key or "sweep" not in by_key:
-        return "no picture: it needs the rows depth1 and sweep"
+def latencies(row):
+    """Histograms of depth 1. None: somebody completed nothing at all."""
     names = [LOCAL, REMOTE, BARE]
-    if not set(names) <= set(by_key["depth1"].samples):
-        return "no picture: at depth 1 somebody completed nothing at all"
-    latencies = [histogram(by_key["depth1"].samples[n]) for n in names]
-    rates = [[(d, f"{m / 1e6:.4f}") for d, m, _, _ in by_key["sweep"].points[n]] for n in names]
-    script = f"""
-set terminal pngcairo size 1400,600
-set output '{path.replace("'", "''")}'
-set multiplot layout 1,2 title 'measured: times of our software, not of PCIe'
-set grid
+    if not set(names) <= set(row.samples):
+        return None
+    plots = ", ".join(f"'-' with histeps lw 2 title '{n}'" for n in names)
+    return f"""
 set key top right
 set logscale x
 set title '4 KiB random reads, depth 1'
 set xlabel 'latency, us'
 set ylabel 'share of I/Os in steps of 5 %, %'
-plot {", ".join(f"'-' with histeps lw 2 title '{n}'" for n in names)}
-{blocks(latencies)}
+plot {plots}
+{blocks([histogram(row.samples[n]) for n in names])}"""
+
+
+def rates(row):
+    """Depth against rate."""
+    names = [LOCAL, REMOTE, BARE]
+    plots = ", ".join(f"'-' with linespoints lw 2 title '{n}'" for n in names)
+    return f"""
 set key top left
 set logscale x 2
 set title '4 KiB random reads'
 set xlabel 'depth'
 set ylabel 'million I/Os per second'
 set yrange [0:*]
-plot {", ".join(f"'-' with linespoints lw 2 title '{n}'" for n in names)}
-{blocks(rates)}
+plot {plots}
+{blocks([[(d, f"{m / 1e6:.4f}") for d, m, _, _ in row.points[n]] for n in names])}"""
+
+
+def client_shares(row):
+    """
+    Of each client and window: how far its share is from the mean, in percent. Windows in which nobody had the
+    processor are left out. None: there are no others.
+    """
+    records = [r for r in row.records if r.get("row") == "shares"]
+    windows = {r["round"] for r in records if float(r["value"])}
+    clients = {}
+    for r in records:
+        if r["round"] in windows:
+            clients.setdefault(r["who"], []).append((r["round"], float(r["value"])))
+    return [[(window, 100 * (share * len(clients) - 1)) for window, share in points]
+            for points in clients.values()] or None
+
+
+def shares(row):
+    """Shares of all clients over time; where they are to stay is drawn, too."""
+    clients = client_shares(row)
+    if not clients:
+        return None
+    widest = max(2.5, *(1.1 * abs(y) for points in clients for _, y in points))
+    plots = ", ".join(f"'-' with lines lw 1 lc {i + 1} notitle" for i in range(len(clients)))
+    return f"""
+set key top right
+set title '{len(clients)} clients on one processor, depth 32: shares over time'
+set xlabel 'window of time'
+set ylabel 'share of all I/Os beside the mean, %'
+set yrange [{-min(widest, 105):.2f}:{widest:.2f}]
+set xrange [1:{max(2, clients[0][-1][0])}]
+plot 2 with lines lw 2 dt 2 lc rgb 'black' title 'at most 2 %', -2 with lines lw 2 dt 2 lc rgb 'black' notitle, {plots}
+{blocks([[(x, f"{y:.3f}") for x, y in points] for points in clients])}"""
+
+
+PANELS = {"depth1": latencies, "sweep": rates, "clients30": shares}
+
+
+def write_png(rows, path):
+    """Latencies, depth against rate, and shares over time, of the rows that were measured. Return: a reason, or None."""
+    if not shutil.which("gnuplot"):
+        return "no picture: gnuplot is not installed (Debian: gnuplot-nox)"
+    by_key = {row.key: row for row in rows}
+    panels = [draw(by_key[key]) for key, draw in PANELS.items() if key in by_key]
+    panels = [p for p in panels if p]
+    if not panels:
+        return f"no picture: it needs one of the rows {', '.join(PANELS)}, and I/O in it"
+    script = f"""
+set terminal pngcairo size {700 * len(panels)},600
+set output '{path.replace("'", "''")}'
+set multiplot layout 1,{len(panels)} title 'measured: times of our software, not of PCIe'
+{"".join("reset" + chr(10) + "set grid" + p for p in panels)}
 unset multiplot
 """
     done = subprocess.run(["gnuplot"], input=script, capture_output=True, text=True, check=False)
