@@ -19,6 +19,14 @@ static inline void check(sci_error_t error, const char *what)
 	exit(1);
 }
 
+/* A call whose last argument is the error; what fails ends the program, by its name. */
+#define CALL(function, ...)                                                                        \
+	do {                                                                                       \
+		sci_error_t error_;                                                                \
+		function(__VA_ARGS__, &error_);                                                    \
+		check(error_, #function);                                                          \
+	} while (0)
+
 static inline sci_desc_t begin(void)
 {
 	sci_error_t error;

@@ -18,7 +18,7 @@
 
 #define PAGE 4096u
 #define RING 8u /* entries */
-#define BYTES 8192u
+#define BYTES ((size_t)8192)
 #define PATIENCE_MS 10000u
 #define VECTOR 0u
 
@@ -47,31 +47,24 @@ struct driver {
 	sci_local_interrupt_t interrupt; /* NULL: it is polled */
 };
 
-/* ---- 1. the device ---- */
+static void fail(int status, const char *what)
+{
+	fprintf(stderr, "%s\n", what);
+	exit(status);
+}
+
+/* ---- 1. the device: its lender resets it first, nothing of the borrower before is in it ---- */
 static void borrow(struct driver *d, sci_desc_t sd, const char *name)
 {
 	sci_smartio_device_info_t info = {0};
 	sci_smartio_query_device_t query = {.subcommand = SCI_Q_DEVICE_INFO, .data = &info};
-	uint64_t deadline = smartio_now_ns() + PATIENCE_MS * 1000000ull;
-	sci_error_t error;
 
-	smartio_find_device(name, &query.fdid, &error);
-	check(error, name);
-	SCIQuery(SCI_Q_DEVICE, &query, 0, &error);
-	check(error, "SCIQuery");
-	if (info.pci_class != SIO_MEMDEV_CLASS) {
-		fprintf(stderr, "%s: class %#x is no memory device's\n", name, info.pci_class);
-		exit(1);
-	}
-	/*
-	 * Its lender resets it first: nothing of the borrower before is in it. There is no event to
-	 * wait for while somebody has it.
-	 */
-	do {
-		SCIBorrowDevice(sd, &d->device, query.fdid, SCI_FLAG_EXCLUSIVE, &error);
-		smartio_yield();
-	} while (error == SCI_ERR_NOT_AVAILABLE && smartio_now_ns() < deadline);
-	check(error, "SCIBorrowDevice");
+	/* The borrower before may just be ending. */
+	CALL(smartio_await_device, name, SMARTIO_AWAIT_EXCLUSIVE, PATIENCE_MS, &query.fdid);
+	CALL(SCIQuery, SCI_Q_DEVICE, &query, 0);
+	if (info.pci_class != SIO_MEMDEV_CLASS)
+		fail(1, "this is no memory device");
+	CALL(SCIBorrowDevice, sd, &d->device, query.fdid, SCI_FLAG_EXCLUSIVE);
 	d->generation = smartio_device_generation(d->device);
 }
 
@@ -88,48 +81,31 @@ static volatile uint8_t *map_page(struct driver *d, size_t offset, sci_map_t *re
 
 static void map_bar(struct driver *d)
 {
-	sci_error_t error;
-
-	SCIConnectDeviceSegment(d->device, &d->bar, SIO_MEMDEV_BAR_REGISTERS, SCI_MEMTYPE_BAR, NULL,
-				NULL, 0, &error);
-	check(error, "SCIConnectDeviceSegment of a BAR");
+	CALL(SCIConnectDeviceSegment, d->device, &d->bar, SIO_MEMDEV_BAR_REGISTERS, SCI_MEMTYPE_BAR,
+	     NULL, NULL, 0);
 	d->registers = map_page(d, 0, &d->registers_map);
 	d->doorbell = map_page(d, SIO_MEMDEV_DOORBELL, &d->doorbell_map);
 	d->sleeps = smartio_map_sleep_word(d->doorbell_map);
-	if (sio_read32(d->registers + SIO_MEMDEV_MAGIC) != SIO_MEMDEV_MAGIC_VALUE) {
-		fprintf(stderr, "no memory device answers\n");
-		exit(1);
-	}
+	if (sio_read32(d->registers + SIO_MEMDEV_MAGIC) != SIO_MEMDEV_MAGIC_VALUE)
+		fail(1, "no memory device answers");
 }
 
-/*
- * ---- 3. memory that both use: where it lies follows from who reads and who writes it ----
- */
+/* ---- 3. memory that both use: where it lies follows from who reads and who writes it ---- */
 static void make(struct driver *d, unsigned id, unsigned hints, struct memory *m)
 {
-	sci_error_t error;
-
-	SCICreateDeviceSegment(d->device, id, PAGE, SCI_MEMTYPE_PRIVATE, hints, 0, &error);
-	check(error, "SCICreateDeviceSegment");
-	SCIConnectDeviceSegment(d->device, &m->segment, id, SCI_MEMTYPE_PRIVATE, NULL, NULL, 0,
-				&error);
-	check(error, "SCIConnectDeviceSegment");
-	m->at = SCIMapRemoteSegment(m->segment, &m->map, 0, PAGE, NULL, 0, &error);
-	check(error, "SCIMapRemoteSegment");
-	SCIMapRemoteSegmentForDevice(m->segment, d->device, &m->address, 0, PAGE, 0, &error);
-	check(error, "SCIMapRemoteSegmentForDevice");
+	CALL(SCICreateDeviceSegment, d->device, id, PAGE, SCI_MEMTYPE_PRIVATE, hints, 0);
+	CALL(SCIConnectDeviceSegment, d->device, &m->segment, id, SCI_MEMTYPE_PRIVATE, NULL, NULL,
+	     0);
+	m->at = map_remote(m->segment, PAGE, &m->map);
+	CALL(SCIMapRemoteSegmentForDevice, m->segment, d->device, &m->address, 0, PAGE, 0);
 }
 
 /* ---- 4. a DMA window to data of this program's own ---- */
 static void make_data(struct driver *d, sci_desc_t sd)
 {
-	sci_error_t error;
-
-	d->words =
-		export_segment(sd, 1, 2 * (size_t)BYTES, SCI_FLAG_AUTO_ID, &d->data, &d->data_map);
-	SCIMapLocalSegmentForDevice(d->data, ADAPTER, d->device, &d->data_address, 0,
-				    2 * (size_t)BYTES, 0, &error);
-	check(error, "SCIMapLocalSegmentForDevice");
+	d->words = export_segment(sd, 1, 2 * BYTES, SCI_FLAG_AUTO_ID, &d->data, &d->data_map);
+	CALL(SCIMapLocalSegmentForDevice, d->data, ADAPTER, d->device, &d->data_address, 0,
+	     2 * BYTES, 0);
 }
 
 /* ---- 5. an interrupt of this host, which the device triggers by itself ---- */
@@ -137,18 +113,12 @@ static void tie_interrupt(struct driver *d, sci_desc_t sd)
 {
 	unsigned vector = VECTOR, number = 0, node;
 	sci_remote_interrupt_t ourselves;
-	sci_error_t error;
 
-	SCIGetLocalNodeId(ADAPTER, &node, 0, &error);
-	check(error, "SCIGetLocalNodeId");
-	SCICreateInterrupt(sd, &d->interrupt, ADAPTER, &number, NULL, NULL, 0, &error);
-	check(error, "SCICreateInterrupt");
-	SCIConnectInterrupt(sd, &ourselves, node, ADAPTER, number, SCI_INFINITE_TIMEOUT, 0, &error);
-	check(error, "SCIConnectInterrupt");
-	smartio_connect_device_interrupt(d->device, &vector, ourselves, &error);
-	check(error, "smartio_connect_device_interrupt");
-	SCIDisconnectInterrupt(ourselves, 0, &error);
-	check(error, "SCIDisconnectInterrupt");
+	CALL(SCIGetLocalNodeId, ADAPTER, &node, 0);
+	CALL(SCICreateInterrupt, sd, &d->interrupt, ADAPTER, &number, NULL, NULL, 0);
+	CALL(SCIConnectInterrupt, sd, &ourselves, node, ADAPTER, number, SCI_INFINITE_TIMEOUT, 0);
+	CALL(smartio_connect_device_interrupt, d->device, &vector, ourselves);
+	CALL(SCIDisconnectInterrupt, ourselves, 0);
 }
 
 /* ---- 6. the device is told where all that is ---- */
@@ -168,11 +138,9 @@ static void start(struct driver *d)
 /* Lost, or reset by its lender: what was set up is gone, and so is what was in flight. */
 static void check_alive(const struct driver *d)
 {
-	if (smartio_device_generation(d->device) == d->generation)
-		return;
-	fprintf(stderr, "the device was %s\n",
-		smartio_device_lost(d->device) ? "lost" : "reset by its lender");
-	exit(3);
+	if (smartio_device_generation(d->device) != d->generation)
+		fail(3, smartio_device_lost(d->device) ? "the device was lost"
+						       : "the device was reset by its lender");
 }
 
 static void submit(struct driver *d, uint64_t source, uint64_t target, uint32_t flags)
@@ -203,11 +171,8 @@ static void await(struct driver *d)
 
 	while (sio_read32(d->done.at) != d->submitted) {
 		check_alive(d);
-		if (smartio_now_ns() >= deadline) {
-			fprintf(stderr, "no answer: status %u\n",
-				sio_read32(d->registers + SIO_MEMDEV_STATUS));
-			exit(1);
-		}
+		if (smartio_now_ns() >= deadline)
+			fail(1, "no answer");
 		if (d->interrupt) /* it comes behind the completion, and is kept if it is early */
 			SCIWaitForInterrupt(d->interrupt, 50, 0, &error);
 		else
@@ -215,46 +180,34 @@ static void await(struct driver *d)
 	}
 	/* What came before the completion is there, too. */
 	sio_from_fabric_barrier();
-	if (sio_read32(d->done.at + 4) != SIO_MEMDEV_OK) {
-		fprintf(stderr, "a copy failed: %u\n", sio_read32(d->done.at + 4));
-		exit(1);
-	}
+	if (sio_read32(d->done.at + 4) != SIO_MEMDEV_OK)
+		fail(1, "a copy failed");
 }
 
 /* ---- 8. the end, in the order of the beginning, backwards; a death is the same ---- */
 static void drop(struct driver *d, struct memory *m)
 {
-	sci_error_t error;
-
-	SCIUnmapRemoteSegmentForDevice(m->segment, d->device, 0, &error);
-	check(error, "SCIUnmapRemoteSegmentForDevice");
+	CALL(SCIUnmapRemoteSegmentForDevice, m->segment, d->device, 0);
 	disconnect_segment(m->segment, m->map);
 }
 
 static void stop(struct driver *d)
 {
-	sci_error_t error;
-
 	/* First the device stops using memory, then memory goes. */
 	sio_write32(d->registers + SIO_MEMDEV_CONTROL, 0);
 	while (sio_read32(d->registers + SIO_MEMDEV_STATUS) == SIO_MEMDEV_RUNNING)
 		smartio_yield();
 	if (d->interrupt) {
-		smartio_disconnect_device_interrupt(d->device, VECTOR, &error);
-		check(error, "smartio_disconnect_device_interrupt");
-		SCIRemoveInterrupt(d->interrupt, 0, &error);
-		check(error, "SCIRemoveInterrupt");
+		CALL(smartio_disconnect_device_interrupt, d->device, VECTOR);
+		CALL(SCIRemoveInterrupt, d->interrupt, 0);
 	}
-	SCIUnmapLocalSegmentForDevice(d->data, ADAPTER, d->device, 0, &error);
-	check(error, "SCIUnmapLocalSegmentForDevice");
+	CALL(SCIUnmapLocalSegmentForDevice, d->data, ADAPTER, d->device, 0);
 	remove_segment(d->data, d->data_map);
 	drop(d, &d->done);
 	drop(d, &d->ring);
-	SCIUnmapSegment(d->doorbell_map, 0, &error);
-	check(error, "SCIUnmapSegment");
+	CALL(SCIUnmapSegment, d->doorbell_map, 0);
 	disconnect_segment(d->bar, d->registers_map);
-	SCIReturnDevice(d->device, 0, &error);
-	check(error, "SCIReturnDevice");
+	CALL(SCIReturnDevice, d->device, 0);
 }
 
 /* The first half of the data goes into the device's RAM, and comes back into the second. */
@@ -271,10 +224,8 @@ static uint64_t round_trip(struct driver *d, uint64_t n)
 	submit(d, 0, d->data_address + BYTES, SIO_MEMDEV_FROM_RAM);
 	await(d);
 	for (unsigned i = 0; i < BYTES / 8; i++) {
-		if (back[i] != d->words[i]) {
-			fprintf(stderr, "copy %" PRIu64 ", word %u: %#" PRIx64 "\n", n, i, back[i]);
-			exit(1);
-		}
+		if (back[i] != d->words[i])
+			fail(1, "what came back is something else");
 		sum += back[i];
 	}
 	return sum;
@@ -286,10 +237,8 @@ int main(int argc, char **argv)
 	uint64_t copies, sum = 0;
 	sci_desc_t sd = begin();
 
-	if (argc != 4) {
-		fprintf(stderr, "usage: memory_driver DEVICE COPIES poll|interrupt\n");
-		return 2;
-	}
+	if (argc != 4)
+		fail(2, "usage: memory_driver DEVICE COPIES poll|interrupt");
 	copies = strtoull(argv[2], NULL, 0);
 	borrow(&d, sd, argv[1]);
 	map_bar(&d);
