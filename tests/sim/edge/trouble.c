@@ -50,6 +50,8 @@ struct trouble {
 	struct emu_dev *real;
 	const struct sio_topo_device *topo;
 	bool enabled;
+	bool formats;	    /* it has fetched a Format */
+	uint16_t format;    /* id of the last one */
 	unsigned doorbells; /* index of their run of pages */
 	struct queue sq[QUEUES];
 	struct cq cq[QUEUES];
@@ -152,6 +154,7 @@ void trouble_forget(struct trouble *t)
 	memset(t->sq, 0, sizeof(t->sq));
 	memset(t->cq, 0, sizeof(t->cq));
 	t->enabled = false;
+	t->formats = false;
 }
 
 static void cq_begins(struct trouble *t, unsigned id, uint64_t base, uint32_t size, uint32_t cdw11)
@@ -175,6 +178,9 @@ static void admin_command(struct trouble *t, const struct emu_nvme_sqe *e)
 	uint32_t cdw10 = le32toh(e->cdw10), size = (cdw10 >> 16) + 1;
 	unsigned id = cdw10 & 0xffff;
 
+	t->formats |= e->opcode == nvme_admin_format_nvm;
+	if (e->opcode == nvme_admin_format_nvm)
+		t->format = e->cid;
 	if (id == 0 || id >= QUEUES)
 		return;
 	switch (e->opcode) {
@@ -288,13 +294,24 @@ static int post(struct trouble *t, unsigned id, const struct emu_nvme_cqe *cqe)
 	return rc;
 }
 
+/*
+ * A Format's completion arrives: what may take as long as that a manager awaits for 610 s, and its
+ * successor, whose first command a drive may carry out behind it, does nothing else meanwhile
+ * (SLOW_MS in drivers/nvme-user/admin.c, docs/nvme-driver.md). A run gives a call 60 s.
+ */
+static bool is_spared(const struct trouble *t, const struct emu_nvme_cqe *cqe, enum trouble_kind k)
+{
+	return (k == TROUBLE_LOST || k == TROUBLE_PHASE) && t->formats && cqe->sq_id == 0 &&
+	       cqe->cid == t->format;
+}
+
 /* Which one befalls this completion; TROUBLES: none. Others that are due befall the next. */
-static enum trouble_kind choose(void)
+static enum trouble_kind choose(const struct trouble *t, const struct emu_nvme_cqe *cqe)
 {
 	enum trouble_kind found = TROUBLES;
 
 	for (enum trouble_kind k = TROUBLE_LOST; k <= TROUBLE_PHASE; k++)
-		if (is_due(k) && found == TROUBLES)
+		if (is_due(k) && found == TROUBLES && !is_spared(t, cqe, k))
 			found = k;
 	return found;
 }
@@ -339,7 +356,7 @@ int trouble_complete(struct trouble *t, uint64_t addr, const void *cqe)
 		return fabric_dev_write(t->real, t->topo, addr, cqe, sizeof(struct emu_nvme_cqe));
 	t->sq[le16toh(((const struct emu_nvme_cqe *)cqe)->sq_id) % QUEUES].last =
 		le16toh(((const struct emu_nvme_cqe *)cqe)->cid);
-	k = choose();
+	k = choose(t, cqe);
 	return k == TROUBLES ? post(t, id, cqe) : go_wrong(t, id, cqe, k);
 }
 

@@ -102,6 +102,15 @@ static uint64_t latest(unsigned host, unsigned number)
 	return 0;
 }
 
+/*
+ * Does a connection to @host over @adapter lead to the interrupts of adapter 0, where this workload
+ * makes them? Each adapter has numbers of its own: those of another one are a driver's.
+ */
+static bool leads_to_ours(unsigned host, unsigned adapter)
+{
+	return sim_adapters_behind(adapter, host) == 1u << 0;
+}
+
 /* Each trigger ends one wait at most; two that meet, where they are not counted, end one wait. */
 static void had_trigger(struct own *o)
 {
@@ -303,7 +312,7 @@ static void connect_plain(struct state *s, struct other *o)
 		o->plain = NULL;
 	o->plain_host = host;
 	o->number = number;
-	o->known = latest(host, number) == who ? who : 0;
+	o->known = latest(host, number) == who && leads_to_ours(host, adapter) ? who : 0;
 }
 
 static void connect_data(struct state *s, struct other *o)
