@@ -20,16 +20,16 @@ from machine import Bare, Cluster, Failed, Priority  # noqa: E402
 from report import table, write_csv, write_png  # noqa: E402
 from rows import NEED_TWO, ROWS, SWEEP, Bench  # noqa: E402
 
-KEYS = ["idle", "first"] + [r[0] for r in ROWS] + ["stall", "clients30", "sweep", "files", "instructions"]
+KEYS = ["idle", "first"] + [r[0] for r in ROWS] + ["stall", "clients30", "sweep", "waits", "files", "instructions"]
 FULL = {"rounds": 101, "seconds": 0.02, "long": 10.0, "many_rounds": 51, "windows": 60, "many": 0.2, "gap": 0.005,
         "first_rounds": 21, "first_ios": 20, "idle": 10.0, "sweep": SWEEP, "sweep_rounds": 7,
-        "callgrind": 300}
+        "callgrind": 300, "wait_rounds": 31}
 QUICK = {"rounds": 101, "seconds": 0.004, "long": 2.0, "many_rounds": 51, "windows": 20, "many": 0.02, "gap": 0.005,
          "first_rounds": 7, "first_ios": 20, "idle": 3.0, "sweep": [1, 4, 16, 64], "sweep_rounds": 5,
-         "callgrind": 30}
+         "callgrind": 30, "wait_rounds": 21}
 SMOKE = {"rounds": 3, "seconds": 0.01, "long": 0.3, "many_rounds": 1, "windows": 8, "many": 0.05, "gap": 0.005,
          "first_rounds": 2, "first_ios": 5, "idle": 1.0, "sweep": [1, 32], "sweep_rounds": 1,
-         "callgrind": 10}
+         "callgrind": 10, "wait_rounds": 2}
 
 
 def siblings(cpu):
@@ -128,8 +128,8 @@ def measure(b, o, rows):
         done(b.idle())
     b.clients()
     parts = [(spec[0], lambda s=spec: b.table_row(s)) for spec in ROWS]
-    parts += [("stall", b.long), ("first", b.first), ("clients30", b.many), ("sweep", b.sweep), ("files", b.files),
-              ("instructions", b.instructions)]
+    parts += [("stall", b.long), ("first", b.first), ("clients30", b.many), ("sweep", b.sweep), ("waits", b.waits),
+              ("files", b.files), ("instructions", b.instructions)]
     for key, run in parts:
         if key in o.only and (b.has_two or key not in NEED_TWO):
             done(run())

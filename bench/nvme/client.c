@@ -25,6 +25,7 @@ struct client {
 	struct smartio_nvme_buffer *buffer;
 	unsigned fdid;
 	uint32_t depth, length, blocks; /* of the queue that is open */
+	uint32_t flags;			/* of queues: 0: their completions are polled for */
 	struct bench_loop loop;
 };
 
@@ -60,6 +61,23 @@ static inline int poll(void *ctx, uint32_t *slots, unsigned max)
 
 static const struct bench_loop_ops ops = {submit, poll};
 
+/* As poll(), of a queue whose completions are waited for. */
+static int await(void *ctx, uint32_t *slots, unsigned max)
+{
+	struct client *c = ctx;
+	int n;
+
+	while ((n = poll(ctx, slots, max)) == 0) {
+		n = smartio_nvme_wait(c->q, (uint32_t)(BENCH_SILENCE_NS / 1000000));
+		check(n, "wait");
+		if (n == 0)
+			bench_fail("no completion for 30 s");
+	}
+	return n;
+}
+
+static const struct bench_loop_ops waiting_ops = {submit, await};
+
 static void close_queue(struct client *c)
 {
 	smartio_nvme_queue_close(c->q);
@@ -71,7 +89,8 @@ static void close_queue(struct client *c)
 /* A queue pair and data memory for @depth reads of @length bytes; the last ones if they fit. */
 static void open_queue(struct client *c, uint64_t depth, uint64_t length)
 {
-	struct smartio_nvme_queue_options o = {.size = sizeof(o), .depth = (uint32_t)depth};
+	struct smartio_nvme_queue_options o = {
+		.size = sizeof(o), .depth = (uint32_t)depth, .flags = c->flags};
 
 	if (depth < 1 || depth > BENCH_MAX_DEPTH || length % c->ns.block_size || !length ||
 	    length > 1u << 20)
@@ -118,15 +137,19 @@ static void run(struct client *c, const struct bench_command *command)
 	c->loop.stop = command->arg[4];
 	smartio_nvme_queue_counters(c->q, &was);
 	before = bench_usage();
-	bench_loop_run(&c->loop, c, ops);
+	if (c->flags)
+		bench_loop_run(&c->loop, c, waiting_ops);
+	else
+		bench_loop_run(&c->loop, c, ops);
 	smartio_nvme_queue_counters(c->q, &is);
 	printf("{\"role\":\"client\",");
 	bench_print_histogram(&c->loop.h);
 	bench_print_usage(before);
 	printf(",\"submitted\":%" PRIu64 ",\"doorbells_sq\":%" PRIu64 ",\"doorbells_cq\":%" PRIu64
-	       ",\"yields\":%" PRIu64,
+	       ",\"yields\":%" PRIu64 ",\"waits_polled\":%" PRIu64 ",\"waits_slept\":%" PRIu64,
 	       is.submitted - was.submitted, is.doorbells_sq - was.doorbells_sq,
-	       is.doorbells_cq - was.doorbells_cq, is.yields - was.yields);
+	       is.doorbells_cq - was.doorbells_cq, is.yields - was.yields,
+	       is.waits_polled - was.waits_polled, is.waits_slept - was.waits_slept);
 	bench_end_answer();
 }
 
@@ -212,6 +235,20 @@ static void calm(struct client *c, const struct bench_command *command)
 	bench_end_answer();
 }
 
+/* How the completions of queues that are opened from now on are found. */
+static void find_by(struct client *c, const struct bench_command *command)
+{
+	static const uint32_t flags[] = {0, SMARTIO_NVME_INTERRUPT,
+					 SMARTIO_NVME_INTERRUPT | SMARTIO_NVME_HYBRID};
+
+	if (command->arg[0] >= sizeof(flags) / sizeof(flags[0]))
+		bench_fail("0 (polling), 1 (interrupts) or 2 (hybrid) is right");
+	close_queue(c);
+	c->flags = flags[command->arg[0]];
+	printf("{\"role\":\"client\"");
+	bench_end_answer();
+}
+
 static void obey(struct client *c, const struct bench_command *command)
 {
 	if (!strcmp(command->name, "run") && command->n == 6) {
@@ -220,6 +257,8 @@ static void obey(struct client *c, const struct bench_command *command)
 		first(c, command); /* how many, nanoseconds of sleep, bytes */
 	} else if (!strcmp(command->name, "calm") && command->n == 3) {
 		calm(c, command); /* depth, batches, bytes */
+	} else if (!strcmp(command->name, "find") && command->n == 1) {
+		find_by(c, command);
 	} else if (!strcmp(command->name, "open") && command->n == 2) {
 		open_queue(c, command->arg[0], command->arg[1]);
 		printf("{\"role\":\"client\"");

@@ -10,7 +10,7 @@ from rows import BARE, BARE2, IN_FILE, IN_MEMORY, LOCAL, REMOTE, REMOTE2, WAKE_I
 
 COLUMNS = ["row", "round", "depth", "who", "value", "count", "rate", "min_ns", "p50_ns", "p99_ns",
            "p9999_ns", "max_ns", "line_before_ns", "line_after_ns", "lost", "share_off_mean",
-           "rate_of_one", "doorbells_per_batch"]
+           "rate_of_one", "doorbells_per_batch", "client_ns", "waits_polled", "waits_slept"]
 WIDTH = 34
 
 
@@ -59,7 +59,8 @@ def table(row, out):
     """A row of the issue's table, as lines of text."""
     out(f"\n{row.title}")
     out(f"  {row.pinned}" + (f"; {line_text(row)}" if row.lines else ""))
-    kind = {"idle": idle, "sweep": sweep, "instructions": instructions, "files": files}.get(row.metric, parties)
+    kind = {"idle": idle, "sweep": sweep, "instructions": instructions, "files": files,
+            "waits": waits}.get(row.metric, parties)
     kind(row, out)
     for note in row.notes:
         out(f"  {note}")
@@ -141,6 +142,19 @@ def files(row, out):
         out(f"  depth {depth:2}, {length // 1024:3} KiB: {statistics.median(rates[IN_FILE]) / 1e3:.1f} against "
             f"{statistics.median(rates[IN_MEMORY]) / 1e3:.1f} thousand reads per s; file / memory, "
             f"round by round: {span(ratios)}; of the {len(quiet)} undisturbed of {len(ratios)}: {span(quiet)}")
+
+
+def waits(row, out):
+    out(f"  {'':12} {'us, median of rounds (range)':<{WIDTH}} {'p50':>8} {'p99':>8} {'max':>8}  us, all rounds;  "
+        "client's processor time, us per I/O (range)")
+    for title, samples, cost in row.points:
+        out(f"  {title}")
+        for way, s in samples.items():
+            if not s.rounds:
+                continue
+            out(f"    {way:10} {us(s.median()) + ' (' + us(min(s.rounds)) + ' to ' + us(max(s.rounds)) + ')':<{WIDTH}} "
+                f"{us(s.percentile(.5)):>8} {us(s.percentile(.99)):>8} {us(s.max):>8}  "
+                f"                 {span([c / 1e3 for c in cost[way]])}")
 
 
 def instructions(row, out):

@@ -14,6 +14,8 @@ REMOTE2, BARE2 = "drive, two sessions", "bare loop, two sessions"
 REMOTE_EVENT = "drive, eventfd"  # its client cannot be woken by faults, or is told not to
 IN_MEMORY, IN_FILE = "drive in memory", "drive in a file"
 FILE_SHAPES = [(1, 4096), (32, 4096), (1, 131072), (32, 131072)]  # depth and length
+WAYS = ["polling", "interrupts", "hybrid"]  # by which a client finds completions, as its worker numbers them
+WAIT_SHAPES = [("drive at once", 0, False), ("drive at once, one processor for both", 0, True), ("drive 1 ms late", 1, False)]
 WAKE_IDLE, WAKE_BUSY = "eventfd, after the same", "eventfd, at once"
 
 
@@ -319,6 +321,50 @@ class Bench:
                 row.records.append({"depth": depth, **record})
             row.lines += inner.lines
         return row
+
+    def waits(self):
+        """Polling, interrupts and both, in turns: latency, and processor time of the client for each I/O."""
+        row = Row("waits", "depth 1, 4 KiB: completions found by polling, by interrupts, by polling first", "waits", 1, 4096)
+        row.pinned = f"client pinned to processor {self.cpus[0]}, device to {self.cpus[1]}, or to the client's"
+        row.points = []
+        clients = {}
+        try:
+            for number, way in enumerate(WAYS):
+                clients[way] = self.c.client("client1")
+                clients[way].ask("find", number)
+            for title, late, shared in WAIT_SHAPES:
+                if shared or self.has_two:
+                    self.wait_shape(row, clients, title, late, shared)
+        finally:
+            self.c.end(list(clients.values()))
+        return row
+
+    def wait_shape(self, row, clients, title, late, shared):
+        cpus = self.together if shared else self.apart
+        samples, cost = {way: Samples() for way in WAYS}, {way: [] for way in WAYS}
+        empty = {way: 0 for way in WAYS}
+        if late:
+            self.c.smartio("fault", "device", "--opcode", "read", "--count", "0", "--time", str(late), "nvme0", "delay")
+        try:
+            for i in range(self.o.wait_rounds):
+                self.say(f"{row.title}: {title}: round {i + 1} of {self.o.wait_rounds}")
+                for way in WAYS[i % 3:] + WAYS[:i % 3]:
+                    r = self.c.measure([clients[way]], 1, 4096, cpus, self.o.seconds * (10 if late else 1))
+                    done = r.answers[0]
+                    if r.count:
+                        samples[way].add(r.percentile(.5), r)
+                        cost[way].append(done["ran"] / done["submitted"])
+                    empty[way] += not r.count
+                    row.records.append({"round": i + 1, "who": f"{way}, {title}", "value": r.percentile(.5) if r.count else None,
+                                        "count": r.count, "rate": r.rate, "min_ns": r.min, "p50_ns": r.percentile(.5),
+                                        "p99_ns": r.percentile(.99), "p9999_ns": r.percentile(.9999), "max_ns": r.max,
+                                        "client_ns": round(done["ran"] / max(done["submitted"], 1)),
+                                        "waits_polled": done["waits_polled"], "waits_slept": done["waits_slept"]})
+        finally:
+            if late:
+                self.c.smartio("fault", "device", "nvme0", "clear")
+        row.points.append((title, samples, cost))
+        row.notes += [f"{title}: {way}: no completion in {n} rounds, others had the processor" for way, n in empty.items() if n]
 
     def files(self):
         """Remote reads of two drives of one emulator, in turns: blocks in memory, and in a file that the system has cached."""

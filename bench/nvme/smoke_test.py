@@ -22,8 +22,10 @@ WHO = {"idle": {"cluster"}, "depth1": PARTIES, "depth32": PARTIES, "large": PART
                  "eventfd, at once"},
        "clients30": PARTIES - {"drive, lender"}, "sweep": PARTIES,
        "files": {"drive in memory", "drive in a file"},
+       "waits": {f"{way}, {when}" for way in ("polling", "interrupts", "hybrid")
+                 for when in ("drive at once", "drive at once, one processor for both", "drive 1 ms late")},
        "shares": {f"client {i + 1}" for i in range(30)}}
-NEED_TWO = {"depth1", "depth32", "large", "first", "clients30", "sweep", "shares"}
+NEED_TWO = {"depth1", "depth32", "large", "first", "clients30", "sweep", "shares", "waits"}
 
 
 def bench(*args, timeout=120):

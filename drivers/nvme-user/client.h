@@ -344,6 +344,7 @@ struct smartio_nvme_queue {
 	sci_sequence_t carried;		    /* of those, since the pair was made: far.c; or NULL */
 	sci_local_interrupt_t interrupt;    /* NULL: none */
 	unsigned vector;		    /* of the drive, that triggers it; 0: none */
+	struct sio_nvme_hybrid *hybrid;	    /* NULL: a wait does not poll */
 	struct smartio_nvme_buffer *bounce; /* of the blocking helpers; NULL until used */
 	struct smartio_nvme_buffer **held;  /* SMARTIO_NVME_PIECES for each command, or NULL */
 	struct smartio_nvme_queue *next;

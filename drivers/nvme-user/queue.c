@@ -6,13 +6,15 @@
 #include <string.h>
 
 #include "error.h"
+#include "hybrid.h"
 #include "multi.h"
 #include "options.h"
 #include "smartio/ext.h"
 
 #define DEPTH 32u
 #define FLAGS                                                                                      \
-	(SMARTIO_NVME_INTERRUPT | SMARTIO_NVME_SURVIVE | SMARTIO_NVME_ALONE | SMARTIO_NVME_SHARED)
+	(SMARTIO_NVME_INTERRUPT | SMARTIO_NVME_SURVIVE | SMARTIO_NVME_ALONE |                      \
+	 SMARTIO_NVME_SHARED | SMARTIO_NVME_HYBRID)
 #define DRAIN_MS 30000u /* for what is in flight when a queue is closed */
 
 /* What is the queue's own; its device memory goes to the spare list. */
@@ -20,6 +22,7 @@ static void free_queue(struct smartio_nvme_queue *q)
 {
 	sio_nvme_survivor_free(q);
 	free(q->limit);
+	free(q->hybrid);
 	sio_nvme_multi_leave(q);
 	sio_nvme_pair_close(q);
 	free(q->held);
@@ -159,8 +162,18 @@ static int check_options(const struct smartio_nvme_queue_options *o)
 	if (o->flags & ~FLAGS)
 		return sio_nvme_fail(-EINVAL,
 				     "flags %#x of a queue; only %#x (interrupt, survive, alone, "
-				     "shared) are allowed",
+				     "shared, hybrid) are allowed",
 				     o->flags, FLAGS);
+	if (o->reserved)
+		return sio_nvme_fail(-EINVAL, "a reserved option of a queue is not 0");
+	if (o->flags & SMARTIO_NVME_HYBRID && !(o->flags & SMARTIO_NVME_INTERRUPT))
+		return sio_nvme_fail(-EINVAL,
+				     "a hybrid queue polls, then sleeps until its interrupt: "
+				     "hybrid is for queues with one (flag %#x)",
+				     SMARTIO_NVME_INTERRUPT);
+	if (o->poll_us && !(o->flags & SMARTIO_NVME_HYBRID))
+		return sio_nvme_fail(-EINVAL, "poll_us is for hybrid queues (flag %#x)",
+				     SMARTIO_NVME_HYBRID);
 	if ((o->flags & SMARTIO_NVME_ALONE || o->survive_ms) && !(o->flags & SMARTIO_NVME_SURVIVE))
 		return sio_nvme_fail(-EINVAL,
 				     "alone and survive_ms are for queues that survive (flag %#x)",
@@ -178,6 +191,15 @@ static int check_options(const struct smartio_nvme_queue_options *o)
 		return sio_nvme_fail(-EINVAL, "a queue in %s cannot survive a reset",
 				     o->sq_device ? o->sq_device : "the drive's own memory");
 	return check_multi(o);
+}
+
+static int make_hybrid(struct smartio_nvme_queue *q)
+{
+	q->hybrid = malloc(sizeof(*q->hybrid));
+	if (!q->hybrid)
+		return sio_nvme_no_memory("a hybrid queue");
+	sio_nvme_hybrid_start(q->hybrid, q->options.poll_us * 1000ull);
+	return 0;
 }
 
 static int make_slots(struct smartio_nvme_queue *q)
@@ -308,6 +330,8 @@ static int open_queue(struct smartio_nvme_queue *q, const struct smartio_nvme_qu
 		rc = sio_nvme_survivor_make(q);
 	if (rc == 0 && o->timeout_ms)
 		rc = sio_nvme_limit_make(q);
+	if (rc == 0 && o->flags & SMARTIO_NVME_HYBRID)
+		rc = make_hybrid(q);
 	q->looks = q->life || q->limit || q->multi;
 	if (rc == 0)
 		rc = open_pair(q, ret_unsure);

@@ -395,7 +395,7 @@ struct smartio_nvme_queue_options {
 	uint32_t max_transfer;		     /* bytes of the largest command; 0: the drive's */
 	uint32_t sq_placement, cq_placement; /* enum smartio_nvme_placement */
 	uint32_t namespace_id;		     /* 0: 1 */
-	uint32_t flags; /* SMARTIO_NVME_INTERRUPT, _SURVIVE, _ALONE, _SHARED, or 0 */
+	uint32_t flags; /* SMARTIO_NVME_INTERRUPT, _HYBRID, _SURVIVE, _ALONE, _SHARED, or 0 */
 	/*
 	 * How long to wait for a queue pair while all are taken, in milliseconds; 0: not at all,
 	 * UINT32_MAX: for ever.
@@ -454,6 +454,12 @@ struct smartio_nvme_queue_options {
 	 * sections 4.1 and 5.4.
 	 */
 	struct smartio_nvme_queue *completes_in;
+	/*
+	 * With SMARTIO_NVME_HYBRID: microseconds that each wait polls before it sleeps; 0: as long
+	 * as a sleep costs, as measured.
+	 */
+	uint32_t poll_us;
+	uint32_t reserved; /* 0 */
 };
 
 /**
@@ -461,6 +467,20 @@ struct smartio_nvme_queue_options {
  * smartio_nvme_wait(). Takes one of the drive's interrupt vectors, and an interrupt of this host.
  */
 #define SMARTIO_NVME_INTERRUPT 1u
+/**
+ * With SMARTIO_NVME_INTERRUPT: smartio_nvme_wait(), and with it the blocking helpers, polls first
+ * and sleeps then. What comes soon is found as fast as by polling, and what takes long costs no
+ * processor. How long it polls is poll_us of the queue's options, in each wait; or if that is 0 as
+ * long as a sleep costs, which is twice what it adds to a wait: latency, and about as much of the
+ * processor's time. So no wait takes more of that in vain than the sleep would have cost. It is
+ * measured with the queue's own waits: of each 1,024 up to four sleep at once, and as many poll for
+ * as long as those took. After a wait that polled in vain some of the next ones sleep at once, up
+ * to 64 if it was so each time. While it polls it yields the processor as smartio_nvme_poll() does.
+ * Of several queues with one completion queue it is that of the first. Source: our own; to poll for
+ * as long as a sleep costs: A. Karlin et al., "Competitive randomized algorithms for nonuniform
+ * problems", Algorithmica 11 (1994).
+ */
+#define SMARTIO_NVME_HYBRID 16u
 /**
  * The queue outlives its queue pair: when the drive is reset (by another manager, or its lender),
  * or one of two ways to it is lost (SMARTIO_NVME_MULTIPATH), smartio_nvme_poll() has the manager
@@ -655,7 +675,8 @@ int smartio_nvme_poll_calls(struct smartio_nvme_queue *q, unsigned max);
 /**
  * Sleep until the queue has a completion for smartio_nvme_poll(), for @timeout_ms at most (0 looks,
  * UINT32_MAX: for ever); rings first. For queues opened with SMARTIO_NVME_INTERRUPT; polling them
- * as well is fine. One system call, or a few, if it sleeps; none if a completion is there.
+ * as well is fine. One system call, or a few, if it sleeps; none if a completion is there. With
+ * SMARTIO_NVME_HYBRID it polls before it sleeps.
  * Return: 1: there is one; 0: none came in time; -EINVAL: the queue has no interrupt; -ECONNRESET,
  * -EPROTO as smartio_nvme_poll(); -EIO: the interrupt is lost.
  * Source: NVM Express Base Specification 1.4, section 7.5.
@@ -705,6 +726,8 @@ struct smartio_nvme_counters {
 	uint64_t renewals, resent, unsure;
 	/* Of a queue with a time-out: Aborts asked for; commands that did not come back even so. */
 	uint64_t aborts, overdue;
+	/* Of a hybrid queue: waits that found a completion by polling; that slept for it. */
+	uint64_t waits_polled, waits_slept;
 };
 void smartio_nvme_queue_counters(const struct smartio_nvme_queue *q,
 				 struct smartio_nvme_counters *c);

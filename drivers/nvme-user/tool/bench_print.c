@@ -40,6 +40,8 @@ static struct json_object *driver(const struct smartio_nvme_counters *d)
 	doc_number(o, "empty_polls", d->empty_polls);
 	doc_number(o, "yields", d->yields);
 	doc_number(o, "interrupts", d->interrupts);
+	doc_number(o, "waits_polled", d->waits_polled);
+	doc_number(o, "waits_slept", d->waits_slept);
 	doc_number(o, "renewals", d->renewals);
 	doc_number(o, "resent", d->resent);
 	doc_number(o, "unsure", d->unsure);
@@ -95,6 +97,9 @@ static void print_text(const struct bench *b)
 	       " empty polls, %" PRIu64 " yields, %" PRIu64 " interrupts\n",
 	       b->driver.doorbells_sq, b->driver.doorbells_cq, b->driver.empty_polls,
 	       b->driver.yields, b->driver.interrupts);
+	if (b->o->hybrid)
+		printf("  waits: %" PRIu64 " ended by polling, %" PRIu64 " slept\n",
+		       b->driver.waits_polled, b->driver.waits_slept);
 	printf("  longest time without a completion: %.3f ms; %" PRIu64
 	       " queue pairs made anew, %" PRIu64 " commands sent again, of %" PRIu64
 	       " nobody knows\n",

@@ -67,7 +67,7 @@ static int take(struct bench *b)
 	if (n < 0)
 		return failed_nvme();
 	if (n == 0)
-		return b->o->interrupt ? sleep_for_it(b) : EXIT_OK;
+		return b->o->interrupt || b->o->hybrid ? sleep_for_it(b) : EXIT_OK;
 	now = smartio_now_ns();
 	if (now - b->last > b->gap)
 		b->gap = now - b->last;
@@ -194,6 +194,8 @@ static int measure(struct bench *b)
 	b->driver.empty_polls -= driver.empty_polls;
 	b->driver.yields -= driver.yields;
 	b->driver.interrupts -= driver.interrupts;
+	b->driver.waits_polled -= driver.waits_polled;
+	b->driver.waits_slept -= driver.waits_slept;
 	b->driver.renewals -= driver.renewals;
 	b->driver.resent -= driver.resent;
 	b->driver.unsure -= driver.unsure;
@@ -239,12 +241,15 @@ static int open_queues(struct bench *b)
 			      b->depth);
 	qo.sq_placement = b->o->sq_placement;
 	qo.sq_device = b->o->sq_device;
-	qo.flags = b->o->interrupt ? SMARTIO_NVME_INTERRUPT : 0;
+	qo.flags = b->o->interrupt || b->o->hybrid ? SMARTIO_NVME_INTERRUPT : 0;
+	qo.flags |= b->o->hybrid ? SMARTIO_NVME_HYBRID : 0;
+	qo.poll_us = b->o->poll_us;
 	qo.depth = (b->depth + n - 1) / n;
 	qo.cq_depth = n > 1 ? n * qo.depth : 0;
 	if (open_pair(b->o, b->n, true, &qo, &b->q))
 		return EXIT_FAILED;
 	qo.flags = 0;
+	qo.poll_us = 0;
 	qo.cq_depth = 0;
 	qo.completes_in = b->q;
 	for (; b->n_more < n - 1; b->n_more++)

@@ -115,6 +115,8 @@ static const struct command commands[] = {
 	 "      --write          overwrites what is on the drive\n"
 	 "      --random         at random places instead of one after the other\n"
 	 "      --interrupt      sleep until the drive interrupts, instead of polling\n"
+	 "      --hybrid[=US]    poll first, for US microseconds, and sleep then; default:\n"
+	 "                       for as long as a sleep costs, as measured\n"
 	 "      --sq PLACE       of the submission queue: auto, local, lender, cmb, or\n"
 	 "                       device:NAME, in the memory of a device beside the drive\n"
 	 "      --queues N       submission queues, of one completion queue; default 1\n" HELP_OFFSET
@@ -223,7 +225,8 @@ enum {
 	OPT_READ_ONLY,
 	OPT_ALONE,
 	OPT_POLL,
-	OPT_FORCE
+	OPT_FORCE,
+	OPT_HYBRID
 };
 
 static const struct {
@@ -259,6 +262,7 @@ static const struct {
 	{{"random", no_argument, NULL, OPT_RANDOM}, TAKES_BENCH},
 	{{"counters", no_argument, NULL, OPT_COUNTERS}, TAKES_BENCH},
 	{{"interrupt", no_argument, NULL, OPT_INTERRUPT}, TAKES_BENCH},
+	{{"hybrid", optional_argument, NULL, OPT_HYBRID}, TAKES_BENCH},
 	{{"sq", required_argument, NULL, OPT_SQ}, TAKES_BENCH},
 	{{"queues", required_argument, NULL, OPT_QUEUES}, TAKES_BENCH | TAKES_DISK},
 	{{"lease", required_argument, NULL, OPT_LEASE}, TAKES_DISK},
@@ -399,6 +403,9 @@ static int take_option(const struct command *c, struct options *o, int opt)
 	case OPT_LEASE:
 		o->lease = optarg;
 		return EXIT_OK;
+	case OPT_HYBRID:
+		o->hybrid = true;
+		return optarg ? number32(c, "hybrid", 1, UINT32_MAX, &o->poll_us) : EXIT_OK;
 	case OPT_SURVIVE:
 		return on_or_off(c, "survive", optarg, &o->survive);
 	case OPT_WAIT:

@@ -30,11 +30,12 @@ struct options {
 	uint32_t format;
 	bool yes, allow_vendor, standby;
 	bool multipath, share;
+	uint32_t poll_us;		    /* of a hybrid queue; 0: as measured */
 	uint32_t timeout_ms;		    /* of a command; 0: none, of a disk: 30 s */
 	bool read_only, force, alone, poll; /* of a disk */
 	const char *lease;		    /* name of its range */
 	int survive;			    /* 1: on, 0: off, -1: as the command has it */
-	bool write, random, json, counters, progress, once, interrupt, background;
+	bool write, random, json, counters, progress, once, interrupt, hybrid, background;
 };
 
 int cmd_manager(const struct options *o);

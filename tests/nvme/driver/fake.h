@@ -40,6 +40,8 @@ extern struct fake {
 	const volatile uint32_t *sleeps; /* says whether the drive sleeps; NULL: stores wake it */
 	unsigned wakes;			 /* by the programs */
 	unsigned raised;		 /* interrupts that reached a host */
+	bool unyielding;		 /* the drive does nothing while somebody yields */
+	unsigned goes_on;		 /* steps of the drive while a wait without time looks */
 	struct smartio_nvme_manager *manager; /* served whenever somebody waits */
 	int served;    /* what its last serve returned, if that was an error */
 	unsigned down; /* bits: adapters whose link is */

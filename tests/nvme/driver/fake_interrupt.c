@@ -167,6 +167,8 @@ void SCIWaitForInterrupt(sci_local_interrupt_t interrupt, unsigned int timeout, 
 	struct owner *o = (struct owner *)interrupt;
 
 	assert(*find(o->of->number) == o->of && flags == 0);
+	for (unsigned i = 0; timeout == 0 && i < fake.goes_on; i++)
+		fake_step();
 	for (unsigned i = 0; !o->pending && i < timeout && i < 50; i++)
 		fake_step();
 	*error = o->pending ? SCI_ERR_OK : SCI_ERR_TIMEOUT;

@@ -91,7 +91,8 @@ uint64_t smartio_now_ns(void)
 
 void smartio_yield(void)
 {
-	fake_step();
+	if (!fake.unyielding)
+		fake_step();
 }
 
 /* At once, in the caller's own: everything here is one thread. */

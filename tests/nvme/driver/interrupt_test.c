@@ -14,6 +14,20 @@ static struct smartio_nvme_queue *quiet(struct smartio_nvme *n, uint32_t depth)
 	return q;
 }
 
+static struct smartio_nvme_queue *hybrid(struct smartio_nvme *n, uint32_t poll_us)
+{
+	struct smartio_nvme_queue_options o = {.size = sizeof(o),
+					       .depth = 4,
+					       .flags =
+						       SMARTIO_NVME_INTERRUPT | SMARTIO_NVME_HYBRID,
+					       .poll_us = poll_us};
+	struct smartio_nvme_queue *q = NULL;
+
+	assert_ok(smartio_nvme_queue_open(n, &o, &q));
+	q->patience = 0; /* the fake drive goes on when somebody yields */
+	return q;
+}
+
 static uint64_t interrupts(const struct smartio_nvme_queue *q)
 {
 	struct smartio_nvme_counters c;
@@ -89,6 +103,148 @@ static void blocking_helpers_sleep(void **state)
 	fake.stopped = true;
 	assert_int_equal(smartio_nvme_read(q, in, 0, 512), -ETIMEDOUT);
 	fake.stopped = false;
+	smartio_nvme_close(n);
+}
+
+/* A command that is waited for. */
+static void wait_for_one(struct smartio_nvme_queue *q, struct smartio_nvme_buffer *b)
+{
+	assert_ok(smartio_nvme_submit(q, SMARTIO_NVME_READ, 0, 1, b, 0, NULL));
+	assert_int_equal(smartio_nvme_wait(q, UINT32_MAX), 1);
+	assert_int_equal(one(q).status, 0);
+	q->patience = 0;
+}
+
+static void a_hybrid_wait_polls_first(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q = hybrid(n, 1000);
+	struct smartio_nvme_buffer *b = buffer(n, 4096);
+	struct smartio_nvme_counters c;
+
+	(void)state;
+	for (unsigned i = 0; i < 50; i++)
+		wait_for_one(q, b);
+	smartio_nvme_queue_counters(q, &c);
+	assert_int_equal(c.waits_polled, 50);
+	assert_int_equal(c.waits_slept, 0);
+	assert_int_equal(c.interrupts, 0);
+	assert_true(c.yields >= 50);
+	smartio_nvme_close(n);
+}
+
+/* What polling does not find in time is slept for, behind an interrupt of before. */
+static void then_it_sleeps(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q = hybrid(n, 1);
+	struct smartio_nvme_buffer *b = buffer(n, 4096);
+	struct smartio_nvme_counters c;
+	uint64_t before;
+
+	(void)state;
+	fake.unyielding = true;
+	q->patience = 1u << 30;
+	for (unsigned i = 1; i <= 20; i++) {
+		assert_ok(smartio_nvme_submit(q, SMARTIO_NVME_READ, 0, 1, b, 0, NULL));
+		before = fake.now;
+		assert_int_equal(smartio_nvme_wait(q, UINT32_MAX), 1);
+		assert_true(fake.now - before >= 1000);
+		assert_int_equal(interrupts(q), i);
+		assert_int_equal(one(q).status, 0);
+		q->patience = 1u << 30;
+	}
+	smartio_nvme_queue_counters(q, &c);
+	assert_int_equal(c.waits_slept, 20);
+	assert_int_equal(c.waits_polled, 0);
+	assert_int_equal(c.yields, 20); /* once before each sleep at least */
+	fake.unyielding = false;
+	smartio_nvme_close(n);
+}
+
+/* A time-out is kept while it polls, and what ends the queue is seen. */
+static void a_hybrid_wait_ends(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q = hybrid(n, UINT32_MAX);
+	struct smartio_nvme_buffer *b = buffer(n, 4096);
+	uint64_t before = fake.now;
+
+	(void)state;
+	assert_int_equal(smartio_nvme_wait(q, 0), 0);
+	assert_int_equal(smartio_nvme_wait(q, 3), 0);
+	assert_in_range(fake.now - before, 3000000, 3100000);
+	fake.stopped = true;
+	assert_ok(smartio_nvme_submit(q, SMARTIO_NVME_READ, 0, 1, b, 0, NULL));
+	assert_int_equal(smartio_nvme_wait(q, 2), 0);
+	fake_reset_device();
+	assert_int_equal(smartio_nvme_wait(q, UINT32_MAX), -ECONNRESET);
+	fake.stopped = false;
+	smartio_nvme_close(n);
+	stop_manager();
+	start_manager();
+}
+
+/*
+ * Where a sleep is measured, an interrupt that is left is taken before: the completion comes just
+ * then, and its interrupt is taken, too. The wait finds it, and does not sleep.
+ */
+static void a_wait_that_measures_misses_nothing(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q = hybrid(n, 0);
+	struct smartio_nvme_buffer *b = buffer(n, 4096);
+	struct smartio_nvme_counters c;
+	uint64_t before = fake.now;
+
+	(void)state;
+	fake.goes_on = 20;
+	for (unsigned i = 0; i < 50; i++)
+		wait_for_one(q, b);
+	assert_in_range(fake.now - before, 0, 10000000); /* none slept for its 50 ms */
+	smartio_nvme_queue_counters(q, &c);
+	assert_int_equal(c.waits_slept, 0);
+	assert_int_equal(c.waits_polled, 50);
+	assert_int_equal(c.interrupts, 50);
+	fake.goes_on = 0;
+	smartio_nvme_close(n);
+}
+
+static void a_hybrid_queue_measures(void **state)
+{
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q = hybrid(n, 0);
+	struct smartio_nvme_buffer *b = buffer(n, 4096);
+	struct smartio_nvme_counters c;
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++)
+		wait_for_one(q, b);
+	smartio_nvme_queue_counters(q, &c);
+	assert_int_equal(c.waits_slept, 4);
+	assert_int_equal(c.waits_polled, 4);
+	/* Each of the four slept: interrupts of before were taken. */
+	assert_true(c.interrupts >= 4);
+	smartio_nvme_close(n);
+}
+
+static void wrong_options_are_refused(void **state)
+{
+	struct smartio_nvme_queue_options o = {.size = sizeof(o), .flags = SMARTIO_NVME_HYBRID};
+	struct smartio_nvme *n = client();
+	struct smartio_nvme_queue *q;
+
+	(void)state;
+	assert_int_equal(smartio_nvme_queue_open(n, &o, &q), -EINVAL);
+	assert_text("hybrid is for queues with one (flag 0x1)");
+	o.flags = SMARTIO_NVME_INTERRUPT;
+	o.poll_us = 10;
+	assert_int_equal(smartio_nvme_queue_open(n, &o, &q), -EINVAL);
+	assert_text("poll_us is for hybrid queues (flag 0x10)");
+	o.poll_us = 0;
+	o.reserved = 1;
+	assert_int_equal(smartio_nvme_queue_open(n, &o, &q), -EINVAL);
+	assert_text("reserved");
 	smartio_nvme_close(n);
 }
 
@@ -204,10 +360,20 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(each_command_is_told_of),	     TEST(waits_and_polls_mix),
-		TEST(blocking_helpers_sleep),	     TEST(queues_without_one_cannot_wait),
-		TEST(vectors_run_out_and_come_back), TEST(a_wait_notices_a_reset),
-		TEST(wrong_vectors_are_refused),     TEST(each_failure_leaves_nothing),
+		TEST(each_command_is_told_of),
+		TEST(waits_and_polls_mix),
+		TEST(blocking_helpers_sleep),
+		TEST(queues_without_one_cannot_wait),
+		TEST(vectors_run_out_and_come_back),
+		TEST(a_wait_notices_a_reset),
+		TEST(wrong_vectors_are_refused),
+		TEST(each_failure_leaves_nothing),
+		TEST(a_hybrid_wait_polls_first),
+		TEST(then_it_sleeps),
+		TEST(a_hybrid_wait_ends),
+		TEST(a_wait_that_measures_misses_nothing),
+		TEST(a_hybrid_queue_measures),
+		TEST(wrong_options_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("nvme driver: interrupts", tests, NULL, NULL);

@@ -148,7 +148,7 @@ static void bad_options_are_refused(void **state)
 		  .flags = SMARTIO_NVME_SHARED | SMARTIO_NVME_SURVIVE},
 		 "a placement cannot be chosen"},
 		{{.size = sizeof(bad[0].o), .namespace_id = 2}, "no namespace 2"},
-		{{.size = sizeof(bad[0].o), .flags = 16}, "flags 0x10"},
+		{{.size = sizeof(bad[0].o), .flags = 32}, "flags 0x20"},
 		{{.size = sizeof(bad[0].o), .flags = SMARTIO_NVME_ALONE}, "survive"},
 		{{.size = sizeof(bad[0].o), .survive_ms = 1}, "survive"},
 	};

@@ -50,6 +50,7 @@ class Usage(base.CommandTest):
             self.refuses("bench", "nvme0", "--count", wrong, say=f"--count {wrong}:")
         self.refuses("bench", "nvme0", "--depth", "70000", say="a number from 1 to 65534")
         self.refuses("bench", "nvme0", "--seconds", "0", say="--seconds 0")
+        self.refuses("bench", "nvme0", "--hybrid=0", say="--hybrid 0: a number from 1 to 4294967295")
         self.refuses("bench", "nvme0", "--queues", "65", say="--queues 65: a number from 1 to 64")
         self.refuses("bench", "nvme0", "--survive", "perhaps", say="--survive perhaps: on or off")
         self.refuses("copy-in", "nvme0", say="copy-in needs a FILE")
@@ -216,6 +217,7 @@ class Live(base.CommandTest):
         r = self.nvme_json("bench", "nvme0", "-c", "5000", "-d", "32", "--interrupt",
                                  "--random", "--json")
         self.assertEqual(r["completed"], 5000)
+        self.hybrid()
         r = self.nvme_json("bench", "nvme0", "-c", "2000", "-d", "8", "--survive", "on", "--write", "--json")
         self.assertEqual([r["driver"][k] for k in ("renewals", "resent", "unsure")], [0, 0, 0])
         self.assertEqual(r["completed"], 2000)
@@ -318,6 +320,19 @@ class Live(base.CommandTest):
             h.send_signal(signal.SIGINT)
         for h in holders:
             self.assertEqual(h.wait(60), 0)
+
+    def hybrid(self):
+        """Waits that poll first, and sleep then: by what they measure, and for a given time."""
+        for more in ([], ["-d", "8", "--queues", "2"], ["--share"]):
+            r = self.nvme_json("bench", "nvme0", "-c", "2000", "--hybrid", "--warmup", "0", "--json", *more)
+            self.assertEqual(r["completed"], 2000)
+            self.assertGreater(r["driver"]["waits_slept"], 0)  # to measure
+            self.assertGreater(r["driver"]["waits_polled"], 0)
+        # A second that a wait polls: none sleeps, and all interrupts are left.
+        r = self.nvme_json("bench", "nvme0", "-c", "500", "--hybrid=1000000", "--json", "--counters")
+        self.assertEqual([r["completed"], r["driver"]["waits_slept"], r["driver"]["interrupts"]], [500, 0, 0])
+        self.assertEqual(int(r["fabric"]["msg"], 16), 500)
+        self.assertIn("  waits: ", self.nvme("bench", "nvme0", "-c", "10", "--hybrid=1").stdout)
 
     def test_bench_is_interrupted(self):
         child = self.start("run", "-n", "client1", "--", NVME, "bench", "nvme0", "-t", "60",

@@ -510,6 +510,20 @@ static uint32_t draw_limit(void)
 	return sim_draw(&drawn) % 2 ? 0 : 20 + (uint32_t)(sim_draw(&drawn) % 2000);
 }
 
+/*
+ * Half of those that sleep for completions poll first: for a given time, or as long as they
+ * measure. Drawn as above.
+ */
+static void draw_hybrid(struct smartio_nvme_queue_options *o)
+{
+	uint64_t drawn = sim_options.seed ^ 0x687962726964ull ^ sim_now();
+
+	if (!(o->flags & SMARTIO_NVME_INTERRUPT) || sim_draw(&drawn) % 2)
+		return;
+	o->flags |= SMARTIO_NVME_HYBRID;
+	o->poll_us = sim_draw(&drawn) % 2 ? 0 : 1 + (uint32_t)(sim_draw(&drawn) % 200);
+}
+
 /* The one that it has, or another one. */
 static bool have_lease(struct client *c)
 {
@@ -552,6 +566,7 @@ static int open_queue(struct client *c)
 	c->patience = sim_pick(2) ? SILENCE : SIM_MS << sim_pick(12);
 	c->interrupts = sim_pick(4) == 0;
 	o.flags = c->interrupts ? SMARTIO_NVME_INTERRUPT : 0;
+	draw_hybrid(&o);
 	if (c->moves) {
 		o.sq_placement %= SMARTIO_NVME_PLACE_CMB; /* queues in the CMB cannot survive */
 		o.flags |= SMARTIO_NVME_SURVIVE;
