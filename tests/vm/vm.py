@@ -21,7 +21,7 @@ A script's head may ask for:
   # modules: NAME...    kernel modules to come along; load_modules loads them
   # files: PATH...      of the source tree, to come along in /files
   # limit: SECONDS      of the whole test; 900; five times that with --soak
-  # not: IOMMU...       machines where there is nothing to be seen
+  # not: WORD...        IOMMUs and kernels of machines where there is nothing to be seen
   # worlds: WORD...     "module": with smartio.ko; "vfio": without it; the first alone, if it is not said
   # qemu: WORDS...      to QEMU's, of each test in the machine; SECOND is the file of another drive, as large and
                         empty
@@ -53,6 +53,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 GUEST = os.path.join(HERE, "guest")
 PROGRAMS = ("tools/smartio", "smartiod/smartiod", "smartiod/smartio-vfio", "drivers/nvme-user/smartio-nvme")
 SKIP = 77
+# Modules of stock kernels that are fetched when a script asks for them.
+MORE = {"nbd": r"/drivers/block/nbd\.ko(\.xz)?$"}
 
 
 HEAD = r"^# (programs|modules|files|limit|not|worlds|alone|drive|nvme|memory|append|qemu|qemu-amd): (.*)$"
@@ -142,6 +144,8 @@ def find_modules(kernel, build, names, world):
         elif name in ("smartio_loop", "smartio_card"):
             order.append(shim.of_tests(kernel, build, name))
         else:
+            if name in MORE and kernel.module(name) is None:
+                kernels.add_modules(kernel, MORE[name])
             order += [m for m in kernel.modules(name) if m not in order]
     return order
 
@@ -328,10 +332,10 @@ def main():
     part = parse_part(parts, options)
     build, machine, *tests = words
     try:
-        _, iommu, world = parse_machine(machine)
+        kernel, iommu, world = parse_machine(machine)
         names = all_tests() if tests == ["all"] else tests
         scripts = [s for s in map(Script, names)
-                   if iommu not in s.words("not") and world in (s.words("worlds") or ["module"])]
+                   if not {iommu, kernel} & set(s.words("not")) and world in (s.words("worlds") or ["module"])]
         if not scripts:
             raise cache.Unavailable("there is nothing to be seen on such a machine")
         for name in sorted(set(names) - {s.name for s in scripts}):

@@ -53,6 +53,7 @@ vm     cmd:qemu-system-x86_64          qemu-system-x86   qemu-system-x86    qemu
 vm     deb                             busybox-static    -                  -             -
 vm     cmd:mmdebstrap                  mmdebstrap        mmdebstrap         -             -
 vm     cmd:nvme                        nvme-cli          nvme-cli           nvme-cli      nvme-cli
+vm     cmd:nbd-client                  nbd-client        nbd                nbd           nbd
 vm     cmd:dmsetup                     dmsetup           device-mapper      device-mapper device-mapper
 vm     cmd:iperf3                      iperf3            iperf3             iperf3        iperf
 vm     cmd:bc                          bc                bc                 bc            bc
