@@ -123,6 +123,20 @@ static void take_reply(struct sio_session *s, const struct sio_msg *msg, size_t 
 	}
 }
 
+/*
+ * All events before it have been handled: packets are, one after the other, as they come. Without
+ * memory smartiod is not answered, and takes this program for one that has not handled them.
+ */
+static void answer_fence(struct sio_session *s, const struct sio_evm_fence *fence)
+{
+	struct sio_post *p = malloc(sizeof(*p));
+
+	if (!p)
+		return;
+	p->msg.taken = (struct sio_msg_events_taken){.number = fence->number};
+	sio_session_post(s, SIO_MSG_EVENTS_TAKEN, p, sizeof(p->msg.taken));
+}
+
 void sio_session_event(struct sio_session *s, const struct sio_msg *msg, size_t len, int *fds,
 		       unsigned n_fds)
 {
@@ -134,6 +148,10 @@ void sio_session_event(struct sio_session *s, const struct sio_msg *msg, size_t 
 	if (sio_client_check_event(msg, len, &h, &err) < 0) {
 		s->world->log(s->world, err.text);
 		sio_session_die(s);
+		return;
+	}
+	if (h.type == SIO_EVM_FENCE) {
+		answer_fence(s, (const struct sio_evm_fence *)msg);
 		return;
 	}
 	if (s->journal)

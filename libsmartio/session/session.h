@@ -156,6 +156,7 @@ struct sio_post {
 		struct sio_msg h;
 		struct sio_msg_handle handle;
 		struct sio_msg_dint_ring_free ring;
+		struct sio_msg_events_taken taken;
 	} msg;
 };
 

@@ -26,7 +26,7 @@
  * it: ends with the same number go on with each other in any order of restarts, others say which is
  * older.
  */
-#define SIO_CLIENT_VERSION 28
+#define SIO_CLIENT_VERSION 29
 
 /*
  * All requests, in one list for each room of smartiod that serves some, from which tables are made:
@@ -42,12 +42,15 @@
 	X(NODE_PROBE, node_probe, 3, sio_msg_node_probe, h, sio_msg, size) \
 	X(BYE, bye, 6, sio_msg_bye, h, sio_msg, size) \
 	X(LINK, link_query, 7, sio_msg_link, reserved, sio_rep_link, reserved) \
+	X(EVENTS_TAKEN, events_taken, 8, sio_msg_events_taken, h, sio_msg, size) \
 	X(LIST, list, 64, sio_msg_list, h, sio_rep_list, h) \
 	X(STATS, stats, 65, sio_msg_stats, h, sio_rep_stats, reserved) \
 	X(RELOAD, reload, 66, sio_msg_reload, reserved, sio_rep_reload, h) \
 	X(RELOAD_LINE, reload_line, 67, sio_msg_reload_line, reserved, \
 	  sio_rep_reload_line, reserved) \
-	X(FILE, file, 68, sio_msg_file, h, sio_rep_file, h)
+	X(FILE, file, 68, sio_msg_file, h, sio_rep_file, h) \
+	X(EVENTS_AWAIT, events_await, 69, sio_msg_events_await, h, \
+	  sio_rep_events_await, reserved)
 #define SIO_CLIENT_RESTART(X) \
 	X(RESTORE, restore, 4, sio_msg_restore, h, sio_msg, size) \
 	X(RESTORE_STEP, restore_step, 5, sio_msg_restore_step, h, sio_msg, size)
@@ -131,6 +134,7 @@ enum { SIO_CLIENT_REQUESTS(SIO_CLIENT_NUMBER) };
  *   DINT_RING_END   a sender is gone: drain its ring, then DINT_RING_FREE
  *   DEVICE          something happened to a borrowed device
  *   DINT_LOST       an interrupt of ours, or one connected to, is gone
+ *   FENCE           EVENTS_TAKEN is to be sent when all events before it have been handled
  */
 /* clang-format off */
 #define SIO_CLIENT_EVENTS(X) \
@@ -139,7 +143,8 @@ enum { SIO_CLIENT_REQUESTS(SIO_CLIENT_NUMBER) };
 	X(DINT_RING, 258, sio_evm_dint_ring, reserved) \
 	X(DINT_RING_END, 259, sio_evm_dint_ring, reserved) \
 	X(DEVICE, 260, sio_evm_device, reserved) \
-	X(DINT_LOST, 261, sio_evm_dint_ring, reserved)
+	X(DINT_LOST, 261, sio_evm_dint_ring, reserved) \
+	X(FENCE, 262, sio_evm_fence, h)
 /* clang-format on */
 
 #define SIO_EVENT_NUMBER(NAME, number, ...) SIO_EVM_##NAME = number,
@@ -855,6 +860,45 @@ struct sio_evm_device {
 	sio_le64 borrower;
 };
 SIO_WIRE_SIZE(struct sio_evm_device, 40);
+
+/* A library answers with EVENTS_TAKEN of the same number, whose reply it does not wait for. */
+struct sio_evm_fence {
+	struct sio_msg h;
+	sio_le64 number;
+};
+SIO_WIRE_SIZE(struct sio_evm_fence, 24);
+/* EINVAL: no such FENCE was sent. */
+struct sio_msg_events_taken {
+	struct sio_msg h;
+	sio_le64 number;
+};
+SIO_WIRE_SIZE(struct sio_msg_events_taken, 24);
+
+/*
+ * EVENTS_AWAIT: which programs of this host have not handled all events that they were sent? First
+ * the daemon handles all that its port reported before this request, and, if @node is another
+ * host, what that host's daemon has sent it. Then it sends a FENCE to each program that was sent an
+ * event after number @since, and replies when all programs have answered theirs, those of earlier
+ * requests included, or after @limit_ms. Reply: the number of the last event that was sent to any
+ * program, for the next @since; how many programs have not answered; the process ids of the first
+ * ones. EINVAL: @limit_ms is too large.
+ */
+#define SIO_EVENTS_PIDS 64
+#define SIO_EVENTS_LIMIT_MS 3600000u
+#define SIO_EVENTS_NONE (~0ULL) /* @since: no FENCE is sent */
+struct sio_msg_events_await {
+	struct sio_msg h;
+	sio_le64 since;
+	sio_le32 node, limit_ms; /* node 0: none */
+};
+SIO_WIRE_SIZE(struct sio_msg_events_await, 32);
+struct sio_rep_events_await {
+	struct sio_msg h;
+	sio_le64 events;
+	sio_le32 late, reserved;
+	sio_le32 pid[SIO_EVENTS_PIDS];
+};
+SIO_WIRE_SIZE(struct sio_rep_events_await, 288);
 
 /*
  * LIST: rows for listings and the audit; kinds with SIO_LIST_PORT + SIO_KIND_* come from the port.

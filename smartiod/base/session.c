@@ -60,6 +60,8 @@ void smartiod_event(struct smartiod *d, struct smartiod_session *s, uint32_t typ
 	if (!s || s->ending)
 		return;
 	d->count.client_events++;
+	if (type != SIO_EVM_FENCE)
+		smartiod_fence_tell(&s->fence, d->count.client_events);
 	send_client(d, s, type, 0, msg, len, fds, n_fds);
 }
 

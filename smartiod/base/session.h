@@ -6,6 +6,7 @@
 #ifndef SMARTIOD_SESSION_H
 #define SMARTIOD_SESSION_H
 
+#include "smartiod/base/fence.h"
 #include "smartiod/base/op.h"
 #include "smartiod/base/program.h"
 
@@ -17,6 +18,7 @@ struct smartiod_session {
 	uint64_t client;
 	uint32_t pid, kind, version;
 	struct sio_policy_person_of who;  /* its groups are its own */
+	struct smartiod_fence fence;	  /* which events it has handled */
 	struct smartiod_program *program; /* the process, whose account is charged */
 	struct smartiod_session *prev_of_program, *next_of_program;
 	enum { SMARTIOD_GREETING, SMARTIOD_GREETED, SMARTIOD_RESTORING, SMARTIOD_OPEN } state;

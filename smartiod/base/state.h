@@ -204,8 +204,9 @@ struct smartiod {
 		unsigned lines;
 	} refusals; /* that were logged */
 
-	struct smartiod_tree devices;  /* by fdid */
-	struct smartiod_await *awaits; /* programs that wait for one of them: device/await.c */
+	struct smartiod_tree devices;	/* by fdid */
+	struct smartiod_await *awaits;	/* programs that wait for one of them: device/await.c */
+	struct smartiod_events *events; /* tools that wait for programs: daemon/events.c */
 	/* As the lender. */
 	struct smartiod_tree loans; /* by id */
 	struct smartiod_tree dmas;  /* by the port's id */

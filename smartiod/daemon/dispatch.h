@@ -59,6 +59,11 @@ void smartiod_start_done(struct smartiod *d);
 /* An owner has ended at the port: a session's, or one that a room made. */
 void smartiod_port_owner_gone(struct smartiod *d, uint64_t owner);
 
+/* ---- events.c ---- */
+
+/* A program has handled events, or has ended: perhaps a tool waits for nobody any more. */
+void smartiod_events_check(struct smartiod *d);
+
 /* ---- overflow.c ---- */
 
 /* SIO_EV_OVERFLOW. */

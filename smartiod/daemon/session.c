@@ -127,6 +127,7 @@ static void session_end(struct smartiod *d, struct smartiod_session *s)
 	s->ending = true;
 	s->step_op = NULL; /* it ends with the others */
 	smartiod_op_orphan_session(d, s);
+	smartiod_events_check(d);
 	if (!s->shadow && unclaimed) /* it has not come so far as to claim it */
 		s->shadow = unclaimed->by_id.key;
 	if (!s->shadow) {

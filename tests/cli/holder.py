@@ -18,12 +18,14 @@ import ctypes
 import mmap
 import os
 import re
+import select
 import socket
 import struct
 import sys
 
 HELLO, SEG_CREATE, SEG_PREPARE, SEG_AVAILABLE, SEG_CONNECT, SEG_MAP = 1, 16, 17, 18, 21, 23
 DINT_CREATE, DINT_CONNECT, DEV_BORROW, DMA_MAP = 32, 34, 49, 54
+EVENTS_TAKEN, FENCE = 8, 262
 HEADER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../libsmartio/wire/client.h")
 
 
@@ -44,12 +46,7 @@ class Daemon:
         self.id += 1
         self.socket.send(struct.pack("<IIII", 16 + len(body), kind, self.id, 0) + body)
         while True:
-            fds = array.array("i")
-            data, extra, _, _ = self.socket.recvmsg(8192, socket.CMSG_SPACE(16 * 4))
-            for level, what, content in extra:
-                if level == socket.SOL_SOCKET and what == socket.SCM_RIGHTS:
-                    fds.frombytes(content[:len(content) // 4 * 4])
-            self.kept += fds
+            data = self.receive()
             _, _, number, error = struct.unpack_from("<IIII", data)
             if number != self.id:
                 continue
@@ -57,6 +54,37 @@ class Daemon:
                 text = data[16:].split(b"\0")[0].decode()
                 sys.exit(f"holder: message {kind}: {os.strerror(error)}: {text}")
             return data[16:]
+
+    def receive(self):
+        """The next message. Of events only fences are answered."""
+        fds = array.array("i")
+        data, extra, _, _ = self.socket.recvmsg(8192, socket.CMSG_SPACE(16 * 4))
+        for level, what, content in extra:
+            if level == socket.SOL_SOCKET and what == socket.SCM_RIGHTS:
+                fds.frombytes(content[:len(content) // 4 * 4])
+        self.kept += fds
+        if data and struct.unpack_from("<II", data)[1] == FENCE:
+            self.socket.send(struct.pack("<IIII", 24, EVENTS_TAKEN, 0xffffffff, 0) + data[16:24])
+        return data
+
+    def hold(self):
+        """Until standard input ends."""
+        ready = select.poll()
+        ready.register(self.socket, select.POLLIN)
+        ready.register(sys.stdin, select.POLLIN)
+        while True:
+            for fd, _ in ready.poll():
+                if fd != self.socket.fileno():
+                    if not os.read(fd, 4096):
+                        return
+                elif not self.received():
+                    ready.unregister(self.socket)
+
+    def received(self):
+        try:
+            return self.receive()
+        except ConnectionError:
+            return b""
 
     def segment(self, number, size=65536):
         reply = self.call(SEG_CREATE, struct.pack("<IIQQ", number, 0, size, 0))
@@ -109,7 +137,7 @@ def main():
         else:
             sys.exit(f"holder: what is '{word}'?")
     print("ready", flush=True)
-    sys.stdin.read()
+    daemon.hold()
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ class Listing(base.CommandTest):
         for host in ("client2", "lender"):
             daemon = self.pid_of(self.state, f"smartiod.{self.node(host)}")
             os.kill(daemon, signal.SIGSTOP)
-            done = self.smartio("fault", "device", name, "out", env={"SMARTIO_TIMEOUT": "1"})
+            done = self.smartio("fault", "device", name, "out", status=3, env={"SMARTIO_TIMEOUT": "1"})
             os.kill(daemon, signal.SIGCONT)
             self.assertIn(f"host '{host}' does not answer: whether it knows which devices are there is not known",
                           done.stderr)

@@ -11,6 +11,10 @@
 #include "base/output.h"
 #include "base/room.h"
 #include "base/state.h"
+#include "cluster/programs.h"
+
+static const char *wait_text;
+static bool no_wait;
 
 /*
  * The virtual machine of that name or id; it is joined by a cable as hosts are. NULL: there is
@@ -184,8 +188,10 @@ static int fill_trunk(const struct sio_topology *t, char **words, struct request
 static int do_fault(const struct tool_command *self, int argc, char **argv, const char *bad,
 		    const char *good, fill_request *fill, const char *schema)
 {
+	struct tool_programs *programs = NULL;
 	struct sio_topology *t = NULL;
 	struct request request;
+	uint32_t wait_ms;
 	char dir[PATH_MAX];
 	struct sio_err err;
 	int r, first, status = 0;
@@ -193,6 +199,8 @@ static int do_fault(const struct tool_command *self, int argc, char **argv, cons
 	first = tool_options(self, argc, argv, &status);
 	if (first < 0)
 		return status;
+	if (tool_wait_parse(wait_text, &wait_ms, &err) < 0)
+		return tool_usage(self->name, "%s", err.text);
 	if (strcmp(argv[argc - 1], bad) != 0 && strcmp(argv[argc - 1], good) != 0)
 		return tool_usage(self->name, "'%s': '%s' or '%s' is right", argv[argc - 1], bad,
 				  good);
@@ -200,13 +208,18 @@ static int do_fault(const struct tool_command *self, int argc, char **argv, cons
 	r = tool_find_cluster(dir, sizeof(dir), &t, &err);
 	if (r == 0)
 		r = fill(t, argv + first, &request, &err);
+	if (r == 0 && !no_wait)
+		r = tool_programs_open(dir, &programs, &err);
 	if (r == 0)
 		r = tool_room_ask(dir, request.text, &err);
 	sio_topology_free(t);
+	if (r == 0 && programs)
+		status = tool_programs_await(programs, 0, wait_ms, request.done);
+	tool_programs_close(programs);
 	if (r == 0 && tool_where.json)
-		return tool_json_print(schema, request.done);
+		return tool_json_print(schema, request.done) ? TOOL_EXIT_FAILURE : status;
 	json_object_put(request.done);
-	return r < 0 ? tool_fail(&err) : 0;
+	return r < 0 ? tool_fail(&err) : status;
 }
 
 static int fault_link(const struct tool_command *self, int argc, char **argv)
@@ -224,14 +237,22 @@ static int fault_trunk(const struct tool_command *self, int argc, char **argv)
 	return do_fault(self, argc, argv, "down", "up", fill_trunk, "fault-trunk");
 }
 
+static const struct tool_option wait_options[] = {
+	TOOL_OPTION_WAIT(&wait_text), TOOL_OPTION_NO_WAIT(&no_wait), {.name = NULL}};
+
+#define AND_WAIT                                                                                   \
+	"\nThe command returns when the programs that are told of it have switched, and prints\n"  \
+	"those that have not in time: then its exit status is 3.\n"
+
 const struct tool_command tool_fault_link_command = {
 	.name = "fault link",
 	.summary = "Pull the cable out of an adapter, or put it back",
 	.help = "Of an emulated cluster; adapter 0 is meant where none is named. Programs connected through it\n"
 		"get SCI_CB_NOT_OPERATIONAL, and their mappings read as all ones; they get SCI_CB_OPERATIONAL\n"
 		"when it is back, and all is as it was. Hosts that lend each other devices take the end of their\n"
-		"last link for the other's end.\n",
+		"last link for the other's end.\n" AND_WAIT,
 	.schemas = "fault-link",
+	.options = wait_options,
 	.words = {{"HOST[.ADAPTER]", TOOL_LINKS}, {"down|up", TOOL_CHOICES}},
 	.run = fault_link};
 
@@ -239,8 +260,9 @@ const struct tool_command tool_fault_switch_command = {
 	.name = "fault switch",
 	.summary = "Take a cluster switch's power away, or give it back",
 	.help = "Of an emulated cluster. The links of all adapters at it are down, and ways that led over it\n"
-		"lead around it where they can; hosts that nothing joins any more are told as of a pulled cable.\n",
+		"lead around it where they can; hosts that nothing joins any more are told as of a pulled cable.\n" AND_WAIT,
 	.schemas = "fault-switch",
+	.options = wait_options,
 	.words = {{"SWITCH", TOOL_SWITCHES}, {"down|up", TOOL_CHOICES}},
 	.run = fault_switch};
 
@@ -249,8 +271,9 @@ const struct tool_command tool_fault_trunk_command = {
 	.summary = "Pull a link between two cluster switches out, or put it back",
 	.help = "Of an emulated cluster. Ways that led over it lead around it where they can; hosts that\n"
 		"nothing joins any more are told as of a pulled cable. Of links side by side SWITCH.PORT, with\n"
-		"the first port of one, says which.\n",
+		"the first port of one, says which.\n" AND_WAIT,
 	.schemas = "fault-trunk",
+	.options = wait_options,
 	.words = {{"SWITCH[.PORT]", TOOL_SWITCHES},
 		  {"SWITCH[.PORT]", TOOL_SWITCHES},
 		  {"down|up", TOOL_CHOICES}},

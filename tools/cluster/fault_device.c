@@ -15,13 +15,16 @@
 #include "base/room.h"
 #include "base/state.h"
 #include "cluster/cluster.h"
+#include "cluster/programs.h"
 
 #define ANY UINT32_MAX
 #define MS_MOST 3600000u
 #define FUNCTIONS_MOST 255u /* of a slot, as PCI has it */
 #define FUNCTIONS "functions"
 
-static const char *opcode_text, *queue_text, *after_text, *count_text, *time_text, *status_text;
+static const char *opcode_text, *queue_text, *after_text, *count_text, *time_text, *status_text,
+	*wait_text;
+static bool no_wait;
 
 /* The numbers are those of the machine room: struct emu_dev_fault. */
 static const struct wrong {
@@ -244,8 +247,10 @@ static void await_devices(const char *dir, const struct sio_topo_device *d, cons
 static int fault_device(const struct tool_command *self, int argc, char **argv)
 {
 	const struct sio_topo_device *d = NULL;
+	struct tool_programs *programs = NULL;
 	struct sio_topology *t = NULL;
 	struct json_object *done;
+	uint32_t wait_ms;
 	char dir[PATH_MAX], request[128];
 	struct sio_err err;
 	struct fault f;
@@ -257,12 +262,15 @@ static int fault_device(const struct tool_command *self, int argc, char **argv)
 	if (!is_word(argv[first + 1]))
 		return tool_usage(self->name, "'%s': one of %s is right", argv[first + 1],
 				  self->words[1].name);
-	if (parse_word(argv[first + 1], first + 2 < argc ? argv[first + 2] : NULL, &f, &err) < 0)
+	if (parse_word(argv[first + 1], first + 2 < argc ? argv[first + 2] : NULL, &f, &err) < 0 ||
+	    tool_wait_parse(wait_text, &wait_ms, &err) < 0)
 		return tool_usage(self->name, "%s", err.text);
 	done = tool_json_object();
 	r = tool_find_cluster(dir, sizeof(dir), &t, &err);
 	if (r == 0)
 		r = parse_device(t, argv[first], &d, &err);
+	if (r == 0 && !f.wrong && !no_wait)
+		r = tool_programs_open(dir, &programs, &err);
 	if (r == 0) {
 		fill_json(done, d, argv[first + 1], &f);
 		fill_request(request, sizeof(request), d, argv[first + 1], &f);
@@ -270,11 +278,15 @@ static int fault_device(const struct tool_command *self, int argc, char **argv)
 		if (r == 0)
 			await_devices(dir, d, &f, strcmp(argv[first + 1], "in") == 0);
 	}
+	if (r == 0 && programs)
+		status = tool_programs_await(programs, sio_topology_fdid_node(d->fdid), wait_ms,
+					     done);
+	tool_programs_close(programs);
 	sio_topology_free(t);
 	if (r == 0 && tool_where.json)
-		return tool_json_print("fault-device", done);
+		return tool_json_print("fault-device", done) ? TOOL_EXIT_FAILURE : status;
 	json_object_put(done);
-	return r < 0 ? tool_fail(&err) : 0;
+	return r < 0 ? tool_fail(&err) : status;
 }
 
 static const struct tool_option fault_device_options[] = {
@@ -289,6 +301,8 @@ static const struct tool_option fault_device_options[] = {
 	{"time", .value = &time_text, .takes = "MS", .text = "of a delay, in milliseconds"},
 	{"status", .value = &status_text, .takes = "CODE",
 	 .text = "of an error: status code type * 256 + status code"},
+	TOOL_OPTION_WAIT(&wait_text),
+	TOOL_OPTION_NO_WAIT(&no_wait),
 	{.name = NULL}};
 
 const struct tool_command tool_fault_device_command = {
@@ -298,7 +312,9 @@ const struct tool_command tool_fault_device_command = {
 	.help = "Of an emulated cluster. DEVICE is a name of the topology file, or an id such as 0x4f4093. Who\n"
 		"uses a device that is pulled out gets an error and reads ones where its registers were; it\n"
 		"comes back with what its media hold, for whoever borrows it then. The command returns when all\n"
-		"hosts know of it that reach its host, and names those that do not within ten seconds.\n\n"
+		"hosts know of it that reach its host, and names those that do not within ten seconds. It also\n"
+		"waits until the programs that are told of it have switched, and prints those that have not in\n"
+		"time: then its exit status is 3.\n\n"
 		"'functions N' does what a number in sriov_numvfs does on a real host: all virtual functions of\n"
 		"a drive are taken away, from whoever uses them, and the first N come back as new.\n\n"
 		"A drive does wrong to I/O commands, or to admin commands with --queue 0: it carries them out\n"
