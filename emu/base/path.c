@@ -325,3 +325,19 @@ void emu_path_lost(struct emu_host *h, struct emu_path *p)
 	__atomic_fetch_add(&p->errors, 1, __ATOMIC_RELAXED);
 	publish(h, (unsigned)(p - h->path));
 }
+
+void emu_paths_errors(struct emu_host *h, unsigned adapter, uint32_t n)
+{
+	for (unsigned k = 0; k < h->n_paths; k++) {
+		struct emu_path *p = &h->path[k], *back;
+		struct emu_host *peer = &h->room->host[p->peer_host];
+
+		if (p->adapter != adapter || p->gone)
+			continue;
+		back = emu_path_find(peer, p->peer_adapter, h->index, adapter);
+		__atomic_fetch_add(&p->errors, n, __ATOMIC_RELAXED);
+		publish(h, k);
+		__atomic_fetch_add(&back->errors, n, __ATOMIC_RELAXED);
+		publish(peer, (unsigned)(back - peer->path));
+	}
+}

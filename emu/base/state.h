@@ -87,6 +87,7 @@ struct emu_adapter {
 	struct emu_count count;
 	struct emu_engine *engine;   /* NULL: it has no channels */
 	struct sio_pcie_count dma;   /* that engines sent through it; atomic */
+	uint64_t delay_ns;	     /* its link adds this to transfers of engines */
 	uint64_t start;		     /* of a machine's: counts its starts; 0: it is off */
 	struct sio_topo_adapter was; /* @topo of one that the file does not have any more */
 };
@@ -292,6 +293,7 @@ struct emu_room {
 	uint64_t descriptors; /* that the objects of one host may hold */
 	struct emu_group group[EMU_GROUPS];
 	struct sio_outage *outage; /* of switches and trunks */
+	bool delays;		   /* a link was slow once: struct emu_adapter's delay_ns */
 	/* Of links that are no adapter's: those of chassis, host by host, then trunks; atomic. */
 	struct emu_links {
 		struct sio_pcie_count *link;
@@ -397,6 +399,8 @@ void emu_paths_turn(struct emu_host *h, unsigned adapter);
 uint64_t emu_path_start(const struct emu_host *h, const struct emu_path *p);
 struct emu_path *emu_path_find(struct emu_host *h, unsigned adapter, unsigned peer_host,
 			       unsigned peer_adapter);
+/* Transactions over @adapter had errors, which both ends of each path count. */
+void emu_paths_errors(struct emu_host *h, unsigned adapter, uint32_t n);
 /* A transaction was lost on the path: increments the error count of the page. */
 void emu_path_lost(struct emu_host *h, struct emu_path *p);
 

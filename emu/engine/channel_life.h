@@ -11,12 +11,14 @@
 enum emu_channel_state {
 	EMU_CHANNEL_IDLE,   /* it looks at the tail of its ring */
 	EMU_CHANNEL_BUSY,   /* the entry at the head is under way */
+	EMU_CHANNEL_LATE,   /* it is copied, and its link delays the end */
 	EMU_CHANNEL_BROKEN, /* its ring makes no sense: it is not looked at any more */
 	EMU_CHANNEL_STATES,
 };
 
 enum emu_channel_event {
 	EMU_CHANNEL_TAKE,     /* there is an entry */
+	EMU_CHANNEL_DELAY,    /* the last entry of a transfer over slow links is copied */
 	EMU_CHANNEL_DONE,     /* the entry is copied, has failed, or is aborted */
 	EMU_CHANNEL_NONSENSE, /* the tail is further than a ring reaches */
 	EMU_CHANNEL_EVENTS,

@@ -147,12 +147,14 @@ static int find(struct emu_engine *e, struct emu_dma_range *g, uint64_t addr, si
 }
 
 /* An adapter's own count is the room's thread's; what engines send through it is beside that. */
+static struct emu_adapter *adapter_of(struct emu_count *hop)
+{
+	return (struct emu_adapter *)((char *)hop - offsetof(struct emu_adapter, count));
+}
+
 static struct sio_pcie_count *passed(struct emu_count *hop)
 {
-	struct emu_adapter *a =
-		(struct emu_adapter *)((char *)hop - offsetof(struct emu_adapter, count));
-
-	return &a->dma;
+	return &adapter_of(hop)->dma;
 }
 
 static void count(struct emu_engine *e, const struct emu_stretch *s, size_t len, uint32_t access)
@@ -220,6 +222,25 @@ static bool to_group(const struct emu_dma_range *g)
 	return g->m.target->kind == SIO_KIND_MEM && ((const struct emu_ram *)g->m.target)->sender;
 }
 
+static uint64_t delay_of(const struct emu_stretch *s)
+{
+	uint64_t ns = 0;
+
+	for (unsigned i = 0; i < s->n_hops; i++)
+		ns += adapter_of(s->hop[i])->delay_ns;
+	return ns;
+}
+
+/* What is read goes there and comes back. */
+static void note_delay(struct emu_channel *c, const struct emu_stretch *in,
+		       const struct emu_stretch *out)
+{
+	uint64_t ns = 2 * delay_of(in) + delay_of(out);
+
+	if (ns > c->delay_ns)
+		c->delay_ns = ns;
+}
+
 /* A piece of the entry under way. 0; -EINVAL; -EFAULT. */
 static int copy_piece(struct emu_channel *c)
 {
@@ -246,6 +267,8 @@ static int copy_piece(struct emu_channel *c)
 		rc = find(e, target, to, in.len, SIO_ACCESS_WRITE, &out);
 	if (rc < 0)
 		return rc;
+	if (e->d.room->delays)
+		note_delay(c, &in, &out);
 	sio_copy_across(out.data, in.data, out.len);
 	count(e, &in, out.len, SIO_ACCESS_READ);
 	count(e, &out, out.len, SIO_ACCESS_WRITE);
@@ -273,6 +296,7 @@ static void finish(struct emu_channel *c)
 	sio_to_fabric_barrier(); /* pairs with sio_dma_settle() */
 	sio_write32(&ring->done, ++c->done);
 	c->error = 0;
+	c->delay_ns = 0;
 	/* Done, then the look who waits: pairs with sleep_until() in libsmartio. */
 	sio_full_barrier();
 	if (sio_read32(&ring->waiting))
@@ -314,12 +338,42 @@ static bool aborted(const struct emu_channel *c)
 	return (int32_t)(sio_read32(&ring_of(c)->abort) - c->done) > 0;
 }
 
+static uint64_t now(const struct emu_channel *c)
+{
+	struct emu_room *r = c->o.host->room;
+
+	return r->ops->now(r->ctx);
+}
+
+static void entry_copied(struct emu_channel *c)
+{
+	if (c->error || !c->delay_ns || !(c->entry.flags & SIO_DMA_LAST)) {
+		entry_done(c);
+		return;
+	}
+	enter(c, EMU_CHANNEL_DELAY);
+	c->due = now(c) + c->delay_ns;
+}
+
+/* Return: it has ended now. */
+static bool end_late(struct emu_channel *c)
+{
+	if (aborted(c))
+		c->error = -ECANCELED;
+	else if (now(c) < c->due)
+		return false;
+	entry_done(c);
+	return true;
+}
+
 /* Return: was there anything to do? */
 static bool channel_step(struct emu_channel *c)
 {
 	/* There was no room to record its faults. */
 	if (c->engine->n_faults == EMU_ENGINE_FAULTS)
 		return false;
+	if (c->state == EMU_CHANNEL_LATE)
+		return end_late(c);
 	if (c->state != EMU_CHANNEL_BUSY && !take_entry(c))
 		return false;
 	if (c->error == 0 && aborted(c))
@@ -327,7 +381,7 @@ static bool channel_step(struct emu_channel *c)
 	if (c->error == 0)
 		c->error = copy_piece(c);
 	if (c->error || c->copied == c->entry.length)
-		entry_done(c);
+		entry_copied(c);
 	return true;
 }
 
@@ -359,6 +413,22 @@ unsigned emu_engines_step(struct emu_host *h)
 		if (h->adapter[i].engine)
 			work += engine_step(h->adapter[i].engine);
 	return work;
+}
+
+uint64_t emu_engines_due(const struct emu_host *h)
+{
+	uint64_t due = UINT64_MAX;
+
+	for (unsigned i = 0; i < h->n_adapters; i++) {
+		const struct emu_channel *c;
+
+		if (!h->adapter[i].engine)
+			continue;
+		DL_FOREACH (h->adapter[i].engine->channels, c)
+			if (c->state == EMU_CHANNEL_LATE && c->due < due)
+				due = c->due;
+	}
+	return due;
 }
 
 void emu_engines_doze(struct emu_host *h, bool asleep)

@@ -63,6 +63,8 @@ struct emu_channel {
 	struct sio_dma_entry entry; /* a copy of the one at head, while it is under way */
 	uint64_t copied;	    /* of it */
 	int error;		    /* of the transfer, so far */
+	uint64_t delay_ns;	    /* by slow links: the longest of its entries, so far */
+	uint64_t due;		    /* LATE: when it ends */
 };
 
 extern const struct emu_kind emu_kind_dma, emu_kind_dma_range;
@@ -93,6 +95,8 @@ void emu_engine_power_off(struct emu_adapter *a);
 /* engine.c */
 /* Runs the engines of @h for a piece each. Return: work done; 0: nothing to do. */
 unsigned emu_engines_step(struct emu_host *h);
+/* When the first of the transfers ends that slow links delay; UINT64_MAX: there is none. */
+uint64_t emu_engines_due(const struct emu_host *h);
 /* Notes in each ring whether its program has to ring the doorbell. */
 void emu_engines_doze(struct emu_host *h, bool asleep);
 /* Records the faults of the engines of all hosts. */

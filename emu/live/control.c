@@ -4,7 +4,14 @@
  * one packet of words and gets one back, "ok" or why not. The connection that prepares a reload
  * stays, for the next step.
  *
- *   link NODE ADAPTER down|up   pull the cable out of an adapter, or put it back
+ *   link NODE ADAPTER down|up|again
+ *                               pull the cable out of an adapter, or put it back; again: both, and
+ *                               the hosts are enumerated anew: no address of before leads anywhere
+ *   errors NODE ADAPTER COUNT   have the link of an adapter count errors
+ *   delay NODE ADAPTER NS       have transfers of DMA engines over its link take so much longer; 0:
+ *                               not any more
+ *   host NODE down|move         take a host's power away; or have one that is off find other
+ *                               addresses when it starts
  *   switch INDEX down|up        take a cluster switch's power away, or give it back
  *   trunk INDEX down|up         pull a link between two switches out, or put it back
  *   device ID out|in            pull a device out of its slot, or put it back
@@ -41,6 +48,7 @@
 #include <utlist.h>
 
 #include "emu/devices/model.h"
+#include "emu/live/fault.h"
 #include "emu/live/live.h"
 
 #define REQUEST_MAX 128
@@ -136,122 +144,6 @@ static void take_caller(struct live *l)
 	l->n_callers++;
 }
 
-/* Of a machine; NULL: none has that id. */
-static const struct sio_topo_host *find_machine(const struct sio_topology *t, unsigned node)
-{
-	for (unsigned i = 0; i < t->n_machines; i++)
-		if (t->machine[i].node == node)
-			return &t->machine[i];
-	return NULL;
-}
-
-static int set_link(struct live *l, unsigned node, unsigned adapter, const char *state,
-		    struct sio_err *err)
-{
-	const struct sio_topo_host *host = sio_topology_host(l->topo, node);
-	const struct sio_topo_host *machine = find_machine(l->topo, node);
-	bool up = strcmp(state, "up") == 0;
-
-	if (!up && strcmp(state, "down") != 0)
-		return sio_fail(err, -EINVAL, "a link is 'down' or 'up', not '%s'", state);
-	if (!host)
-		host = machine;
-	if (!host)
-		return sio_fail(err, -EHOSTUNREACH, "no host of cluster %s has node id %u",
-				l->topo->name, node);
-	if (adapter >= host->n_adapters)
-		return sio_fail(err, -ENXIO, "host %s has no adapter %u; it has %u from 0 on",
-				host->name, adapter, host->n_adapters);
-	live_log("%s: link of adapter %u %s", host->name, adapter, state);
-	/* Each side has the cable in its own tables. */
-	live_ntb_link(l, node, adapter, up);
-	return emu_room_link(l->room, (unsigned)(host - l->topo->host), adapter, up);
-}
-
-static int find_device(const struct live *l, uint32_t id, const struct sio_topo_host **ret,
-		       unsigned *ret_index, struct sio_err *err)
-{
-	const struct sio_topo_device *dev = sio_topology_device(l->topo, id, ret);
-
-	*ret_index = 0;
-	if (!dev)
-		return sio_fail(err, -ENODEV, "no device of cluster %s has id %#" PRIx32,
-				l->topo->name, id);
-	*ret_index = (unsigned)(dev - (*ret)->device);
-	return 0;
-}
-
-static int fault_device(struct live *l, uint32_t id, const struct emu_dev_fault *f,
-			struct sio_err *err)
-{
-	const struct sio_topo_host *host;
-	unsigned index;
-	int rc = find_device(l, id, &host, &index, err);
-
-	if (rc < 0)
-		return rc;
-	live_log("%s: %s: fault %u", host->name, host->device[index].name, f->kind);
-	return emu_room_fault(l->room, (unsigned)(host - l->topo->host), index,
-			      f->kind == EMU_FAULT_NONE ? NULL : f, err);
-}
-
-static int move_device(struct live *l, uint32_t id, const char *state, struct sio_err *err)
-{
-	const struct sio_topo_host *host;
-	unsigned index;
-	bool in = strcmp(state, "in") == 0;
-	int rc;
-
-	if (!in && strcmp(state, "out") != 0)
-		return sio_fail(err, -EINVAL, "a device is 'out' or 'in', not '%s'", state);
-	rc = find_device(l, id, &host, &index, err);
-	if (rc < 0)
-		return rc;
-	if (host->device[index].physical)
-		return sio_fail(err, -EINVAL,
-				"%s is a virtual function, which comes and goes with %s; name "
-				"that one",
-				host->device[index].name,
-				host->device[host->device[index].physical - 1].name);
-	live_log("%s: %s is %s", host->name, host->device[index].name,
-		 in ? "put into its slot" : "pulled out of its slot");
-	rc = emu_room_device(l->room, (unsigned)(host - l->topo->host), index, in);
-	if (rc == 0 || rc == -EALREADY)
-		return 0;
-	return sio_fail(err, rc, "%s cannot be put back: %s", host->device[index].name,
-			strerror(-rc));
-}
-
-static int set_functions(struct live *l, uint32_t id, unsigned n, struct sio_err *err)
-{
-	const struct sio_topo_host *host;
-	unsigned index;
-	int rc = find_device(l, id, &host, &index, err);
-
-	if (rc < 0)
-		return rc;
-	live_log("%s: %s: %u virtual functions", host->name, host->device[index].name, n);
-	return emu_room_functions(l->room, (unsigned)(host - l->topo->host), index, n, err);
-}
-
-/* A switch, or a trunk. */
-static int set_between(struct live *l, const char *what, unsigned index, const char *state,
-		       struct sio_err *err)
-{
-	bool is_switch = strcmp(what, "switch") == 0, in = strcmp(state, "up") == 0;
-	unsigned n = is_switch ? l->topo->n_switches : l->topo->n_trunks;
-
-	if (!in && strcmp(state, "down") != 0)
-		return sio_fail(err, -EINVAL, "a %s is 'down' or 'up', not '%s'", what, state);
-	if (index >= n)
-		return sio_fail(err, -ENODEV, "cluster %s has no %s %u; it has %u from 0 on",
-				l->topo->name, what, index, n);
-	live_log("%s %u is %s", what, index, state);
-	(is_switch ? emu_room_switch : emu_room_trunk)(l->room, index, in);
-	live_ntb_outage(l, is_switch, index, in);
-	return 0;
-}
-
 static void report_outage(const struct live *l, char answer[LIVE_ANSWER])
 {
 	size_t at = (size_t)snprintf(answer, LIVE_ANSWER, "ok");
@@ -268,7 +160,7 @@ static void report_outage(const struct live *l, char answer[LIVE_ANSWER])
 static int report_machine(const struct live *l, unsigned node, char answer[LIVE_ANSWER],
 			  struct sio_err *err)
 {
-	const struct sio_topo_host *machine = find_machine(l->topo, node);
+	const struct sio_topo_host *machine = live_machine(l->topo, node);
 
 	if (!machine)
 		return sio_fail(err, -EHOSTUNREACH, "no machine of cluster %s has node id %u",
@@ -312,10 +204,11 @@ static int look(const struct live *l, const char *request, char answer[LIVE_ANSW
 		return report_served(l, number, answer, err);
 	return sio_fail(
 		err, -EINVAL,
-		"'%s' is not understood; right is 'link NODE ADAPTER down|up', "
-		"'switch INDEX down|up', 'trunk INDEX down|up', 'device ID out|in', 'functions ID N', "
-		"'fault ID KIND OPCODE QUEUE AFTER COUNT VALUE', 'reload STEP [FILE]', 'outage', "
-		"'machine NODE' or 'served ID'",
+		"'%s' is not understood; right is 'link NODE ADAPTER down|up|again', "
+		"'errors NODE ADAPTER COUNT', 'delay NODE ADAPTER NS', 'host NODE down|move', "
+		"'switch INDEX down|up', 'trunk INDEX down|up', 'device ID out|in', "
+		"'functions ID N', 'fault ID KIND OPCODE QUEUE AFTER COUNT VALUE', "
+		"'reload STEP [FILE]', 'outage', 'machine NODE' or 'served ID'",
 		request);
 }
 
@@ -340,23 +233,35 @@ static int serve(struct live *l, struct live_caller *c, const char *request,
 	char state[8], what[8];
 	struct emu_dev_fault f;
 	unsigned kind;
+	uint64_t ns;
 	int end = 0;
 
 	if (sscanf(request, "link %u %u %7s%n", &node, &adapter, state, &end) == 3 &&
 	    request[end] == '\0')
-		return set_link(l, node, adapter, state, err);
+		return live_fault_link(l, node, adapter, state, err);
+	end = 0;
+	if (sscanf(request, "errors %u %u %u%n", &node, &adapter, &n, &end) == 3 &&
+	    request[end] == '\0')
+		return live_fault_errors(l, node, adapter, n, err);
+	end = 0;
+	if (sscanf(request, "delay %u %u %" SCNu64 "%n", &node, &adapter, &ns, &end) == 3 &&
+	    request[end] == '\0')
+		return live_fault_delay(l, node, adapter, ns, err);
+	end = 0;
+	if (sscanf(request, "host %u %7s%n", &node, state, &end) == 2 && request[end] == '\0')
+		return live_fault_host(l, node, state, err);
 	end = 0;
 	if (sscanf(request, "device %u %7s%n", &id, state, &end) == 2 && request[end] == '\0')
-		return move_device(l, id, state, err);
+		return live_fault_slot(l, id, state, err);
 	end = 0;
 	if (sscanf(request, "functions %u %u%n", &id, &n, &end) == 2 && request[end] == '\0')
-		return set_functions(l, id, n, err);
+		return live_fault_functions(l, id, n, err);
 	end = 0;
 	if (sscanf(request, "fault %u %u %u %u %u %u %" SCNu64 "%n", &id, &kind, &f.opcode,
 		   &f.queue, &f.after, &f.count, &f.value, &end) == 7 &&
 	    request[end] == '\0') {
 		f.kind = (enum emu_dev_fault_kind)kind;
-		return fault_device(l, id, &f, err);
+		return live_fault_device(l, id, &f, err);
 	}
 	n = (unsigned)sscanf(request, "reload %7s %7s", what, state);
 	if (n == 1 || n == 2)
@@ -364,7 +269,7 @@ static int serve(struct live *l, struct live_caller *c, const char *request,
 	end = 0;
 	if (sscanf(request, "%7s %u %7s%n", what, &id, state, &end) == 3 && request[end] == '\0' &&
 	    (strcmp(what, "switch") == 0 || strcmp(what, "trunk") == 0))
-		return set_between(l, what, id, state, err);
+		return live_fault_between(l, what, id, state, err);
 	return look(l, request, answer, err);
 }
 

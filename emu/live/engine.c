@@ -12,10 +12,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "emu/live/live.h"
 
+#define SECOND 1000000000ull
 #define LOOKS_AT_ONCE 16 /* are one that found nothing, for its pace */
 
 struct live_engine {
@@ -56,13 +58,32 @@ static void doze(struct live_engine *e, bool asleep)
 	pthread_rwlock_unlock(&l->engines_lock);
 }
 
+/* Until then at most; @now is before. Return: NULL: without a limit. */
+static const struct timespec *limit(struct live_engine *e, uint64_t now, struct timespec *ts)
+{
+	struct live *l = e->l;
+	uint64_t due = UINT64_MAX;
+
+	pthread_rwlock_rdlock(&l->engines_lock);
+	if (!stopped(e))
+		due = emu_room_engine_due(l->room, e->host);
+	pthread_rwlock_unlock(&l->engines_lock);
+	if (due == UINT64_MAX)
+		return NULL;
+	due = due > now ? due - now : 0;
+	*ts = (struct timespec){.tv_sec = (time_t)(due / SECOND), .tv_nsec = (long)(due % SECOND)};
+	return ts;
+}
+
 /* Doorbells are never read, see watch.c; the room's word to us is. */
 static void wait_bell(struct live_engine *e)
 {
 	uint64_t before = live_ops.now(e->l), count;
 	struct epoll_event ev;
+	struct timespec ts;
 
-	while (epoll_wait(e->epoll, &ev, 1, -1) < 0 && errno == EINTR)
+	while (epoll_pwait2(e->epoll, &ev, 1, limit(e, live_ops.now(e->l), &ts), NULL) < 0 &&
+	       errno == EINTR)
 		;
 	if (read(e->wake_fd, &count, sizeof(count)) < 0)
 		emu_pace_slept(&e->pace, live_ops.now(e->l) - before);

@@ -100,6 +100,7 @@ struct live_caller {
 
 struct live {
 	struct sio_topology *topo;
+	uint32_t moved; /* node id of a host whose addresses are not the file's; 0: none */
 	const char *topology_path;
 	/* What the next file changes, between two requests of a reload; NULL: nothing. */
 	struct sio_topology *next;
@@ -166,6 +167,8 @@ unsigned live_max_hosts(const struct live *l);
 int live_port_prepare(struct live *l, unsigned host, uint32_t node, struct sio_err *reterr);
 int live_port_open(struct live *l, unsigned host, struct sio_err *reterr);
 void live_port_close(struct live *l, unsigned host);
+/* The host is off, as when its daemon's connection ends. It may be off already. */
+void live_port_cut(struct live *l, unsigned host);
 void live_ports_close(struct live *l);
 void live_port_event(struct live *l, const struct live_source *s, uint32_t events);
 void live_ports_cut(struct live *l);

@@ -112,6 +112,11 @@ static void disconnect(struct live *l, unsigned host)
 	live_log("%s: down", host_name(l, host));
 }
 
+void live_port_cut(struct live *l, unsigned host)
+{
+	disconnect(l, host);
+}
+
 void live_port_close(struct live *l, unsigned host)
 {
 	struct live_port *p = &l->port[host];

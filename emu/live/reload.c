@@ -103,6 +103,12 @@ static int prepare(struct live *l, bool next, bool try, struct sio_err *reterr)
 	int rc;
 
 	live_reload_drop(l);
+	if (l->moved)
+		return sio_fail(reterr, -EBUSY,
+				"the host of node id %" PRIu32
+				" has started with other addresses than the file's: the cluster "
+				"has to be taken down and brought up first",
+				l->moved);
 	snprintf(path, sizeof(path), "%s%s", l->topology_path, next ? NEXT : "");
 	rc = sio_topofile_read_next(path, l->topo, &l->next, reterr);
 	if (rc == 0 && l->topo->n_machines + l->next->n_machines == 0 &&

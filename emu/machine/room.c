@@ -4,6 +4,7 @@
  * turn of its devices and engines. Engines that run beside the room stand still while anything
  * changes.
  */
+#include "emu/machine/layout.h"
 #include "emu/machine/requests.h"
 #include "emu/machine/room.h"
 
@@ -459,6 +460,48 @@ int emu_room_link_turn(struct emu_room *r, unsigned host, unsigned adapter)
 	return 0;
 }
 
+int emu_room_link_errors(struct emu_room *r, unsigned host, unsigned adapter, uint32_t n)
+{
+	if (host >= r->n_hosts || adapter >= r->host[host].topo->n_adapters)
+		return -ENODEV;
+	stop_engines(r);
+	emu_paths_errors(&r->host[host], adapter, n);
+	run_engines(r);
+	return 0;
+}
+
+int emu_room_link_delay(struct emu_room *r, unsigned host, unsigned adapter, uint64_t ns)
+{
+	if (host >= r->n_hosts || adapter >= r->host[host].topo->n_adapters)
+		return -ENODEV;
+	stop_engines(r);
+	r->host[host].adapter[adapter].delay_ns = ns;
+	r->delays |= ns != 0;
+	run_engines(r);
+	return 0;
+}
+
+int emu_room_host_move(struct emu_room *r, struct sio_topology *own, unsigned host,
+		       struct sio_err *reterr)
+{
+	int rc;
+
+	if (host >= r->n_hosts)
+		return sio_fail(reterr, -ENODEV, "no such host");
+	if (r->host[host].up)
+		return sio_fail(reterr, -EBUSY,
+				"host %s is up, and only its next start can find other addresses",
+				own->host[host].name);
+	if (r->n_machines)
+		return sio_fail(reterr, -EOPNOTSUPP,
+				"hosts of clusters with machines keep their addresses: their "
+				"pools are files of these places");
+	stop_engines(r);
+	rc = emu_layout_move(&own->host[host], reterr);
+	run_engines(r);
+	return rc;
+}
+
 /* The edge has no threads for them. */
 static unsigned step_engines(struct emu_room *r)
 {
@@ -655,6 +698,11 @@ void emu_room_rested(struct emu_room *r, bool nap)
 unsigned emu_room_engine_step(struct emu_room *r, unsigned host)
 {
 	return emu_engines_step(&r->host[host]);
+}
+
+uint64_t emu_room_engine_due(const struct emu_room *r, unsigned host)
+{
+	return emu_engines_due(&r->host[host]);
 }
 
 void emu_room_engine_doze(struct emu_room *r, unsigned host, bool asleep)

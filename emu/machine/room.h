@@ -102,6 +102,8 @@ unsigned emu_room_engine_step(struct emu_room *r, unsigned host);
  * sleeping.
  */
 void emu_room_engine_doze(struct emu_room *r, unsigned host, bool asleep);
+/* When the engines of @host have to be stepped again without a doorbell; UINT64_MAX: not. */
+uint64_t emu_room_engine_due(const struct emu_room *r, unsigned host);
 /* Records the faults of the engines. Engines that waited for this go on. */
 void emu_room_engines_collect(struct emu_room *r);
 /* Cuts or restores the link of an adapter (fault injection). */
@@ -111,6 +113,16 @@ int emu_room_link(struct emu_room *r, unsigned host, unsigned adapter, bool up);
  * both directions, lead nowhere forever.
  */
 int emu_room_link_turn(struct emu_room *r, unsigned host, unsigned adapter);
+/* The link of an adapter has errors: sequences over it begin anew, and nothing else happens. */
+int emu_room_link_errors(struct emu_room *r, unsigned host, unsigned adapter, uint32_t n);
+/* From now on transfers of DMA engines over the link take so much longer. */
+int emu_room_link_delay(struct emu_room *r, unsigned host, unsigned adapter, uint64_t ns);
+/*
+ * A host that is off is to have other addresses from its next start on; @own is the room's
+ * topology. -EBUSY: it is on; -EOPNOTSUPP: machines are in the cluster; as emu_layout_move().
+ */
+int emu_room_host_move(struct emu_room *r, struct sio_topology *own, unsigned host,
+		       struct sio_err *reterr);
 /*
  * Takes a cluster switch, or a link between two switches, down, or up again (@in); numbers of the
  * topology. Paths that lead around it stay. -ENODEV: the topology has none of that number.

@@ -52,7 +52,9 @@ class Completion(base.CommandTest):
         self.assertIn("cluster", self.complete("cl"))
         self.check([("cluster rest", ["restart-node"]), ("doctor --au", ["--audit"]),
                     ("cluster up --na", ["--name"]), ("--ver", ["--version"]),
-                    ("fault link x ", ["down", "up"]), ("fault link x up ", []),
+                    ("fault link x ", ["delay", "down", "errors", "up"]), ("fault host x ", ["down", "up"]),
+                    ("fault host x up --o", ["--other-addresses"]), ("fault link x up --re", ["--re-enumerate"]),
+                    ("fault switch x up --no", ["--no-wait"]), ("fault link x up ", []),
                     ("fault switch x ", ["down", "up"]), ("fault trunk x y ", ["down", "up"]),
                     ("fault device x ", ["clear", "delay", "doorbell", "drop", "error", "fatal", "functions", "in", "out", "twice",
                                          "wrong-id"]),

@@ -196,6 +196,56 @@ static void aborts_end_what_is_named(void **state)
 }
 
 /* Two channels of one engine, and the engines of two hosts, make progress together. */
+static uint64_t due(struct dma *d)
+{
+	return emu_room_engine_due(d->f->room, CLIENT);
+}
+
+/* Each link adds its time, twice for what is read; the transfer's last entry waits for all. */
+static void slow_links_delay_the_end(void **state)
+{
+	const uint64_t ms = 1000000;
+	struct dma d;
+
+	(void)state;
+	dma_init(&d, 0);
+	assert_int_equal(emu_room_link_delay(d.f->room, CLIENT, 9, ms), -ENODEV);
+	assert_int_equal(emu_room_link_delay(d.f->room, CLIENT, 0, 2 * ms), 0);
+	assert_int_equal(emu_room_link_delay(d.f->room, LENDER, 0, 3 * ms), 0);
+	put(&d, d.local, 0, d.local, 4096, 4096, true); /* over no link */
+	work(&d);
+	assert_int_equal(d.ring->done, 1);
+	assert_true(due(&d) == UINT64_MAX);
+	put(&d, d.remote, 0, d.local, 0, 4096, false);
+	put(&d, d.local, 0, d.remote, 0, 4096, true);
+	work(&d);
+	assert_int_equal(d.ring->head, 2);
+	assert_int_equal(d.ring->done, 1);
+	assert_in_range(due(&d), d.f->clock + 9 * ms, d.f->clock + 10 * ms);
+	d.f->clock += 9 * ms;
+	work(&d);
+	assert_int_equal(d.ring->done, 1);
+	d.f->clock += 1 * ms;
+	work(&d);
+	assert_int_equal(d.ring->done, 2);
+	assert_int_equal(result(&d, 1), 0);
+	assert_true(due(&d) == UINT64_MAX);
+	/* One that waits for its end can be aborted; and without a delay nothing waits. */
+	put(&d, d.local, 0, d.remote, 0, 4096, true);
+	work(&d);
+	assert_int_equal(d.ring->done, 2);
+	d.ring->abort = 3;
+	work(&d);
+	assert_int_equal(d.ring->done, 3);
+	assert_int_equal(result(&d, 2), -ECANCELED);
+	emu_room_link_delay(d.f->room, CLIENT, 0, 0);
+	emu_room_link_delay(d.f->room, LENDER, 0, 0);
+	put(&d, d.local, 0, d.remote, 0, 4096, true);
+	work(&d);
+	assert_int_equal(d.ring->done, 4);
+	fake_free(d.f);
+}
+
 static void channels_take_turns(void **state)
 {
 	struct sio_req_dma req = {.h.reserved = 0};
@@ -472,6 +522,7 @@ int main(void)
 		cmocka_unit_test(a_full_ring_is_served),
 		cmocka_unit_test(who_waits_is_told),
 		cmocka_unit_test(aborts_end_what_is_named),
+		cmocka_unit_test(slow_links_delay_the_end),
 		cmocka_unit_test(channels_take_turns),
 		cmocka_unit_test(what_goes_in_mid_transfer_fails_it),
 		cmocka_unit_test(owners_take_their_channels_along),

@@ -16,9 +16,10 @@ static const char *const slot_rows[] = {
 	"-a-ac", /* c OUT_UNPOWERED */
 };
 static const char *const channel_rows[] = {
-	"b-c", /* a IDLE: TAKE, DONE, NONSENSE */
-	"-a-", /* b BUSY */
-	"---", /* c BROKEN */
+	"b--d", /* a IDLE: TAKE, DELAY, DONE, NONSENSE */
+	"-ca-", /* b BUSY */
+	"--a-", /* c LATE */
+	"----", /* d BROKEN */
 };
 
 static void a_slot_goes_as_its_table_says(void **state)

@@ -3,6 +3,7 @@
  * smartio fault: what an operator at the hardware could do. The machine room carries it out.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,11 @@
 #include "base/state.h"
 #include "cluster/programs.h"
 
-static const char *wait_text;
-static bool no_wait;
+#define ERRORS_MOST 1000000u
+#define DELAY_MOST_MS 10000u
+
+static const char *wait_text, *count_text, *time_text;
+static bool no_wait, re_enumerate;
 
 /*
  * The virtual machine of that name or id; it is joined by a cable as hosts are. NULL: there is
@@ -134,20 +138,70 @@ struct request {
 typedef int fill_request(const struct sio_topology *t, char **words, struct request *ret,
 			 struct sio_err *reterr);
 
+static int parse_count(unsigned *ret, struct sio_err *reterr)
+{
+	unsigned long n = 1;
+	char *end;
+
+	if (count_text) {
+		n = strtoul(count_text, &end, 10);
+		if (*count_text < '0' || *count_text > '9' || *end || n < 1 || n > ERRORS_MOST)
+			return sio_fail(reterr, -EINVAL, "--count %s: 1 to %u are right",
+					count_text, ERRORS_MOST);
+	}
+	*ret = (unsigned)n;
+	return 0;
+}
+
+/* Milliseconds, perhaps with decimals. */
+static int parse_time(uint64_t *ret_ns, struct sio_err *reterr)
+{
+	double ms = -1;
+	char *end = NULL;
+
+	if (time_text && *time_text >= '0' && *time_text <= '9')
+		ms = strtod(time_text, &end);
+	if (!end || *end || !(ms >= 0 && ms <= DELAY_MOST_MS))
+		return sio_fail(reterr, -EINVAL,
+				"--time %s: milliseconds up to %u, such as 0.25, are right; 0: no "
+				"delay any more",
+				time_text ? time_text : "is missing", DELAY_MOST_MS);
+	*ret_ns = (uint64_t)(ms * 1e6);
+	return 0;
+}
+
 static int fill_link(const struct sio_topology *t, char **words, struct request *ret,
 		     struct sio_err *reterr)
 {
 	const struct sio_topo_host *host = NULL;
 	unsigned adapter = 0;
 	int r = parse_adapter(t, words[0], &host, &adapter, reterr);
+	unsigned count = 1;
+	uint64_t ns = 0;
 
 	if (r < 0)
 		return r;
-	snprintf(ret->text, sizeof(ret->text), "link %u %u %s", host->node, adapter, words[1]);
 	tool_json_string(ret->done, "host", host->name);
 	tool_json_number(ret->done, "node", host->node);
 	tool_json_number(ret->done, "adapter", adapter);
+	if (strcmp(words[1], "errors") == 0) {
+		parse_count(&count, NULL);
+		snprintf(ret->text, sizeof(ret->text), "errors %u %u %u", host->node, adapter,
+			 count);
+		tool_json_number(ret->done, "errors", count);
+		return 0;
+	}
+	if (strcmp(words[1], "delay") == 0) {
+		parse_time(&ns, NULL);
+		snprintf(ret->text, sizeof(ret->text), "delay %u %u %" PRIu64, host->node, adapter,
+			 ns);
+		tool_json_number(ret->done, "delay_ns", ns);
+		return 0;
+	}
+	snprintf(ret->text, sizeof(ret->text), "link %u %u %s", host->node, adapter,
+		 re_enumerate ? "again" : words[1]);
 	tool_json_string(ret->done, "link", words[1]);
+	tool_json_bool(ret->done, "re_enumerated", re_enumerate);
 	return 0;
 }
 
@@ -184,30 +238,19 @@ static int fill_trunk(const struct sio_topology *t, char **words, struct request
 	return 0;
 }
 
-/* The last word is @bad or @good. */
-static int do_fault(const struct tool_command *self, int argc, char **argv, const char *bad,
-		    const char *good, fill_request *fill, const char *schema)
+/* After the options were read, and the words were checked. */
+static int carry_out(char **words, fill_request *fill, const char *schema, uint32_t wait_ms)
 {
+	struct request request = {.done = tool_json_object()};
 	struct tool_programs *programs = NULL;
 	struct sio_topology *t = NULL;
-	struct request request;
-	uint32_t wait_ms;
 	char dir[PATH_MAX];
 	struct sio_err err;
-	int r, first, status = 0;
+	int status = 0;
+	int r = tool_find_cluster(dir, sizeof(dir), &t, &err);
 
-	first = tool_options(self, argc, argv, &status);
-	if (first < 0)
-		return status;
-	if (tool_wait_parse(wait_text, &wait_ms, &err) < 0)
-		return tool_usage(self->name, "%s", err.text);
-	if (strcmp(argv[argc - 1], bad) != 0 && strcmp(argv[argc - 1], good) != 0)
-		return tool_usage(self->name, "'%s': '%s' or '%s' is right", argv[argc - 1], bad,
-				  good);
-	request.done = tool_json_object();
-	r = tool_find_cluster(dir, sizeof(dir), &t, &err);
 	if (r == 0)
-		r = fill(t, argv + first, &request, &err);
+		r = fill(t, words, &request, &err);
 	if (r == 0 && !no_wait)
 		r = tool_programs_open(dir, &programs, &err);
 	if (r == 0)
@@ -222,38 +265,102 @@ static int do_fault(const struct tool_command *self, int argc, char **argv, cons
 	return r < 0 ? tool_fail(&err) : status;
 }
 
+/* The last word is "down" or "up". */
+static int do_fault(const struct tool_command *self, int argc, char **argv, fill_request *fill,
+		    const char *schema)
+{
+	uint32_t wait_ms;
+	struct sio_err err;
+	const char *word;
+	int first, status = 0;
+
+	first = tool_options(self, argc, argv, &status);
+	if (first < 0)
+		return status;
+	word = argv[argc - 1];
+	if (tool_wait_parse(wait_text, &wait_ms, &err) < 0)
+		return tool_usage(self->name, "%s", err.text);
+	if (strcmp(word, "down") != 0 && strcmp(word, "up") != 0)
+		return tool_usage(self->name, "'%s': 'down' or 'up' is right", word);
+	return carry_out(argv + first, fill, schema, wait_ms);
+}
+
 static int fault_link(const struct tool_command *self, int argc, char **argv)
 {
-	return do_fault(self, argc, argv, "down", "up", fill_link, "fault-link");
+	uint32_t wait_ms;
+	struct sio_err err;
+	const char *word;
+	int first, status = 0;
+	unsigned count;
+	uint64_t ns;
+
+	first = tool_options(self, argc, argv, &status);
+	if (first < 0)
+		return status;
+	word = argv[first + 1];
+	if (tool_wait_parse(wait_text, &wait_ms, &err) < 0 || parse_count(&count, &err) < 0 ||
+	    (strcmp(word, "delay") == 0 && parse_time(&ns, &err) < 0))
+		return tool_usage(self->name, "%s", err.text);
+	if (strcmp(word, "down") != 0 && strcmp(word, "up") != 0 && strcmp(word, "errors") != 0 &&
+	    strcmp(word, "delay") != 0)
+		return tool_usage(self->name, "'%s': 'down', 'up', 'errors' or 'delay' is right",
+				  word);
+	if (re_enumerate && strcmp(word, "up") != 0)
+		return tool_usage(self->name, "--re-enumerate is of 'up' alone");
+	if (count_text && strcmp(word, "errors") != 0)
+		return tool_usage(self->name, "--count is of 'errors' alone");
+	if (time_text && strcmp(word, "delay") != 0)
+		return tool_usage(self->name, "--time is of 'delay' alone");
+	return carry_out(argv + first, fill_link, "fault-link", wait_ms);
 }
 
 static int fault_switch(const struct tool_command *self, int argc, char **argv)
 {
-	return do_fault(self, argc, argv, "down", "up", fill_switch, "fault-switch");
+	return do_fault(self, argc, argv, fill_switch, "fault-switch");
 }
 
 static int fault_trunk(const struct tool_command *self, int argc, char **argv)
 {
-	return do_fault(self, argc, argv, "down", "up", fill_trunk, "fault-trunk");
+	return do_fault(self, argc, argv, fill_trunk, "fault-trunk");
 }
 
 static const struct tool_option wait_options[] = {
 	TOOL_OPTION_WAIT(&wait_text), TOOL_OPTION_NO_WAIT(&no_wait), {.name = NULL}};
+static const struct tool_option link_options[] = {
+	{"re-enumerate", .flag = &re_enumerate,
+	 .text = "of up: what is connected over it finds its hosts with\n"
+		 "other addresses; a link that is up goes down before"},
+	{"count", .value = &count_text, .takes = "N", .text = "of errors: how many; default 1"},
+	{"time", .value = &time_text, .takes = "MS",
+	 .text = "of a delay, in milliseconds, such as 0.25; 0: no delay\n"
+		 "any more"},
+	TOOL_OPTION_WAIT(&wait_text),
+	TOOL_OPTION_NO_WAIT(&no_wait),
+	{.name = NULL}};
 
 #define AND_WAIT                                                                                   \
-	"\nThe command returns when the programs that are told of it have switched, and prints\n"  \
-	"those that have not in time: then its exit status is 3.\n"
+	"\nThe command returns when the programs that are notified of it have switched, and\n"     \
+	"prints those that have not in time: then its exit status is 3.\n"
 
 const struct tool_command tool_fault_link_command = {
 	.name = "fault link",
-	.summary = "Pull the cable out of an adapter, or put it back",
+	.summary =
+		"Pull the cable out of an adapter, put it back, or have its link count errors or be slow",
 	.help = "Of an emulated cluster; adapter 0 is meant where none is named. Programs connected through it\n"
 		"get SCI_CB_NOT_OPERATIONAL, and their mappings read as all ones; they get SCI_CB_OPERATIONAL\n"
 		"when it is back, and all is as it was. Hosts that lend each other devices take the end of their\n"
-		"last link for the other's end.\n" AND_WAIT,
+		"last link for the other's end.\n\n"
+		"After 'up --re-enumerate' no address of before leads anywhere: connections and borrows\n"
+		"over that link are lost (SCI_CB_LOST), and all can be connected and mapped again.\n\n"
+		"'errors' changes nothing but counters: SCICheckSequence() and SCIStartSequence() of sequences\n"
+		"that go over the link return SCI_SEQ_RETRIABLE until they are started\n"
+		"again, and what was stored is to be stored again.\n\n"
+		"With 'delay' transfers of DMA engines over the link end so much later for each time that they\n"
+		"cross it, twice for what is read. Loads and stores of processors, which nothing can hold up, and\n"
+		"accesses of devices are as before: a drive's commands are late by 'fault device DRIVE delay'.\n" AND_WAIT,
 	.schemas = "fault-link",
-	.options = wait_options,
-	.words = {{"HOST[.ADAPTER]", TOOL_LINKS}, {"down|up", TOOL_CHOICES}},
+	.options = link_options,
+	.words = {{"HOST[.ADAPTER]", TOOL_LINKS}, {"down|up|errors|delay", TOOL_CHOICES}},
 	.run = fault_link};
 
 const struct tool_command tool_fault_switch_command = {
