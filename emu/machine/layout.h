@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Another layout of a host's addresses, as firmware may choose one at the next start. Pure logic. */
+/* Another layout of a host's addresses, as firmware may choose at the next start. Pure logic. */
 #ifndef EMU_MACHINE_LAYOUT_H
 #define EMU_MACHINE_LAYOUT_H
 
