@@ -125,12 +125,16 @@ static void take_reply(struct sio_session *s, const struct sio_msg *msg, size_t 
 
 /*
  * All events before it have been handled: packets are, one after the other, as they come. Without
- * memory smartiod is not answered, and takes this program for one that has not handled them.
+ * any memory smartiod is not answered, and takes this program for one that has not handled them.
  */
 static void answer_fence(struct sio_session *s, const struct sio_evm_fence *fence)
 {
-	struct sio_post *p = malloc(sizeof(*p));
+	struct sio_msg_events_taken taken = {.number = fence->number};
+	struct sio_post *p;
 
+	if (sio_session_notify(s, SIO_MSG_EVENTS_TAKEN, &taken.h, sizeof(taken)) == 0)
+		return;
+	p = malloc(sizeof(*p));
 	if (!p)
 		return;
 	p->msg.taken = (struct sio_msg_events_taken){.number = fence->number};

@@ -135,7 +135,7 @@ class Calls(unittest.TestCase):
     def flap(self):
         while not self.calm:
             for state in ("down", "up"):
-                self.c.smartio("fault", "link", "two.0", state)
+                self.c.smartio("fault", "link", "two.0", state, "--no-wait")
 
     def test_each_call_fails_once_while_the_link_flaps(self):
         self.start_cluster("fused")

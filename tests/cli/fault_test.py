@@ -68,11 +68,11 @@ class Fault(base.CommandTest):
         far, near, pid = self.pair()
         os.kill(pid, signal.SIGSTOP)
         done = self.smartio("fault", "link", "client1", "down", "--wait", "1", status=3)
-        self.assertRegex(done.stdout, rf"\AHOST +PID +PROGRAM\nclient1 +{pid} +{NAME}\n\Z")
-        self.assertRegex(done.stderr, r"\A1 program has not switched within 1 second: ")
+        # On a busy machine the other one may not have had its turn.
+        self.assertRegex(done.stdout, rf"\AHOST +PID +PROGRAM\n(lender .*\n)?client1 +{pid} +{NAME}\n\Z")
+        self.assertRegex(done.stderr, r"\A[12] programs? ha(s|ve) not switched within 1 second: ")
         done = self.smartio("fault", "link", "client1", "up", "--wait", "0", "--json", status=3)
-        self.assertEqual(self.document(done.stdout)["late"],
-                         [{"host": "client1", "node": 8, "pid": pid, "name": NAME}])
+        self.assertIn({"host": "client1", "node": 8, "pid": pid, "name": NAME}, self.document(done.stdout)["late"])
         os.kill(pid, signal.SIGCONT)
         self.assertEqual(self.smartio("fault", "link", "client1", "up").stdout, "")
         self.assertEqual([self.heard(near), self.heard(near)], ["event down", "event up"])

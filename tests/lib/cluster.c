@@ -517,7 +517,10 @@ int cluster_reaches(struct cluster *c, unsigned node)
 	return cluster_wait(cluster_fork(c, node, program_probe, &p)) ? -1 : 0;
 }
 
-/* @what is "link", and its words; the last one is @state. */
+/*
+ * @what is "link", and its words; the last one is @state. The caller, which may be the program that
+ * has to switch, is not waited for.
+ */
 static int fault(const struct cluster *c, const char *what, const char *a, const char *b,
 		 const char *state)
 {
@@ -532,8 +535,8 @@ static int fault(const struct cluster *c, const char *what, const char *a, const
 	pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		execl(program, program, "--state", c->dir, "fault", what, a, b ? b : state,
-		      b ? state : NULL, (char *)NULL);
+		execl(program, program, "--state", c->dir, "fault", what, "--no-wait", a,
+		      b ? b : state, b ? state : NULL, (char *)NULL);
 		perror(program);
 		_exit(127);
 	}
@@ -546,8 +549,8 @@ int cluster_fault(const struct cluster *c, const char *const *words)
 	unsigned n = 0;
 	pid_t pid;
 
-	for (const char *const *w =
-		     (const char *const[]){"smartio", "--state", c->dir, "fault", "device", NULL};
+	for (const char *const *w = (const char *const[]){"smartio", "--state", c->dir, "fault",
+							  "device", "--no-wait", NULL};
 	     *w; w++)
 		argv[n++] = *w;
 	for (; *words && n < 15; words++)
