@@ -59,6 +59,20 @@ uint64_t sio_nvme_hybrid_begin(struct sio_nvme_hybrid *h)
 	return h->way == SIO_NVME_HYBRID_POLLS_LONG ? slept : 0;
 }
 
+static void in_vain(struct sio_nvme_hybrid *h)
+{
+	h->rest = h->rest ? 2 * h->rest : 1;
+	if (h->rest > SIO_NVME_HYBRID_REST)
+		h->rest = SIO_NVME_HYBRID_REST;
+	h->left = h->rest;
+}
+
+void sio_nvme_hybrid_timeout(struct sio_nvme_hybrid *h)
+{
+	if (h->way != SIO_NVME_HYBRID_SLEEPS)
+		in_vain(h);
+}
+
 void sio_nvme_hybrid_end(struct sio_nvme_hybrid *h, bool slept, uint64_t took_ns)
 {
 	if (h->way == SIO_NVME_HYBRID_SLEEPS) {
@@ -71,8 +85,5 @@ void sio_nvme_hybrid_end(struct sio_nvme_hybrid *h, bool slept, uint64_t took_ns
 		h->rest = h->left = 0;
 		return;
 	}
-	h->rest = h->rest ? 2 * h->rest : 1;
-	if (h->rest > SIO_NVME_HYBRID_REST)
-		h->rest = SIO_NVME_HYBRID_REST;
-	h->left = h->rest;
+	in_vain(h);
 }

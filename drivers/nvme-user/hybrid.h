@@ -3,12 +3,12 @@
  * For how long a wait of a queue polls before it sleeps. Pure logic: no clock, no call.
  *
  * A wait that knows nothing of when its completion comes does best to poll for as long as a sleep
- * costs, and to sleep then: it never costs more than twice what the better of both would have. What
+ * costs, and to sleep then: that costs no more than twice what the better of both would have. What
  * a sleep adds to a wait is measured: the shortest of the waits that slept at once, less the
  * shortest of those that polling ended. The drive takes the same time in both, so what is left is
  * the way into the sleep and out of it, most of which the processor spends, too. So a sleep is
  * taken to cost twice that: latency, and processor time. A few waits of each period are spent on
- * measuring.
+ * measuring: those that poll long may poll for all of a wait in vain.
  */
 #ifndef NVME_USER_HYBRID_H
 #define NVME_USER_HYBRID_H
@@ -48,8 +48,10 @@ void sio_nvme_hybrid_start(struct sio_nvme_hybrid *h, uint64_t given_ns);
 uint64_t sio_nvme_hybrid_begin(struct sio_nvme_hybrid *h);
 /*
  * The wait has found a completion, after @took_ns in all. @slept: it slept for it. A wait that ends
- * with something else is not reported.
+ * with an error is not reported.
  */
 void sio_nvme_hybrid_end(struct sio_nvme_hybrid *h, bool slept, uint64_t took_ns);
+/* The wait has found none in its time: if it polled, that was in vain. */
+void sio_nvme_hybrid_timeout(struct sio_nvme_hybrid *h);
 
 #endif

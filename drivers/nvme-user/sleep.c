@@ -31,11 +31,13 @@ static unsigned slice(const struct smartio_nvme_queue *q, uint64_t now, uint64_t
 }
 
 /* What others of a shared pair wait for is handed on to them. */
-static bool completion_waits(struct smartio_nvme_queue *q)
+static bool completion_waits(struct smartio_nvme_queue *q, bool polling)
 {
 	if (q->multi)
 		return sio_nvme_multi_waits(q->multi);
-	return q->share ? sio_nvme_share_await(q) : sio_nvme_completion_waits(q);
+	if (!q->share)
+		return sio_nvme_completion_waits(q);
+	return polling ? sio_nvme_share_take(q) : sio_nvme_share_await(q);
 }
 
 /* Before the deadline: who only looks counts, too. @polling: it looks again at once. */
@@ -56,7 +58,7 @@ static int look_once(struct smartio_nvme_queue *q, bool polling)
 	for (;;) {
 		if (q->error || sio_nvme_queue_stale(q))
 			return sio_nvme_survives(q) ? 1 : sio_nvme_queue_dead(q);
-		if (completion_waits(q))
+		if (completion_waits(q, polling))
 			return 1;
 		if (q->share) /* entries that found the lock held */
 			smartio_nvme_ring(q);
@@ -143,15 +145,19 @@ static int wait_hybrid(struct smartio_nvme_queue *q, const struct smartio_nvme_q
 	struct sio_nvme_hybrid *h = told->hybrid;
 	const uint64_t begin = smartio_now_ns();
 	const uint64_t ns = sio_nvme_hybrid_begin(h);
+	/* What came before the wait may have taken all the time. */
+	const uint64_t left = begin < deadline ? deadline - begin : 0;
 	bool slept = false;
 	int rc = 0;
 
 	if (ns)
-		rc = poll_first(q, ns < deadline - begin ? begin + ns : deadline);
+		rc = poll_first(q, begin + (ns < left ? ns : left));
 	else
 		rc = sleep_once(q, told, 0);
 	if (rc == 0)
 		rc = sleep_until(q, told, deadline, &slept);
+	if (rc == 0)
+		sio_nvme_hybrid_timeout(h);
 	if (rc != 1 || q->error)
 		return rc;
 	sio_nvme_hybrid_end(h, slept, smartio_now_ns() - begin);

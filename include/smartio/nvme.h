@@ -472,10 +472,11 @@ struct smartio_nvme_queue_options {
  * and sleeps then. What comes soon is found as fast as by polling, and what takes long costs no
  * processor. How long it polls is poll_us of the queue's options, in each wait; or if that is 0 as
  * long as a sleep costs, which is twice what it adds to a wait: latency, and about as much of the
- * processor's time. So no wait takes more of that in vain than the sleep would have cost. It is
- * measured with the queue's own waits: of each 1,024 up to four sleep at once, and as many poll for
- * as long as those took. After a wait that polled in vain some of the next ones sleep at once, up
- * to 64 if it was so each time. While it polls it yields the processor as smartio_nvme_poll() does.
+ * processor's time. So a wait takes no more of that in vain than the sleep would have cost, but for
+ * those that measure. It is measured with the queue's own waits: of each 1,024 four sleep at once,
+ * and as many (16 if none of them finds anything) poll for as long as those took. After a wait that
+ * polled in vain some of the next ones sleep at once, up to 64 if it was so each time. While it
+ * polls it yields the processor as smartio_nvme_poll() does.
  * Of several queues with one completion queue it is that of the first. Source: our own; to poll for
  * as long as a sleep costs: A. Karlin et al., "Competitive randomized algorithms for nonuniform
  * problems", Algorithmica 11 (1994).

@@ -187,6 +187,24 @@ static void where_polling_is_no_faster_it_sleeps(void **state)
 	assert_int_equal(polled, 4 * SIO_NVME_HYBRID_PROBES);
 }
 
+/* Of a queue on which nothing comes few waits poll: what measures, and one behind each rest. */
+static void waits_that_time_out_rest(void **state)
+{
+	struct sio_nvme_hybrid h;
+	unsigned polled = 0;
+
+	(void)state;
+	sio_nvme_hybrid_start(&h, 0);
+	sio_nvme_hybrid_begin(&h);
+	sio_nvme_hybrid_end(&h, true, 1000000);
+	for (unsigned i = 1; i < SIO_NVME_HYBRID_PERIOD; i++) {
+		polled += sio_nvme_hybrid_begin(&h) != 0;
+		sio_nvme_hybrid_timeout(&h);
+	}
+	/* 1, 2, 4 and so on up to 64 rest, and then 64 each time. */
+	assert_in_range(polled, 1, 6 + SIO_NVME_HYBRID_PERIOD / SIO_NVME_HYBRID_REST + 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -198,6 +216,7 @@ int main(void)
 		cmocka_unit_test(no_mixture_costs_more_than_twice_the_best),
 		cmocka_unit_test(it_follows_what_changes),
 		cmocka_unit_test(where_polling_is_no_faster_it_sleeps),
+		cmocka_unit_test(waits_that_time_out_rest),
 	};
 
 	return cmocka_run_group_tests_name("nvme driver: hybrid waits", tests, NULL, NULL);

@@ -55,6 +55,7 @@ struct other {
 	sci_remote_interrupt_t plain;
 	uint64_t known; /* the struct plain that it leads to; 0: not known */
 	unsigned plain_host, number;
+	bool may_be_ours; /* it may lead to an interrupt that this workload made */
 	sci_remote_data_interrupt_t data;
 	uint64_t connection, count;
 	unsigned host;
@@ -312,6 +313,7 @@ static void connect_plain(struct state *s, struct other *o)
 		o->plain = NULL;
 	o->plain_host = host;
 	o->number = number;
+	o->may_be_ours = sim_adapters_behind(adapter, host) & 1u << 0;
 	o->known = latest(host, number) == who && leads_to_ours(host, adapter) ? who : 0;
 }
 
@@ -387,7 +389,7 @@ static void trigger_plain(struct other *o)
 
 	if (!o->plain)
 		return;
-	sent[o->plain_host][o->number]++;
+	sent[o->plain_host][o->number] += o->may_be_ours;
 	SIM_CALL(SCITriggerInterrupt, (o->plain, 0, &e), &e, SCI_ERR_NOT_CONNECTED);
 	if (e != SCI_ERR_OK || !k || k->id != o->known)
 		return;
