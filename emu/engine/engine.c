@@ -190,6 +190,24 @@ static struct emu_dma_range *range_of(const struct emu_channel *c, uint32_t slot
 	return g;
 }
 
+static uint64_t delay_of(const struct emu_stretch *s)
+{
+	uint64_t ns = 0;
+
+	for (unsigned i = 0; i < s->n_hops; i++)
+		ns += adapter_of(s->hop[i])->delay_ns;
+	return ns;
+}
+
+/* What is read goes there and comes back. @out_ns: of the way to where it is written. */
+static void note_delay(struct emu_channel *c, const struct emu_stretch *in, uint64_t out_ns)
+{
+	uint64_t ns = 2 * delay_of(in) + out_ns;
+
+	if (ns > c->delay_ns)
+		c->delay_ns = ns;
+}
+
 static void passed_by_engine(struct emu_adapter *a, const struct sio_pcie_count *c)
 {
 	emu_count_add(&a->dma, c);
@@ -205,6 +223,8 @@ static int copy_to_group(struct emu_channel *c, const struct emu_dma_range *g, u
 	struct emu_target t;
 	int rc;
 
+	if (e->d.room->delays)
+		note_delay(c, in, emu_group_delay(sender));
 	sio_pcie_write(&e->d.room->pcie, addr, in->len, &sent);
 	emu_count_add(&e->d.count.pcie, &sent);
 	rc = emu_group_write(&e->d, sender, g->m.offset + (addr - g->m.iova), in->data, in->len,
@@ -220,25 +240,6 @@ static int copy_to_group(struct emu_channel *c, const struct emu_dma_range *g, u
 static bool to_group(const struct emu_dma_range *g)
 {
 	return g->m.target->kind == SIO_KIND_MEM && ((const struct emu_ram *)g->m.target)->sender;
-}
-
-static uint64_t delay_of(const struct emu_stretch *s)
-{
-	uint64_t ns = 0;
-
-	for (unsigned i = 0; i < s->n_hops; i++)
-		ns += adapter_of(s->hop[i])->delay_ns;
-	return ns;
-}
-
-/* What is read goes there and comes back. */
-static void note_delay(struct emu_channel *c, const struct emu_stretch *in,
-		       const struct emu_stretch *out)
-{
-	uint64_t ns = 2 * delay_of(in) + delay_of(out);
-
-	if (ns > c->delay_ns)
-		c->delay_ns = ns;
 }
 
 /* A piece of the entry under way. 0; -EINVAL; -EFAULT. */
@@ -268,7 +269,7 @@ static int copy_piece(struct emu_channel *c)
 	if (rc < 0)
 		return rc;
 	if (e->d.room->delays)
-		note_delay(c, &in, &out);
+		note_delay(c, &in, delay_of(&out));
 	sio_copy_across(out.data, in.data, out.len);
 	count(e, &in, out.len, SIO_ACCESS_READ);
 	count(e, &out, out.len, SIO_ACCESS_WRITE);

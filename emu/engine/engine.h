@@ -116,5 +116,7 @@ typedef void emu_passed(struct emu_adapter *a, const struct sio_pcie_count *c);
 int emu_group_write(struct emu_device *d, const struct emu_ram *sender, uint64_t offset,
 		    const void *from, size_t len, const struct sio_pcie_count *c,
 		    emu_passed *passed, struct emu_target *t);
+/* By how much slow links delay what @sender's adapter writes to its group: the slowest member's. */
+uint64_t emu_group_delay(const struct emu_ram *sender);
 
 #endif

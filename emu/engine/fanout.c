@@ -138,3 +138,23 @@ int emu_group_write(struct emu_device *d, const struct emu_ram *sender, uint64_t
 		reach(&f, member);
 	return f.rc;
 }
+
+uint64_t emu_group_delay(const struct emu_ram *sender)
+{
+	const struct emu_adapter *a = &sender->o.host->adapter[sender->adapter];
+	const struct emu_ram *member;
+	uint64_t ns, most = 0;
+
+	DL_FOREACH2(sender->group->member, member, group_next)
+	{
+		const struct emu_host *peer = member->o.host;
+
+		if (!member->published || peer == a->host ||
+		    !emu_path_find(a->host, a->index, peer->index, member->adapter))
+			continue;
+		ns = a->delay_ns + peer->adapter[member->adapter].delay_ns;
+		if (ns > most)
+			most = ns;
+	}
+	return most;
+}

@@ -62,18 +62,26 @@ static bool all_taken(struct smartiod *d)
 	return true;
 }
 
+static bool is_late_program(const struct smartiod_program *p)
+{
+	const struct smartiod_session *s = p->sessions;
+
+	while (s && !is_late(s))
+		s = s->next_of_program;
+	return s;
+}
+
 static void reply(struct smartiod *d, struct smartiod_events *e)
 {
 	struct sio_rep_events_await rep = {.events = sio_to_le64(d->count.client_events)};
-	struct smartiod_session *s;
+	const struct smartiod_program *p;
 	uint32_t late = 0;
-	uint64_t at = 0;
 
-	while ((s = next_session(d, &at))) {
-		if (!is_late(s))
+	DL_FOREACH (d->programs, p) {
+		if (!is_late_program(p))
 			continue;
 		if (late < SIO_EVENTS_PIDS)
-			rep.pid[late] = sio_to_le32(s->pid);
+			rep.pid[late] = sio_to_le32(p->pid);
 		late++;
 	}
 	rep.late = sio_to_le32(late);

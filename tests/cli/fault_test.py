@@ -233,13 +233,23 @@ class Fault(base.CommandTest):
         self.fails("fault", "link", "client1", "down", "--time", "1", status=2, say="--time is of 'delay' alone")
         self.fails("fault", "link", "client1", "slow", status=2, say="'down', 'up', 'errors' or 'delay' is right")
 
-    def test_silent_daemon(self):
-        daemon = self.pid_of(self.state, "smartiod.8")
+    def silent(self, node, *words):
+        """The document of a command while the daemon of @node is stopped, and what was said."""
+        daemon = self.pid_of(self.state, f"smartiod.{node}")
         os.kill(daemon, signal.SIGSTOP)
-        done = self.smartio("fault", "link", "client2", "down", status=3, env={"SMARTIO_TIMEOUT": "1"})
+        done = self.smartio(*words, "--json", status=3, env={"SMARTIO_TIMEOUT": "1"})
         os.kill(daemon, signal.SIGCONT)
-        self.assertIn("host 'client1' does not answer: whether its programs have switched is not known", done.stderr)
-        self.smartio("fault", "link", "client2", "up")
+        return self.document(done.stdout), done.stderr
+
+    def test_silent_daemon(self):
+        """It alone is said not to answer, also where the others are to wait for what it sends."""
+        document, said = self.silent(8, "fault", "link", "client2", "down")
+        self.assertEqual((document["late"], document["silent"]), ([], ["client1"]))
+        self.assertIn("host 'client1' does not answer: whether its programs have switched is not known", said)
+        self.assertEqual(self.json("fault", "link", "client2", "up")["silent"], [])
+        document, said = self.silent(4, "fault", "device", "nvme0", "out")
+        self.assertEqual((document["late"], document["silent"]), ([], ["lender"]))
+        self.assertEqual(self.json("fault", "device", "nvme0", "in")["silent"], [])
 
     def test_bad_waits(self):
         for text in ("x", "-1", "", "3601", "1s"):

@@ -93,7 +93,7 @@ class Json(base.CommandTest):
         counts = self.run_json("audit", "doctor", "--audit")["counts"]
         self.assertEqual(counts["client1"]["segments"], 1)
         self.assertEqual(self.run_json("fault-link", "fault", "link", "client2", "down"),
-                         {"host": "client2", "node": 12, "adapter": 0, "link": "down", "re_enumerated": False, "late": []})
+                         {"host": "client2", "node": 12, "adapter": 0, "link": "down", "re_enumerated": False, "late": [], "silent": []})
         self.assertEqual(self.run_json("fault-link", "fault", "link", "client1", "errors", "--count", "3", "--no-wait"),
                          {"host": "client1", "node": 8, "adapter": 0, "errors": 3})
         self.assertEqual(self.run_json("device-reset", "device", "reset", "--force", "nvme0")["borrows"], 1)
@@ -104,20 +104,20 @@ class Json(base.CommandTest):
         self.assertEqual(self.run_json("fault-device", "fault", "device", "nvme0", "clear"),
                          {"name": "nvme0", "id": 0x4f4093, "fault": "clear"})
         self.assertEqual(self.run_json("fault-device", "fault", "device", "0x4f4093", "out"),
-                         {"name": "nvme0", "id": 0x4f4093, "slot": "out", "late": []})
+                         {"name": "nvme0", "id": 0x4f4093, "slot": "out", "late": [], "silent": []})
         self.look()
         self.assertEqual(self.run_json("doctor-clean", "doctor", "--clean"), {"removed": 0})
         self.assertEqual(self.run_json("fault-host", "fault", "host", "client1", "down"),
-                         {"host": "client1", "node": 8, "state": "down", "other_addresses": False, "late": []})
+                         {"host": "client1", "node": 8, "state": "down", "other_addresses": False, "late": [], "silent": []})
         self.look()
         self.smartio("fault", "link", "client2", "up")
         self.run_json("cluster-restart-node", "cluster", "restart-node", "client1")
         self.assertEqual(self.run_json("cluster-down", "cluster", "down")["name"], "other")
         self.smartio("cluster", "up", self.file("tree.yaml", TREE))
         self.assertEqual(self.run_json("fault-switch", "fault", "switch", "left", "down"),
-                         {"switch": "left", "state": "down", "late": []})
+                         {"switch": "left", "state": "down", "late": [], "silent": []})
         self.assertEqual(self.run_json("fault-trunk", "fault", "trunk", "left", "right", "down"),
-                         {"switches": ["right", "left"], "trunk": 0, "state": "down", "late": []})
+                         {"switches": ["right", "left"], "trunk": 0, "state": "down", "late": [], "silent": []})
         self.look()
         self.smartio("cluster", "down")
 

@@ -246,6 +246,62 @@ static void slow_links_delay_the_end(void **state)
 	fake_free(d.f);
 }
 
+static uint64_t group(struct dma *d, unsigned host, uint32_t what, uint64_t target)
+{
+	struct sio_req_mcast req = {.group = 1, .what = what, .target = target, .length = 4096};
+	struct sio_evt_mcast evt;
+
+	assert_int_equal(ask(d->f, host, &req, SIO_OP_MCAST, &evt), 0);
+	return evt.id;
+}
+
+/* A transfer between @from and @to ends when @ms have passed, and not before. */
+static void expect_delay(struct dma *d, uint32_t from, uint32_t to, uint64_t ms)
+{
+	uint32_t done = d->ring->done;
+
+	put(d, from, 0, to, 0, 4096, true);
+	work(d);
+	assert_int_equal(d->ring->done, done);
+	assert_int_equal(due(d), d->f->clock + ms * 1000000);
+	d->f->clock = due(d);
+	work(d);
+	assert_int_equal(d->ring->done, done + 1);
+	assert_int_equal(result(d, done), 0);
+}
+
+/* A write to a group has arrived when its slowest member has it. */
+static void slow_members_delay_the_end(void **state)
+{
+	const unsigned order[] = {CLIENT, LENDER, OTHER};
+	struct sio_evt_dma_attach evt;
+	uint64_t member[3];
+	struct dma d;
+
+	(void)state;
+	d.f = fake_new(0);
+	d.f->topo.exact_multicast = true;
+	dma_init_in(&d, d.f);
+	for (unsigned i = 0; i < 3; i++)
+		member[i] = group(&d, order[i], SIO_MCAST_JOIN, 0);
+	assert_int_equal(attach(&d, SIO_KIND_MEM, group(&d, CLIENT, SIO_MCAST_CONNECT, 0), 4096,
+				SIO_ACCESS_WRITE, &evt),
+			 0);
+	emu_room_link_delay(d.f->room, CLIENT, 0, 2000000);
+	emu_room_link_delay(d.f->room, LENDER, 0, 7000000);
+	emu_room_link_delay(d.f->room, OTHER, 0, 3000000);
+	group(&d, CLIENT, SIO_MCAST_PUBLISH, member[0]);
+	put(&d, d.local, 0, evt.slot, 0, 4096, true); /* over no link */
+	work(&d);
+	assert_int_equal(d.ring->done, 1);
+	group(&d, OTHER, SIO_MCAST_PUBLISH, member[2]);
+	expect_delay(&d, d.local, evt.slot, 2 + 3);
+	group(&d, LENDER, SIO_MCAST_PUBLISH, member[1]);
+	expect_delay(&d, d.local, evt.slot, 2 + 7);
+	expect_delay(&d, d.remote, evt.slot, 2 * (2 + 7) + 2 + 7);
+	fake_free(d.f);
+}
+
 static void channels_take_turns(void **state)
 {
 	struct sio_req_dma req = {.h.reserved = 0};
@@ -523,6 +579,7 @@ int main(void)
 		cmocka_unit_test(who_waits_is_told),
 		cmocka_unit_test(aborts_end_what_is_named),
 		cmocka_unit_test(slow_links_delay_the_end),
+		cmocka_unit_test(slow_members_delay_the_end),
 		cmocka_unit_test(channels_take_turns),
 		cmocka_unit_test(what_goes_in_mid_transfer_fails_it),
 		cmocka_unit_test(owners_take_their_channels_along),

@@ -167,6 +167,33 @@ static void who_has_not_is_named(void **state)
 	link_up(f);
 }
 
+/* A process has as many connections as it opened, and is one program. */
+static void processes_are_counted_once(void **state)
+{
+	struct fixture *f = *state;
+	struct world_client *again = world_client_again(f->w, f->importer), *tool;
+	uint32_t c, m, id;
+	uint64_t since;
+
+	tool = link_down(f, &since);
+	expect_late(tool, ask(f->w, tool, since, 0, 0), f->importer);
+	link_up(f);
+	take(f->w, f->importer, 0);
+	assert_int_equal(call_seg_connect(f->w, again, 4, 1, &c), 0);
+	assert_int_equal(call_seg_map(f->w, again, c, 0, 4096, &m), 0);
+	world_link(f->w, 0, 1, false);
+	id = ask(f->w, tool, since, 0, 5000);
+	assert_non_null(world_event(f->importer, SIO_EVM_FENCE, 1));
+	world_pass(f->w, 5001 * MS);
+	expect_late(tool, id, again);
+	take(f->w, f->importer, 1);
+	expect_late(tool, ask(f->w, tool, SIO_EVENTS_NONE, 0, 0),
+		    again); /* the other one has not */
+	take(f->w, again, 0);
+	expect_late(tool, ask(f->w, tool, SIO_EVENTS_NONE, 0, 0), NULL);
+	link_up(f);
+}
+
 static void the_dead_do_not_count(void **state)
 {
 	struct fixture *f = *state;
@@ -262,6 +289,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(it_waits_until_the_program_has_switched,
 						segment_setup, teardown),
 		cmocka_unit_test_setup_teardown(who_has_not_is_named, segment_setup, teardown),
+		cmocka_unit_test_setup_teardown(processes_are_counted_once, segment_setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(the_dead_do_not_count, segment_setup, teardown),
 		cmocka_unit_test_setup_teardown(who_waits_may_end, segment_setup, teardown),
 		cmocka_unit_test_setup_teardown(others_are_left_alone, segment_setup, teardown),

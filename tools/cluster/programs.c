@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/hosts.h"
 #include "cluster/programs.h"
 
@@ -14,6 +13,7 @@
 /* A host's daemon. */
 struct daemon {
 	uint64_t since; /* the last event that it had sent before the change */
+	bool asked;	/* and not heard yet */
 	struct sio_rep_events_await rep;
 };
 
@@ -38,25 +38,39 @@ int tool_wait_parse(const char *seconds, uint32_t *ret_ms, struct sio_err *reter
 	return 0;
 }
 
-/* False: it does not answer. */
-static bool ask(struct tool_programs *p, unsigned i, uint64_t since, uint32_t node, uint32_t ms)
+/* It is heard later, so that none waits for the answer of another. */
+static void ask(struct tool_programs *p, unsigned i, uint64_t since, uint32_t node, uint32_t ms)
 {
 	struct tool_host *h = &p->hosts->host[i];
 	struct sio_msg_events_await req = {.since = sio_to_le64(since),
 					   .node = sio_to_le32(node),
 					   .limit_ms = sio_to_le32(ms)};
 	struct sio_err err;
-	int r;
 
 	if (!h->up)
-		return false;
-	r = tool_client_ask(&h->client, SIO_MSG_EVENTS_AWAIT, &req, sizeof(req), &err);
-	if (r == 0)
-		r = tool_client_answer(&h->client, SIO_MSG_EVENTS_AWAIT, &p->daemon[i].rep,
-				       sizeof(p->daemon[i].rep), tool_client_deadline() + ms, &err);
-	if (r < 0)
+		return;
+	p->daemon[i].asked = true;
+	if (tool_client_ask(&h->client, SIO_MSG_EVENTS_AWAIT, &req, sizeof(req), &err) < 0)
 		tool_host_lost(p->hosts, h, &err);
-	return r == 0;
+}
+
+/* What those that were asked answer, of whom each was given @ms. */
+static void hear_all(struct tool_programs *p, uint32_t ms)
+{
+	int64_t deadline = tool_client_deadline() + ms;
+
+	for (unsigned i = 0; i < p->hosts->n; i++) {
+		struct tool_host *h = &p->hosts->host[i];
+		struct daemon *d = &p->daemon[i];
+		bool asked = d->asked;
+		struct sio_err err;
+
+		d->asked = false;
+		if (asked && h->up &&
+		    tool_client_answer(&h->client, SIO_MSG_EVENTS_AWAIT, &d->rep, sizeof(d->rep),
+				       deadline, &err) < 0)
+			tool_host_lost(p->hosts, h, &err);
+	}
 }
 
 static uint32_t late(const struct tool_programs *p, unsigned i)
@@ -74,34 +88,47 @@ int tool_programs_open(const char *dir, struct tool_programs **ret, struct sio_e
 		return r;
 	}
 	for (unsigned i = 0; i < p->hosts->n; i++)
-		if (ask(p, i, SIO_EVENTS_NONE, 0, 0))
-			p->daemon[i].since = sio_from_le64(p->daemon[i].rep.events);
+		ask(p, i, SIO_EVENTS_NONE, 0, 0);
+	hear_all(p, 0);
+	for (unsigned i = 0; i < p->hosts->n; i++)
+		p->daemon[i].since = sio_from_le64(p->daemon[i].rep.events);
 	*ret = p;
 	return 0;
 }
 
+static bool is_silent(const struct tool_programs *p, unsigned i)
+{
+	return p->hosts->host[i].state == TOOL_HOST_SILENT;
+}
+
 /*
  * All programs are asked before any is waited for, so that a slow one takes no time from the
- * others.
+ * others; first those of @node, whose daemon has then told the others'. If it is silent these do
+ * not wait for it, too.
  */
 static void ask_all(struct tool_programs *p, uint32_t node)
 {
-	for (unsigned turn = 0; turn < 2; turn++)
-		for (unsigned i = 0; i < p->hosts->n; i++)
-			if ((p->hosts->host[i].topo->node == node) == (turn == 0))
-				ask(p, i, p->daemon[i].since, turn ? node : 0, 0);
+	uint32_t first = node;
+
+	for (unsigned i = 0; i < p->hosts->n; i++)
+		if (p->hosts->host[i].topo->node == first)
+			ask(p, i, p->daemon[i].since, 0, 0);
+	hear_all(p, 0);
+	for (unsigned i = 0; i < p->hosts->n; i++)
+		if (p->hosts->host[i].topo->node == first && is_silent(p, i))
+			node = 0;
+	for (unsigned i = 0; i < p->hosts->n; i++)
+		if (p->hosts->host[i].topo->node != first)
+			ask(p, i, p->daemon[i].since, node, 0);
+	hear_all(p, 0);
 }
 
 static void wait_for_all(struct tool_programs *p, uint32_t ms)
 {
-	int64_t until = tool_now_ms() + ms, left;
-
-	for (unsigned i = 0; i < p->hosts->n; i++) {
-		if (late(p, i) == 0)
-			continue;
-		left = until - tool_now_ms();
-		ask(p, i, SIO_EVENTS_NONE, 0, left > 0 ? (uint32_t)left : 0);
-	}
+	for (unsigned i = 0; i < p->hosts->n; i++)
+		if (late(p, i))
+			ask(p, i, SIO_EVENTS_NONE, 0, ms);
+	hear_all(p, ms);
 }
 
 /* "?": it has ended since. */
@@ -165,30 +192,46 @@ static unsigned put_all(const struct tool_programs *p, struct json_object *array
 	return n;
 }
 
+/* Return: how many there are. */
+static unsigned put_silent(const struct tool_programs *p, struct json_object *array)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < p->hosts->n; i++) {
+		const char *name = p->hosts->host[i].topo->name;
+
+		if (!is_silent(p, i))
+			continue;
+		if (array)
+			tool_json_append(array, tool_json_word(name));
+		tool_note("host '%s' does not answer: whether its programs have switched is not "
+			  "known",
+			  name);
+		n++;
+	}
+	return n;
+}
+
 int tool_programs_await(struct tool_programs *p, uint32_t node, uint32_t ms,
 			struct json_object *doc)
 {
 	struct json_object *array = tool_where.json ? tool_json_array() : NULL;
-	unsigned n, silent = 0;
+	struct json_object *silent = tool_where.json ? tool_json_array() : NULL;
+	unsigned n, n_silent;
 
 	ask_all(p, node);
 	wait_for_all(p, ms);
 	n = put_all(p, array);
-	if (array)
-		tool_json_add(doc, "late", array);
 	if (n)
 		tool_note("%u program%s not switched within %g second%s: stopped, or in a callback "
 			  "that does not end; the same command again, or with --wait, waits anew",
 			  n, n == 1 ? " has" : "s have", ms / 1000.0, ms == 1000 ? "" : "s");
-	for (unsigned i = 0; i < p->hosts->n; i++) {
-		if (p->hosts->host[i].state != TOOL_HOST_SILENT)
-			continue;
-		tool_note("host '%s' does not answer: whether its programs have switched is not "
-			  "known",
-			  p->hosts->host[i].topo->name);
-		silent++;
+	n_silent = put_silent(p, silent);
+	if (array) {
+		tool_json_add(doc, "late", array);
+		tool_json_add(doc, "silent", silent);
 	}
-	return n || silent ? TOOL_EXIT_LATE : 0;
+	return n || n_silent ? TOOL_EXIT_LATE : 0;
 }
 
 void tool_programs_close(struct tool_programs *p)

@@ -33,7 +33,8 @@ int tool_programs_open(const char *dir, struct tool_programs **ret, struct sio_e
 /*
  * After it: waits until all programs have handled what they were sent, up to @ms. Others know of
  * the change from the daemon of @node (0: each from its own port). Programs that have not are
- * printed, or added to @doc as "late", as are hosts that do not answer. Return: exit status.
+ * printed, or added to @doc as "late"; hosts that do not answer are noted, and added to @doc as
+ * "silent". Return: exit status.
  */
 int tool_programs_await(struct tool_programs *p, uint32_t node, uint32_t ms,
 			struct json_object *doc);
